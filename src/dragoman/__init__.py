@@ -1,0 +1,3 @@
+"""Dragoman: one gateway between people and coding agents."""
+
+__version__ = "0.1.0"

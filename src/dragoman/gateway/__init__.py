@@ -1,0 +1,1 @@
+"""Sessions, routing, permissions: what Dragoman is. Defines the ports that everything else implements."""

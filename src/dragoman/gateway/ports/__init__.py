@@ -1,0 +1,1 @@
+"""What the gateway needs from the outside: stores and agents implement these."""

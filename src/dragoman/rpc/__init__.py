@@ -1,0 +1,1 @@
+"""JSON-RPC between two peers: ids, correlation both ways, cancellation, batches."""

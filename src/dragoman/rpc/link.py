@@ -1,0 +1,44 @@
+"""The port between a byte stream and the messages on it.
+
+A transport, an agent process and an adapter all look the same from here: a `Link` takes whole messages and hands whole
+messages, in order, to its `LinkHandler`. A link writes what was sent during one turn of the event loop with one write.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.wire.framing import Frame
+
+
+class Link(Protocol):
+    """A two-way stream of whole messages."""
+
+    def send(self, message: bytes) -> None:
+        """Queue one message, without framing; never blocks, silently ignored after `close`."""
+
+    def pause(self) -> None:
+        """Stop reading from the peer (back-pressure); idempotent."""
+
+    def resume(self) -> None:
+        """Read on; idempotent."""
+
+    def close(self) -> None:
+        """Send what is queued, then end the stream."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes queued towards the peer that it has not taken yet."""
+
+
+class LinkHandler(Protocol):
+    """Who receives what a link reads. All calls come from the event loop, one at a time."""
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        """The frames that one read completed, in order."""
+
+    def link_writable(self, writable: bool) -> None:
+        """False: the peer reads too slowly, stop feeding it; True: go on."""
+
+    def link_closed(self, reason: str | None) -> None:
+        """No more messages will come; `reason` is None for an orderly end."""

@@ -1,0 +1,80 @@
+"""The one writer of a byte stream (G-004): collects what one turn of the loop sends and writes it at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from dragoman.wire import limits
+from dragoman.wire.framing import frame_line
+
+
+class Outbox:
+    """Joins messages into one write per loop turn and tells when the peer falls behind."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_writable: Callable[[bool], None]) -> None:
+        self._loop = loop
+        self._on_writable = on_writable
+        self._transport: asyncio.WriteTransport | None = None
+        self._frame: Callable[[bytes], bytes] = frame_line
+        self._parts: list[bytes] = []
+        self._queued = 0
+        self._scheduled = False
+        self._closing = False
+
+    def attach(self, transport: asyncio.WriteTransport) -> None:
+        """Start writing; what was sent before goes first."""
+        self._transport = transport
+        transport.set_write_buffer_limits(high=limits.WRITE_HIGH_WATER, low=limits.WRITE_LOW_WATER)
+        self._schedule()
+
+    def use_framing(self, frame: Callable[[bytes], bytes]) -> None:
+        self._frame = frame
+
+    @property
+    def backlog(self) -> int:
+        buffered = self._transport.get_write_buffer_size() if self._transport is not None else 0
+        return self._queued + buffered
+
+    def send(self, message: bytes) -> None:
+        if self._closing:
+            return
+        framed = self._frame(message)
+        self._parts.append(framed)
+        self._queued += len(framed)
+        if not self._scheduled:
+            self._schedule()
+        elif self._queued > limits.WRITE_HIGH_WATER:
+            self.flush()  # a flood within one turn: hand over early so that back-pressure is felt early
+
+    def flush(self) -> None:
+        """Write what is queued now; normally called by the loop itself."""
+        self._scheduled = False
+        transport = self._transport
+        if transport is None or not self._parts:
+            return
+        data = b"".join(self._parts)
+        self._parts.clear()
+        self._queued = 0
+        if not transport.is_closing():
+            transport.write(data)
+
+    def close(self) -> None:
+        """Write what is queued, then close the stream."""
+        if self._closing:
+            return
+        self._closing = True
+        self.flush()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+
+    def pause_writing(self) -> None:
+        """Forwarded from the asyncio protocol."""
+        self._on_writable(False)
+
+    def resume_writing(self) -> None:
+        self._on_writable(True)
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._loop.call_soon(self.flush)

@@ -1,0 +1,1 @@
+"""Bytes to messages and back, without IO: framing, envelopes, the error table, limits."""

@@ -1,0 +1,256 @@
+"""Where one message ends and the next begins (G-140 to G-144).
+
+Theory of operation. A decoder is fed bytes as they come, split anywhere, and returns the frames that became complete.
+A frame is either `bytes`, one message without its framing, or a `FramingError`, which stands at the place in the stream
+where the broken message stood, so that its answer keeps its place in the order too. Decoders never raise for what a
+peer sent; after an error with `fatal` set they return nothing any more.
+
+    NDJSON          {...}\\n{...}\\n            blank lines, CRLF and a leading BOM are tolerated
+    Content-Length  Content-Length: 17\\r\\n\\r\\n{...}   unknown headers are ignored
+
+Frames never contain a line feed, whatever the framing was: a line feed between JSON tokens is whitespace, and what came
+in a Content-Length frame may go out as a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.wire import limits
+
+BOM = b"\xef\xbb\xbf"
+_HEADER = b"content-"
+_NDJSON_STARTS = (b"{", b"[")
+
+
+@dataclass(frozen=True, slots=True)
+class FramingError:
+    """A message that could not be framed; `prefix` is its beginning, where an id may be found."""
+
+    message: str
+    prefix: bytes = b""
+    oversize: bool = False
+    fatal: bool = False
+
+
+Frame = bytes | FramingError
+
+
+class Decoder(Protocol):
+    def feed(self, data: bytes) -> list[Frame]: ...
+
+
+class LineDecoder:
+    """NDJSON: only byte 0x0A ends a message (never U+2028, never `splitlines`)."""
+
+    def __init__(self, max_bytes: int = limits.MAX_MESSAGE_BYTES) -> None:
+        self._max = max_bytes
+        self._parts: list[bytes] = []  # the unfinished line, joined only once: no quadratic copying
+        self._size = 0
+        self._skipping: bytes | None = None  # prefix of an oversize line whose end has not come yet
+        self._at_start = True
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if self._at_start and data:
+            data = self._strip_bom(data)
+        head, newline, rest = data.partition(b"\n")
+        if not newline:
+            self._hold(data)
+            return []
+        frames: list[Frame] = []
+        first = self._finish(head)
+        if first is not None:
+            frames.append(first)
+        lines = rest.split(b"\n")
+        self._hold(lines.pop())
+        # A chunk shorter than the limit cannot hold an oversize line: the common case costs one comparison per chunk.
+        if len(rest) <= self._max:
+            frames.extend([line for line in lines if line and not line.isspace()])
+        else:
+            frames.extend(frame for line in lines if (frame := self._complete(line)) is not None)
+        return frames
+
+    @property
+    def pending(self) -> int:
+        """Bytes of an unfinished line that are held."""
+        return self._size
+
+    def _strip_bom(self, data: bytes) -> bytes:
+        if BOM.startswith(data[:3]) and len(data) < 3 and not self._parts:
+            return data  # too short to tell; `_complete` strips it from the whole line
+        self._at_start = False
+        return data.removeprefix(BOM)
+
+    def _hold(self, tail: bytes) -> None:
+        if self._skipping is not None or not tail:
+            return
+        self._parts.append(tail)
+        self._size += len(tail)
+        if self._size > self._max:
+            self._skipping = b"".join(self._parts)[: limits.OVERSIZE_PREFIX_BYTES]
+            self._parts.clear()
+            self._size = 0
+
+    def _finish(self, end: bytes) -> Frame | None:
+        """Complete the held line with its last part."""
+        self._hold(end)
+        if self._skipping is not None:
+            prefix, self._skipping = self._skipping, None
+            return _oversize(prefix, self._max)
+        line = b"".join(self._parts)
+        self._parts.clear()
+        self._size = 0
+        return self._complete(line)
+
+    def _complete(self, line: bytes) -> Frame | None:
+        if self._at_start:
+            self._at_start = False
+            line = line.removeprefix(BOM)
+        if len(line) > self._max:
+            return _oversize(line[: limits.OVERSIZE_PREFIX_BYTES], self._max)
+        if not line or line.isspace():
+            return None
+        return line
+
+
+class HeaderDecoder:
+    """Content-Length framing as in LSP; lengths count bytes."""
+
+    def __init__(self, max_bytes: int = limits.MAX_MESSAGE_BYTES) -> None:
+        self._max = max_bytes
+        self._buffer = bytearray()
+        self._need: int | None = None  # body bytes still to come, None while reading headers
+        self._skip = 0  # bytes of an oversize body that are thrown away as they come
+        self._skipped_prefix = b""
+        self._dead = False
+
+    def feed(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        if self._dead:
+            return frames
+        self._buffer += data
+        while not self._dead:
+            frame = self._next()
+            if frame is None:
+                break
+            frames.append(frame)
+        return frames
+
+    def _next(self) -> Frame | None:
+        if self._skip:
+            return self._skip_body()
+        if self._need is None:
+            failure = self._read_headers()
+            if failure is not None:
+                self._dead = failure.fatal
+                return failure
+            if self._skip:
+                return self._skip_body()
+        if self._need is None or len(self._buffer) < self._need:
+            return None
+        body = bytes(self._buffer[: self._need])
+        del self._buffer[: self._need]
+        self._need = None
+        return body.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in body or b"\r" in body else body
+
+    def _read_headers(self) -> FramingError | None:
+        end = self._buffer.find(b"\r\n\r\n")
+        sep = 4
+        bare = self._buffer.find(b"\n\n")
+        if bare >= 0 and (end < 0 or bare < end):
+            end, sep = bare, 2
+        if end < 0:
+            if len(self._buffer) > limits.MAX_HEADER_BYTES:
+                return FramingError("header block without end", fatal=True)
+            return None
+        block = bytes(self._buffer[:end])
+        del self._buffer[: end + sep]
+        length = _content_length(block)
+        if length is None:
+            return FramingError("missing or invalid Content-Length header", fatal=True)
+        if length > self._max:
+            self._skip = length
+            self._skipped_prefix = b""
+        else:
+            self._need = length
+        return None
+
+    def _skip_body(self) -> FramingError | None:
+        taken = min(self._skip, len(self._buffer))
+        room = limits.OVERSIZE_PREFIX_BYTES - len(self._skipped_prefix)
+        self._skipped_prefix += bytes(self._buffer[: min(taken, room)])
+        del self._buffer[:taken]
+        self._skip -= taken
+        if self._skip:
+            return None
+        return _oversize(self._skipped_prefix, self._max)
+
+
+class ClientDecoder:
+    """Finds out from a client's first bytes which framing it speaks (G-141).
+
+    `strict_start` is for TCP: anything but `{`, `[` or `Content-` ends the connection, so that a web page, whose first
+    bytes are an HTTP method, cannot speak to us (G-017).
+    """
+
+    def __init__(self, max_bytes: int = limits.MAX_MESSAGE_BYTES, *, strict_start: bool = False) -> None:
+        self._max = max_bytes
+        self._strict = strict_start
+        self._seen = b""
+        self._decoder: Decoder | None = None
+        self._dead = False
+        self.headers = False
+        """True once the client was found to use Content-Length; answers go out the same way."""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if self._decoder is not None:
+            return self._decoder.feed(data)
+        if self._dead:
+            return []
+        self._seen += data
+        start = self._seen.removeprefix(BOM).lstrip()
+        if not start:
+            return self._too_much_blank()
+        lower = start[: len(_HEADER)].lower()
+        if lower == _HEADER:
+            self.headers = True
+            return self._decide(HeaderDecoder(self._max), start)
+        if _HEADER.startswith(lower):
+            return []  # a beginning of `Content-`: wait for the rest
+        if self._strict and not start.startswith(_NDJSON_STARTS):
+            self._dead = True
+            return [FramingError("expected a JSON message or a Content-Length header", fatal=True)]
+        return self._decide(LineDecoder(self._max), start)
+
+    def _decide(self, decoder: Decoder, start: bytes) -> list[Frame]:
+        self._decoder = decoder
+        self._seen = b""
+        return decoder.feed(start)
+
+    def _too_much_blank(self) -> list[Frame]:
+        if len(self._seen) > limits.MAX_HEADER_BYTES:
+            self._dead = True
+            return [FramingError("nothing but white space", fatal=True)]
+        return []
+
+
+def frame_line(message: bytes) -> bytes:
+    return message + b"\n"
+
+
+def frame_headers(message: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%b" % (len(message), message)
+
+
+def _content_length(block: bytes) -> int | None:
+    for line in block.splitlines():
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            digits = value.strip()
+            return int(digits) if digits.isdigit() and len(digits) < 16 else None
+    return None
+
+
+def _oversize(prefix: bytes, limit: int) -> FramingError:
+    return FramingError(f"message is larger than {limit} bytes", prefix=prefix, oversize=True)

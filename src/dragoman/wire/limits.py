@@ -1,0 +1,39 @@
+"""Every bound in one place, each with the accident or attack that it prevents."""
+
+from __future__ import annotations
+
+MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+"""A peer that never sends a line feed must not fill our memory (G-143; `limits.max_message_bytes`)."""
+
+MAX_HEADER_BYTES = 8 * 1024
+"""A Content-Length peer that never ends its header block (G-142)."""
+
+OVERSIZE_PREFIX_BYTES = 4 * 1024
+"""How much of an oversize message is kept, to find its id and answer it (G-143)."""
+
+MAX_BATCH_ENTRIES = 1000
+"""One small array must not become a million replies (G-018)."""
+
+MAX_REQUESTS_IN_FLIGHT = 10_000
+"""A peer that asks without ever reading answers (G-010: both directions keep a table)."""
+
+WRITE_HIGH_WATER = 256 * 1024
+"""Bytes queued to one peer before whoever feeds it is paused (G-086)."""
+
+WRITE_LOW_WATER = 64 * 1024
+"""Bytes queued to one peer below which whoever feeds it goes on."""
+
+AGENT_BACKLOG_BYTES = 64 * 1024 * 1024
+"""An agent that stops reading its stdin: further requests to it are refused, other sessions go on (G-084)."""
+
+EARLY_UPDATES = 1000
+"""Updates held for a session whose `session/new` is not answered yet (G-044)."""
+
+GARBAGE_LINES = 1000
+"""Non-JSON lines on an agent's stdout before it is taken for something that is not an agent (G-111)."""
+
+STDERR_TAIL_LINES = 50
+"""Lines of an agent's stderr kept for error messages (G-112)."""
+
+STDERR_LINE_BYTES = 4 * 1024
+"""Longest stderr line kept; the rest of such a line is cut."""
