@@ -1,0 +1,73 @@
+"""Fixtures that start a real gateway with scripted agents."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.gateway import Dragoman, Table, agent
+from support.rpc_peer import Framing
+
+Start = Callable[..., Awaitable[Dragoman]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A project folder for sessions."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+async def dragoman(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Start]:
+    """Start gateways: `await dragoman("acp", "scripted", agents={...}, limits={...})`.
+
+    Without `agents` there is one scripted agent named `scripted`, which is the default. At the end every
+    gateway is left by its client, must end by itself and leave no process behind.
+    """
+    started: list[Dragoman] = []
+
+    async def start(
+        *arguments: str,
+        agents: Table | None = None,
+        env: dict[str, str] | None = None,
+        framing: Framing | None = None,
+        cwd: Path | None = None,
+        **sections: Any,
+    ) -> Dragoman:
+        agents = agents or {"scripted": agent()}
+        config = {"default_agent": next(iter(agents)), **sections, "agents": agents}
+        words = arguments or ("acp", "scripted")
+        gateway = await Dragoman.start(
+            tmp_path / "home", *words, config=config, env=env, framing=framing, cwd=cwd
+        )
+        started.append(gateway)
+        return gateway
+
+    yield start
+    failures = []
+    for gateway in started:
+        try:
+            await gateway.stop()
+        except (AssertionError, TimeoutError) as failure:
+            failures.append(failure)
+        sys.stderr.write(f"--- stderr of the gateway ---\n{gateway.stderr[-20000:]}\n")
+    if failures:
+        raise failures[0]
+
+
+@pytest.fixture
+async def client(dragoman: Start) -> Dragoman:
+    """An initialized client of `dragoman acp scripted`."""
+    gateway = await dragoman()
+    await gateway.initialize()
+    return gateway
