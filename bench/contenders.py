@@ -1,0 +1,125 @@
+"""Who is measured: each contender is a way to reach the bench agent from the client's pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from bench import installs
+from bench.delivery import Faults
+from bench.peers.client import Conversation, ConversationError
+
+PEERS = Path(__file__).resolve().parent / "peers"
+# -I and -S keep site-packages out, so the agent's own start is short and the same for everybody.
+AGENT = [sys.executable, "-I", "-S", str(PEERS / "agent.py")]
+
+DIRECT = "direct"
+DRAGOMAN = "dragoman"
+PYTHON_SDK = "python-sdk"
+TYPESCRIPT_SDK = "typescript-sdk"
+
+CONFIG = """\
+default_agent = "bench"
+
+[agents.bench]
+kind = "acp"
+command = {command}
+
+[agents.shared]
+kind = "acp"
+command = {command}
+share = "all"
+
+[sessions]
+journal = {journal}
+"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A contender's column title and how its command line is found; `NotAvailable` leaves it out."""
+
+    name: str
+    title: str
+    command: Callable[[], list[str]]
+
+
+CONTENDERS = {
+    contender.name: contender
+    for contender in (
+        Contender(DIRECT, "direct pipe", lambda: AGENT),
+        Contender(DRAGOMAN, "dragoman", lambda: dragoman_command("bench")),
+        Contender(
+            PYTHON_SDK,
+            "Python SDK",
+            lambda: [*installs.python_sdk(), str(installs.RELAYS / "python_sdk.py"), *AGENT],
+        ),
+        Contender(TYPESCRIPT_SDK, "TypeScript SDK", lambda: [*installs.typescript_sdk(), *AGENT]),
+    )
+}
+
+
+def dragoman_command(agent: str) -> list[str]:
+    program = Path(sys.executable).parent / "dragoman"
+    if not program.exists():
+        raise ConversationError(f"{program} does not exist; run `make setup`")
+    return [str(program), "acp", agent]
+
+
+class Arena:
+    """What all rounds of a run share: workspace, homes for Dragoman, tally of faults, length of a flood."""
+
+    def __init__(self, seconds: float, rounds: int) -> None:
+        self.seconds = seconds
+        self.rounds = rounds
+        self.faults = {name: Faults() for name in CONTENDERS}
+        self._stack = ExitStack()
+        self._commands: dict[str, list[str]] = {}
+
+    def __enter__(self) -> Arena:
+        self._root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="dragoman-bench-")))
+        self.workspace = self._root / "workspace"
+        self.workspace.mkdir()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def command(self, name: str) -> list[str]:
+        if name not in self._commands:
+            self._commands[name] = CONTENDERS[name].command()
+        return self._commands[name]
+
+    def home(self, journal: bool = False) -> Path:
+        """Return the `DRAGOMAN_HOME` of this run, with or without a journal."""
+        home = self._root / ("journal" if journal else "plain")
+        if not home.exists():
+            home.mkdir(mode=0o700)
+            text = CONFIG.format(command=json.dumps(AGENT), journal=json.dumps(journal))
+            (home / "config.toml").write_text(text)
+        return home
+
+    def start(self, command: list[str], journal: bool = False) -> Conversation:
+        """Start a process with an environment of its own, so that nobody's settings take part."""
+        env = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+        env["DRAGOMAN_HOME"] = str(self.home(journal))
+        return Conversation(command, env, self.workspace)
+
+    def connect(self, name: str) -> Conversation:
+        """Start a contender and run `initialize` with it."""
+        conversation = self.start(self.command(name))
+        try:
+            conversation.initialize()
+        except BaseException:
+            conversation.close()
+            raise
+        return conversation

@@ -1,0 +1,1 @@
+"""Minimal relays on the official SDKs, each run in the environment of its own SDK."""

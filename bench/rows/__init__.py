@@ -1,0 +1,7 @@
+"""All rows, in the order of the table; a module per family."""
+
+from bench.row import Row
+from bench.rows import crowd, echo, flood, memory, startup
+
+# Last of all the faults: that row adds up what every other row saw.
+ROWS: tuple[Row, ...] = (*flood.ROWS, *echo.ROWS, *startup.ROWS, *crowd.ROWS, *memory.ROWS, *flood.FAULT_ROWS)
