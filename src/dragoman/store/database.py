@@ -1,0 +1,141 @@
+"""The database file: made whole or not at all, checked when opened, never replaced."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from dragoman.gateway.ports.store import StoreCorrupt, StoreUnavailable
+from dragoman.store import limits, schema
+from dragoman.store.failure import explain, too_new
+
+Sync: TypeAlias = Literal["normal", "full"]
+
+_MAGIC = b"SQLite format 3\x00"
+
+
+class Database:
+    """Where the file is and how connections to it are made."""
+
+    def __init__(
+        self, path: Path, *, sync: Sync = "normal", busy_seconds: float = limits.BUSY_SECONDS
+    ) -> None:
+        self.path = path
+        self.sync = sync
+        self.busy_seconds = busy_seconds
+        self._immutable = False
+
+    def prepare(self) -> sqlite3.Connection:
+        """Make the file if there is none, bring its schema up to date, and connect for writing."""
+        try:
+            if not self.path.exists():
+                self._make()
+            self._check_header()
+            connection = self._connect("mode=rw")
+            try:
+                self._set_up_writer(connection)
+                self._check(connection)
+                schema.migrate(connection)
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise explain(error, self.path) from error
+        return connection
+
+    def prepare_reading(self) -> None:
+        """Find out how the file can be read without writing anything, or say why it cannot."""
+        try:
+            if not self.path.exists():
+                raise StoreUnavailable(f"There is no session store at {self.path}.")
+            self._check_header()
+            connection = self._probe()
+            try:
+                self._check(connection)
+                if schema.version(connection) < len(schema.STEPS):
+                    raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
+            finally:
+                connection.close()
+        except (sqlite3.Error, OSError) as error:
+            raise explain(error, self.path) from error
+
+    def reader(self) -> sqlite3.Connection:
+        return self._connect("immutable=1" if self._immutable else "mode=ro")
+
+    def disk_bytes(self) -> int:
+        files = (self.path, Path(f"{self.path}-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.absolute().as_uri()}?{mode}",
+            uri=True,
+            timeout=self.busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,  # used by one thread at a time, but not always the same
+        )
+
+    def _probe(self) -> sqlite3.Connection:
+        connection = self._connect("mode=ro")
+        try:
+            schema.version(connection)
+        except sqlite3.OperationalError as error:
+            connection.close()
+            log = Path(f"{self.path}-wal")
+            if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
+                raise
+            # WAL wants to make its index file beside the database; on a read-only disk it cannot, and with
+            # no log there is nothing that the index would be needed for.
+            self._immutable = True
+            connection = self._connect("immutable=1")
+        return connection
+
+    def _make(self) -> None:
+        """Build the database under another name and link it into place, so that nobody sees half of it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            connection = sqlite3.connect(draft, isolation_level=None)
+            try:
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+                connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+                connection.execute("PRAGMA journal_mode = WAL")
+                schema.migrate(connection)
+            finally:
+                connection.close()
+            try:
+                os.link(draft, self.path)
+            except FileExistsError:
+                pass  # another process was faster; its database is as good
+        finally:
+            for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
+                leftover.unlink(missing_ok=True)
+
+    def _check_header(self) -> None:
+        with self.path.open("rb") as file:
+            header = file.read(len(_MAGIC))
+        if header != _MAGIC:
+            found = "empty" if not header else "not a database"
+            raise StoreCorrupt(
+                f"{self.path} is {found}. It was left as it is: restore a backup or move it away."
+            )
+
+    def _set_up_writer(self, connection: sqlite3.Connection) -> None:
+        # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
+        # the death of any process, and only a power failure can take the last ones back.
+        connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        """Look at the first pages; damage further in is found by whoever reads there."""
+        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+            raise StoreCorrupt(f"{self.path} belongs to another program. It was left as it is.")
+        found, known = schema.version(connection), len(schema.STEPS)
+        if found > known:
+            raise too_new(self.path, found, known)
+        connection.execute("SELECT * FROM sqlite_master").fetchall()

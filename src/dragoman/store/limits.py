@@ -1,0 +1,42 @@
+"""Every bound of the store in one place, each with the accident that it prevents."""
+
+from __future__ import annotations
+
+ROW_BYTES = 256 * 1024
+"""A reader that wants one event must not fetch a flood's worth of neighbours."""
+
+GROUP_BYTES = 8 * 1024 * 1024
+"""One commit must not grow without end while producers are faster than the disk."""
+
+GROUP_OPERATIONS = 8192
+"""The same for floods of tiny appends, and a bound on how long one delivery occupies the event loop."""
+
+BACKLOG_HIGH = 16 * 1024 * 1024
+"""Bytes queued before agents are paused: a slow disk must not fill the memory (G-086)."""
+
+BACKLOG_LOW = 4 * 1024 * 1024
+"""Bytes queued below which they go on."""
+
+EVENT_OVERHEAD = 64
+"""What an event costs in memory beyond its bytes; empty events must not look free."""
+
+BUSY_SECONDS = 5.0
+"""A process that keeps the database locked must not hang the others silently."""
+
+READERS = 2
+"""Slow reads wait for each other instead of starting threads without end."""
+
+PAGE_BACK_BYTES = 4 * 1024 * 1024
+"""Paging back over huge events stops here even if fewer than asked were found."""
+
+LIST_LIMIT = 1000
+"""Longest page of sessions, whatever the client asks for."""
+
+CHECKPOINT_PAGES = 4000
+"""Pages in the write-ahead log (16 MiB) before they are moved to the database."""
+
+LOG_BYTES = 64 * 1024 * 1024
+"""A log that grew under a long reader is cut back to this size."""
+
+VACUUM_PAGES = 2000
+"""Free pages given back per commit, so that writers wait milliseconds and not the whole clean-up."""

@@ -1,0 +1,79 @@
+"""The one thread that writes: takes what is queued, commits it as a group, hands the group back."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from dragoman.gateway.ports.store import StoreClosed
+from dragoman.store import group, limits
+from dragoman.store.operations import Operation
+
+
+class Writer:
+    """A thread with a queue. `deliver` is called in that thread, once per group, in the order of `put`."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, deliver: Callable[[list[Operation]], None]
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._deliver = deliver
+        self._queue: SimpleQueue[Operation | None] = SimpleQueue()
+        self._on_end: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._run, name="dragoman-writer", daemon=True)
+        self._thread.start()
+
+    def put(self, operation: Operation) -> None:
+        self._queue.put(operation)
+
+    def finish(self, on_end: Callable[[], None]) -> None:
+        """Write what is queued and end the thread, which calls `on_end` last."""
+        self._on_end = on_end
+        self._queue.put(None)
+
+    def _run(self) -> None:
+        operations: list[Operation] = []
+        try:
+            while operations := self._next_group():
+                group.commit(self._connection, operations, self._path)
+                self._deliver(operations)
+                operations = []
+        finally:
+            self._abandon(operations)
+            self._connection.close()
+            self._on_end()
+
+    def _next_group(self) -> list[Operation]:
+        """Wait for an operation, then take all that stand behind it; empty at the end."""
+        operations: list[Operation] = []
+        size = 0
+        operation = self._queue.get()
+        while operation is not None:
+            operations.append(operation)
+            size += operation.size
+            if size >= limits.GROUP_BYTES or len(operations) >= limits.GROUP_OPERATIONS:
+                return operations
+            try:
+                operation = self._queue.get_nowait()
+            except Empty:
+                return operations
+        if operations:
+            self._queue.put(None)  # the end was seen: commit first, meet it again
+        return operations
+
+    def _abandon(self, operations: list[Operation]) -> None:
+        """Nobody may wait for ever for a thread that is gone, even if a bug ended it."""
+        while True:
+            for operation in operations:
+                operation.error = operation.error or StoreClosed(f"The store {self._path} is closed.")
+            if operations:
+                self._deliver(operations)
+            try:
+                left = self._queue.get_nowait()
+            except Empty:
+                return
+            operations = [left] if left is not None else []
