@@ -21,7 +21,7 @@ def format_number(value: float | None) -> str:
         return "-"
     if value == 0 or abs(value) >= 100:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.4f}"
 
 
 def figure_text(verdict: Verdict, unit: str) -> str:
