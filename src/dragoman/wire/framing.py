@@ -145,8 +145,8 @@ class HeaderDecoder:
             if failure is not None:
                 self._dead = failure.fatal
                 return failure
-            if self._skip:
-                return self._skip_body()
+            if self._need is None:
+                return self._skip_body() if self._skip else None
         if self._need is None or len(self._buffer) < self._need:
             return None
         body = bytes(self._buffer[: self._need])

@@ -7,7 +7,7 @@ A lease says which process may append; its `epoch` grows with each change of han
 an older one is refused, so that a process which only believes itself the owner can do no harm.
 """
 
-# ruff: noqa: N818 (errors are named after the condition they report)
+
 
 from __future__ import annotations
 

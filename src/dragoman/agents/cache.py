@@ -1,0 +1,54 @@
+"""What agents can do, remembered on disk, so that an editor is answered before the agent has started."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+MAX_FILES = 200
+"""Every version of every agent leaves a file: the oldest go."""
+
+
+class FileCapabilityCache:
+    """One small file per agent, version and set of client capabilities; implements `CapabilityCache`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, identity: str, fingerprint: str) -> dict[str, object] | None:
+        try:
+            return msgspec.json.decode(self._file(identity, fingerprint).read_bytes(), type=dict[str, object])
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            log.warning("capability cache is unreadable, the agent is asked instead: %s", error)
+            return None
+
+    def put(self, identity: str, fingerprint: str, result: dict[str, object]) -> None:
+        """A cache that cannot be written costs time, nothing else."""
+        file = self._file(identity, fingerprint)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle, temporary = tempfile.mkstemp(dir=self._folder)
+            with os.fdopen(handle, "wb") as out:
+                out.write(msgspec.json.encode(result))
+            Path(temporary).replace(file)
+            self._prune()
+        except OSError as error:
+            log.warning("capability cache is not writable: %s", error)
+
+    def _file(self, identity: str, fingerprint: str) -> Path:
+        name = hashlib.sha256(f"{identity}\n{fingerprint}".encode()).hexdigest()[:32]
+        return self._folder / f"{name}.json"
+
+    def _prune(self) -> None:
+        files = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-MAX_FILES]:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,274 @@
+"""One live agent: its handshake, its sessions, and where each of its messages goes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from dragoman import __version__
+from dragoman.config.model import AgentConfig
+from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable, Launcher
+from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.updates import UPDATE, read_head
+from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.wire import limits, message
+from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+
+class AgentConnection:
+    """An agent process and the sessions in it; `Receiver` of what it says."""
+
+    def __init__(self, name: str, config: AgentConfig, client: ClientConnection, *, shared: bool) -> None:
+        self.name = name
+        self.config = config
+        self.client = client
+        """The client it was started for: unknown requests without a session go there."""
+        self.shared = shared
+        self.peer = Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
+        self.capabilities = AgentCapabilities({})
+        self.sessions: dict[str, Session] = {}
+        self.handle: AgentHandle | None = None
+        self.stopping = False
+        self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
+        self._early: dict[str, deque[bytes]] = {}
+        self._garbage = 0
+        self._holds: set[object] = set()
+        self.origins: dict[object, bytes] = {}
+        """Our ids of forwarded requests and the client's own, for elicitations about a request."""
+        self._gone: RpcError | None = None
+
+    # -- life
+
+    async def start(self, launcher: Launcher, capabilities: JsonObject, client_info: object, cwd: str | None,
+                    timeout: float) -> JsonObject:  # fmt: skip
+        """Launch and initialize; returns the agent's own `initialize` result."""
+        try:
+            self.handle = await launcher.launch(self.name, self.config, self.peer, cwd)
+        except AgentUnavailable as error:
+            self._gone = internal(str(error), "agent_unavailable", agent=self.name)
+            raise self._gone from error
+        self.peer.link = self.handle
+        log.info("agent started", extra={"agent": self.name, "pid": self.handle.pid})
+        params: JsonObject = {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities}
+        params["clientInfo"] = client_info or {
+            "name": "dragoman",
+            "title": "Dragoman",
+            "version": __version__,
+        }
+        try:
+            reply = await asyncio.wait_for(self.call("initialize", encode(params)), timeout)
+        except TimeoutError as error:
+            raise internal(
+                f"The agent {self.name} did not answer initialize within {timeout:g} s{self._stderr()}",
+                "agent_unavailable",
+                agent=self.name,
+            ) from error
+        if not reply.ok:
+            failure = as_object(decode_object(reply.error))
+            raise internal(
+                f"The agent {self.name} refused to start: {failure.get('message')}{self._stderr()}",
+                "agent_unavailable",
+                agent=self.name,
+                error=failure,
+            )
+        result = decode_object(reply.result)
+        self.capabilities = AgentCapabilities(result)
+        return result
+
+    async def stop(self) -> None:
+        self.stopping = True
+        if self.handle is not None:
+            await self.handle.stop()
+
+    @property
+    def alive(self) -> bool:
+        return self.handle is not None and not self.peer.closed
+
+    def gone_error(self) -> RpcError:
+        """Why this agent does not answer any more (G-110)."""
+        if self._gone is None:
+            end = self.handle.end() if self.handle is not None else None
+            how = end.describe() if end is not None else "is not running"
+            self._gone = internal(
+                f"The agent {self.name} {how}{self._stderr()}",
+                "agent_exited",
+                agent=self.name,
+                exitCode=end.exit_code if end else None,
+                signal=end.signal if end else None,
+                stderrTail=end.stderr_tail if end else "",
+            )
+        return self._gone
+
+    # -- asking
+
+    async def call(self, method: str, params: bytes, origin: Request | None = None) -> Reply:
+        """Ask and wait, for the few requests that set something up; `origin` is the client's request behind it."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        call = self.peer.request(
+            method, params, lambda reply: None if future.done() else future.set_result(reply)
+        )
+        if origin is not None:
+            self.origins[call] = origin.id
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.peer.cancel(call)
+            self.peer.forget(call)
+            raise
+        finally:
+            self.origins.pop(call, None)
+
+    def expect_session(self) -> None:
+        """Updates for ids that nobody knows yet are held from now on (G-044)."""
+        self._creating += 1
+
+    def session_created(self, session: Session | None) -> None:
+        """Register what `expect_session` announced; None if it came to nothing."""
+        self._creating -= 1
+        if session is not None:
+            self.sessions[session.agent_session_id] = session
+        if not self._creating:
+            self._forget_early(except_for=session)
+
+    def release_early(self, session: Session) -> None:
+        """Hand over what came before the session was known; called once its creation was answered."""
+        for line in self._early.pop(session.agent_session_id, ()):
+            if not self._intercept(line):
+                self.peer.receive(line)
+
+    @property
+    def expecting(self) -> bool:
+        """A session is being created in it."""
+        return self._creating > 0
+
+    def overloaded(self) -> bool:
+        """It does not read its stdin; more would only pile up here."""
+        return self.handle is not None and self.handle.backlog > limits.AGENT_BACKLOG_BYTES
+
+    # -- back-pressure
+
+    def hold(self, holder: object) -> None:
+        """Stop reading this agent until `holder` lets go."""
+        if not self._holds and self.handle is not None:
+            self.handle.pause()
+        self._holds.add(holder)
+
+    def release(self, holder: object) -> None:
+        self._holds.discard(holder)
+        if not self._holds and self.handle is not None:
+            self.handle.resume()
+
+    # -- Receiver
+
+    def _intercept(self, line: bytes) -> bool:
+        """The message path: an update goes to its session without further ado."""
+        head = read_head(line)
+        if head is None:
+            return False
+        session = self.sessions.get(head.params.sessionId)
+        if session is not None:
+            session.agent_update(head.params.update.sessionUpdate, line)
+        else:
+            self._hold_early(head.params.sessionId, line)
+        return True
+
+    def peer_request(self, request: Request) -> None:
+        asid = session_of(request.params)
+        if asid is not None:
+            session = self.sessions.get(asid)
+            if session is None:
+                if not self._creating:
+                    raise internal(f"Unknown session: {asid}")
+                # Held like an early update: the client must know the session before it is asked about it (G-082).
+                self._forget_request(request)
+                self._hold_early(asid, message.request(request.id, request.method, request.params))
+                return
+            session.agent_request(request)
+        elif not self.shared:
+            self.client.agent_request(self, request)
+        else:
+            raise method_not_found(request.method)
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        asid = session_of(params)
+        session = self.sessions.get(asid) if asid is not None else None
+        if session is not None:
+            session.agent_notification(method, params)
+        elif asid is None and not self.shared:
+            self.client.agent_notification(self, method, params)
+        elif method != UPDATE:
+            log.info(
+                "notification for an unknown session dropped", extra={"agent": self.name, "method": method}
+            )
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        self._garbage += 1
+        log.warning(
+            "line on the agent's stdout is not a message, skipped: %s",
+            error.message,
+            extra={"agent": self.name, "count": self._garbage, "line": frame[:200].decode(errors="replace")},
+        )
+        if self._garbage == limits.GARBAGE_LINES:
+            log.error("agent writes garbage, ending it", extra={"agent": self.name})
+            self._gone = internal(
+                f"The agent {self.name} wrote {self._garbage} lines that are not ACP messages and was ended",
+                "agent_exited",
+                agent=self.name,
+                stderrTail=self.handle.end().stderr_tail if self.handle else "",
+            )
+            if self.handle is not None:
+                self.handle.close()
+                self.client.gateway.spawn(self.stop())
+                self.peer.link_closed("garbage")
+        return False
+
+    def peer_writable(self, writable: bool) -> None:
+        """An agent that reads slowly is handled by `overloaded`, so that other sessions go on (G-084)."""
+
+    def peer_closed(self, reason: str | None) -> RpcError:
+        error = self.gone_error()
+        level = logging.INFO if self.stopping else logging.WARNING
+        log.log(level, "agent ended: %s", error.message.partition("\n")[0], extra={"agent": self.name})
+        sessions, self.sessions = list(self.sessions.values()), {}
+        for session in sessions:
+            session.agent_gone(error)
+        self.client.gateway.pool.forget(self)
+        return error
+
+    # -- early messages
+
+    def _hold_early(self, asid: str, line: bytes) -> None:
+        if not self._creating:
+            log.info(
+                "update for an unknown session dropped", extra={"agent": self.name, "agent_session": asid}
+            )
+            return
+        held = self._early.setdefault(asid, deque())
+        if sum(map(len, self._early.values())) >= limits.EARLY_UPDATES:
+            log.warning(
+                "too many updates before session/new was answered, dropped", extra={"agent": self.name}
+            )
+            return
+        held.append(line)
+
+    def _forget_early(self, except_for: Session | None) -> None:
+        kept = except_for.agent_session_id if except_for is not None else None
+        self._early = {asid: held for asid, held in self._early.items() if asid == kept}
+
+    def _forget_request(self, request: Request) -> None:
+        request.answered = True
+        self.peer.settled(request.key)
+
+    def _stderr(self) -> str:
+        tail = self.handle.end().stderr_tail.strip() if self.handle is not None else ""
+        return f". Its last words:\n{tail}" if tail else ""

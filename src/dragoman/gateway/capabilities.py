@@ -1,0 +1,172 @@
+"""Who can do what: reading capabilities, narrowing them, and the merge table (G-030 to G-037).
+
+Capability objects stay plain dicts, so that what a newer protocol adds travels on; these views only read them.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from typing import Any
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.gateway.json_types import JsonObject, as_object
+
+PROTOCOL_VERSION = 1
+
+# Sessions belong to the gateway, so these hold for every agent, bound or not (DESIGN.md, settled details).
+OWN_SESSION_CAPABILITIES = ("list", "resume", "close", "delete")
+
+
+class ClientCapabilities:
+    """A view of `clientCapabilities` as a client sent it."""
+
+    def __init__(self, raw: JsonObject) -> None:
+        self.raw = raw
+
+    def has_fs(self, method: str) -> bool:
+        field = {"fs/read_text_file": "readTextFile", "fs/write_text_file": "writeTextFile"}.get(method)
+        return field is not None and as_object(self.raw.get("fs")).get(field) is True
+
+    @property
+    def terminal(self) -> bool:
+        return self.raw.get("terminal") is True
+
+    def elicitation(self, mode: str) -> bool:
+        """`{}` alone advertises no mode, unlike MCP."""
+        return as_object(self.raw.get("elicitation")).get(mode) is not None
+
+    @property
+    def boolean_options(self) -> bool:
+        options = as_object(as_object(self.raw.get("session")).get("configOptions"))
+        return options.get("boolean") is not None
+
+    @property
+    def notices(self) -> bool:
+        return bool(as_object(self.raw.get("session")).get("notices"))
+
+    @property
+    def seq(self) -> bool:
+        """The client wants `params._meta.dragoman.seq` on updates."""
+        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))
+
+    def for_agent(self, *, serve_fs: bool, serve_terminal: bool) -> JsonObject:
+        """What the agent is told (G-032): the client's own, less what cannot work through a gateway."""
+        told = copy.deepcopy(self.raw)
+        auth = as_object(told.get("auth"))
+        if auth.pop("terminal", None) is not None:
+            told["auth"] = auth  # the client would re-run our command, not the agent's (G-071)
+        meta = as_object(told.get("_meta"))
+        if meta.pop("dragoman", None) is not None:
+            told["_meta"] = meta
+        if serve_fs:
+            told["fs"] = {**as_object(told.get("fs")), "readTextFile": True, "writeTextFile": True}
+        if serve_terminal:
+            told["terminal"] = True
+        return told
+
+
+class AgentCapabilities:
+    """A view of an agent's `initialize` result."""
+
+    def __init__(self, result: JsonObject) -> None:
+        self.result = result
+        self._caps = as_object(result.get("agentCapabilities"))
+
+    @property
+    def load(self) -> bool:
+        return self._caps.get("loadSession") is True
+
+    def session(self, name: str) -> bool:
+        """An object marker; a bare `true` is an accepted dialect (D-12)."""
+        marker = as_object(self._caps.get("sessionCapabilities")).get(name)
+        return marker is not None and marker is not False
+
+    def prompt(self, name: str) -> bool:
+        return as_object(self._caps.get("promptCapabilities")).get(name) is True
+
+    def mcp(self, transport: str) -> bool:
+        return as_object(self._caps.get("mcpCapabilities")).get(transport) is True
+
+    @property
+    def logout(self) -> bool:
+        return as_object(self._caps.get("auth")).get("logout") is not None
+
+    @property
+    def auth_method_ids(self) -> list[str]:
+        methods = self.result.get("authMethods")
+        return [str(as_object(method).get("id")) for method in methods] if isinstance(methods, list) else []
+
+
+def fingerprint(capabilities: JsonObject) -> str:
+    """Equal for equal capabilities: processes are shared only between clients that offer the same (G-032)."""
+    return hashlib.sha256(msgspec.json.encode(capabilities, order="sorted")).hexdigest()[:16]
+
+
+def bound_result(agent_name: str, agent: JsonObject, *, journal: bool) -> JsonObject:
+    """The answer to `initialize` on a connection to one agent: the agent's own, plus what the gateway adds (G-033)."""
+    result = copy.deepcopy(agent)
+    result["protocolVersion"] = PROTOCOL_VERSION
+    caps = as_object(result.get("agentCapabilities"))
+    result["agentCapabilities"] = _with_own_sessions(caps, journal)
+    result["authMethods"] = _auth_methods(result.get("authMethods"))
+    return _with_meta(result, [agent_name])
+
+
+def unbound_result(
+    default_agent: str, agents: list[str], agent: JsonObject | None, *, journal: bool
+) -> JsonObject:
+    """The answer when each session picks its agent: the gateway's guarantees and the default agent's prompts (G-034)."""
+    caps: JsonObject = {
+        "loadSession": False,
+        "mcpCapabilities": {},
+        "promptCapabilities": {},
+        "sessionCapabilities": {},
+    }
+    methods: list[Any] = []
+    if agent is not None:
+        own = as_object(agent.get("agentCapabilities"))
+        caps["promptCapabilities"] = own.get("promptCapabilities") or {}
+        caps["mcpCapabilities"] = own.get("mcpCapabilities") or {}
+        for method in _auth_methods(agent.get("authMethods")):
+            methods.append({**method, "id": f"{default_agent}:{method.get('id')}"})
+    result: JsonObject = {
+        "protocolVersion": PROTOCOL_VERSION,
+        "agentInfo": {"name": "dragoman", "title": "Dragoman", "version": __version__},
+        "agentCapabilities": _with_own_sessions(caps, journal),
+        "authMethods": methods,
+    }
+    return _with_meta(result, agents)
+
+
+def _with_own_sessions(caps: JsonObject, journal: bool) -> JsonObject:
+    sessions = {
+        name: {} if marker is True else marker
+        for name, marker in as_object(caps.get("sessionCapabilities")).items()
+        if marker is not False
+    }
+    sessions.setdefault("close", {})
+    if journal:
+        caps["loadSession"] = True
+        for name in OWN_SESSION_CAPABILITIES:
+            sessions.setdefault(name, {})
+    caps["sessionCapabilities"] = sessions
+    return caps
+
+
+def _auth_methods(methods: object) -> list[JsonObject]:
+    """Terminal methods cannot be offered: the client would re-run the gateway instead of the agent (G-071)."""
+    if not isinstance(methods, list):
+        return []
+    return [
+        method for method in map(as_object, methods) if method.get("type") != "terminal" and method.get("id")
+    ]
+
+
+def _with_meta(result: JsonObject, agents: list[str]) -> JsonObject:
+    meta = as_object(result.get("_meta"))
+    meta["dragoman"] = {"version": __version__, "agents": agents}
+    result["_meta"] = meta
+    return result

@@ -1,0 +1,376 @@
+"""One client: its handshake, its methods, its end. Everything it sends arrives here."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway import lifecycle, settings
+from dragoman.gateway.agent import AgentConnection
+from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.capabilities import ClientCapabilities, bound_result, unbound_result
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.questions import ELICITATION
+from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.session import Session
+from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.wire import message
+from dragoman.wire.errors import (
+    Malformed,
+    RpcError,
+    internal,
+    invalid_params,
+    invalid_request,
+    method_not_found,
+    session_not_found,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+
+log = logging.getLogger(__name__)
+
+GOODBYE_TIMEOUT = 2.0
+"""Seconds that turns have to end after their client went, before their agents are ended (G-113)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms a client is connected; its transport knows them."""
+
+    agent: str | None = None
+    """All its sessions get this agent."""
+    token: str | None = None
+    """What `_meta.dragoman.token` of its `initialize` must be."""
+    repeat_initialize: bool = True
+    """stdio answers a second `initialize` as the first, network transports refuse it (G-030)."""
+    keep_sessions: bool = False
+    """Its sessions and turns go on when it leaves."""
+
+
+class ClientConnection:
+    """`Receiver` of what a client says."""
+
+    def __init__(self, gateway: Gateway, key: int, terms: Terms) -> None:
+        self.gateway = gateway
+        self.key = key
+        self.terms = terms
+        self.bound_agent = terms.agent
+        self.peer = Peer("The client", self, accept_batches=gateway.config.protocol.batches == "accept")
+        self.capabilities = ClientCapabilities({})
+        self.info: object = None
+        self.attachments: dict[str, Attachment] = {}
+        self.left = asyncio.Event()
+        """Set when everything of this client has been cleaned up."""
+        self.on_left: Callable[[], None] | None = None
+        self._initialized = False
+        self._initialize_result: bytes | None = None
+        self._credentials: dict[str, bytes] = {}
+        self._setups: set[asyncio.Task[None]] = set()
+
+    # -- Receiver
+
+    def peer_request(self, request: Request) -> None:
+        log.debug(
+            "request", extra={"client": self.key, "request": request.id.decode(), "method": request.method}
+        )
+        if request.method == "initialize":
+            self._initialize(request)
+            return
+        if not self._initialized:
+            raise invalid_request("The first request must be initialize", "not_initialized")
+        handler = REQUESTS.get(request.method)
+        if handler is not None:
+            handler(self, request)
+        else:
+            self._unknown_request(request)
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        if not self._initialized:
+            return
+        session_id = session_of(params)
+        session = self.session(session_id) if session_id is not None else None
+        if method == "session/cancel":
+            if session is not None:
+                session.cancel()
+        elif session is not None:
+            session.notify_agent(method, params)
+        elif session_id is None and self.bound_agent is not None:
+            for agent in self.gateway.pool.agents_of(self):
+                agent.peer.notify(method, params)
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        log.info("client sent something that is not a message: %s", error.message, extra={"client": self.key})
+        return True
+
+    def peer_writable(self, writable: bool) -> None:
+        """A client that reads slowly holds back the agents that feed it (G-086)."""
+        for agent in self.gateway.pool.agents_of(self):
+            if writable:
+                agent.release(self)
+            else:
+                agent.hold(self)
+
+    def peer_closed(self, reason: str | None) -> None:
+        log.info("client left%s", f": {reason}" if reason else "", extra={"client": self.key})
+        self.gateway.spawn(self._leave())
+
+    # -- sessions
+
+    def session(self, session_id: str) -> Session | None:
+        """Only what this client created, loaded or resumed (G-046)."""
+        attachment = self.attachments.get(session_id)
+        return attachment.session if attachment is not None else None
+
+    def require_session(self, request: Request) -> Session:
+        session_id = session_of(request.params)
+        if session_id is None:
+            raise invalid_params("sessionId is required", "sessionId")
+        session = self.session(session_id)
+        if session is None:
+            raise session_not_found(session_id)
+        return session
+
+    def agent_for(self, cwd: str, params: JsonObject) -> str:
+        """The agent of a new session (G-036)."""
+        if self.bound_agent is not None:
+            return self.bound_agent
+        asked = as_object(as_object(params.get("_meta")).get("dragoman")).get("agent")
+        return self.gateway.agent_for(cwd, asked)
+
+    def setup(self, request: Request, work: lifecycle.Setup) -> None:
+        """Answer a request that has to wait; cancelled by `$/cancel_request` or the client's end."""
+        task = self.gateway.spawn(self._run(request, work))
+        self._setups.add(task)
+        task.add_done_callback(self._setups.discard)
+        request.on_cancel = partial(_stop, task)
+
+    async def _run(self, request: Request, work: lifecycle.Setup) -> None:
+        try:
+            await work(self, request)
+        except RpcError as error:
+            request.fail(error)
+        except Malformed as error:
+            request.fail(error.as_error())
+        except asyncio.CancelledError:
+            request.fail(RpcError(-32800, "Request cancelled"))
+            raise
+        finally:
+            if not request.answered:
+                request.fail(internal("Internal error in the gateway; its log has the details"))
+
+    # -- from an agent, about no session
+
+    def agent_request(self, agent: AgentConnection, request: Request) -> None:
+        params = request.params
+        if request.method == ELICITATION:
+            params = self._elicitation(agent, params)
+        call = self.peer.request(request.method, params, request.answer)
+        request.on_cancel = lambda: self.peer.cancel(call)
+
+    def agent_notification(self, agent: AgentConnection, method: str, params: bytes) -> None:
+        self.peer.notify(method, params)
+
+    def _elicitation(self, agent: AgentConnection, params: bytes) -> bytes:
+        """About a request instead of a session: the agent names its own id for it, the client knows another (G-065)."""
+        asked = decode_object(params)
+        if not self.capabilities.elicitation(str(asked.get("mode"))):
+            raise invalid_params(f"The client does not offer elicitation mode {asked.get('mode')!r}")
+        origin = agent.origins.get(asked.get("requestId"))
+        if origin is None:
+            return params
+        return encode({**message.members(params), "requestId": Raw(origin)})
+
+    # -- initialize and authentication
+
+    def _initialize(self, request: Request) -> None:
+        params = decode_object(request.params)
+        version = params.get("protocolVersion")
+        if type(version) is not int or not 0 <= version <= 65535:
+            raise invalid_params("protocolVersion must be an integer from 0 to 65535", "protocolVersion")
+        self._check_token(params)
+        if self._initialized:
+            if not self.terms.repeat_initialize:
+                raise invalid_request(
+                    "initialize was already called on this connection", "already_initialized"
+                )
+            if self._initialize_result is not None:
+                request.reply(self._initialize_result)
+                return
+        self._initialized = True
+        self.capabilities = ClientCapabilities(as_object(params.get("clientCapabilities")))
+        self.info = params.get("clientInfo")
+        self.setup(request, ClientConnection._answer_initialize)
+
+    def _check_token(self, params: JsonObject) -> None:
+        expected = self.terms.token
+        if expected is None:
+            return
+        given = as_object(as_object(params.get("_meta")).get("dragoman")).get("token")
+        # In constant time, so that a token cannot be guessed letter by letter.
+        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), expected.encode()):
+            self.gateway.spawn(self._hang_up())
+            raise invalid_request("A valid token is required in initialize: _meta.dragoman.token", "token")
+
+    async def _hang_up(self) -> None:
+        self.peer.link.close()
+
+    async def _answer_initialize(self, request: Request) -> None:
+        """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
+        name = self.bound_agent or self.gateway.config.default_agent
+        try:
+            config = self.gateway.agent_config(name)
+            told = self.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+            agent_result = self.gateway.cached_capabilities(config, told)
+            warming = self.gateway.pool.warm(self, name)
+            if agent_result is None:
+                agent_result = (await asyncio.shield(warming)).capabilities.result
+        except RpcError as error:
+            if self.bound_agent is not None:
+                self._initialized = False
+                raise
+            log.warning("default agent is not available: %s", error.message, extra={"agent": name})
+            agent_result = None
+        self._initialize_result = encode(self._merged(name, agent_result))
+        request.reply(self._initialize_result)
+
+    def _merged(self, name: str, agent_result: JsonObject | None) -> JsonObject:
+        if self.bound_agent is not None:
+            return bound_result(name, agent_result or {}, journal=self.gateway.journaling)
+        return unbound_result(
+            name, self.gateway.agents.names(), agent_result, journal=self.gateway.journaling
+        )
+
+    async def authenticate(self, request: Request) -> None:
+        """To the agent that offers the method; repeated for every process that is started later."""
+        method = decode_object(request.params).get("methodId")
+        if not isinstance(method, str):
+            raise invalid_params("methodId is required", "methodId")
+        name = self.bound_agent or self.gateway.config.default_agent
+        if self.bound_agent is None and ":" in method:
+            name, _, method = method.partition(":")
+        agent = await self.gateway.pool.borrow(self, name)
+        if method not in agent.capabilities.auth_method_ids:
+            offered = ", ".join(agent.capabilities.auth_method_ids) or "none"
+            raise invalid_params(
+                f"Unknown authentication method {method!r}; {name} offers: {offered}", "methodId"
+            )
+        params = encode({**message.members(request.params), "methodId": method})
+        reply = await agent.call("authenticate", params, request)
+        if reply.ok:
+            self._credentials[name] = params
+            reply = Reply(result=message.EMPTY) if reply.result == b"null" else reply
+        request.answer(reply)
+
+    async def reauthenticate(self, agent: AgentConnection) -> None:
+        """What the user logged into once holds for every process of that agent."""
+        params = self._credentials.get(agent.name)
+        if params is not None:
+            await agent.call("authenticate", params)
+
+    async def logout(self, request: Request) -> None:
+        """Every agent of this client that can (G-051)."""
+        self._credentials.clear()
+        name = self.bound_agent or self.gateway.config.default_agent
+        agents = self.gateway.pool.agents_of(self) or [await self.gateway.pool.borrow(self, name)]
+        able = [agent for agent in agents if agent.capabilities.logout]
+        if not able:
+            raise method_not_found("logout")
+        replies = await asyncio.gather(*(agent.call("logout", request.params) for agent in able))
+        failed = next((reply for reply in replies if not reply.ok), None)
+        request.answer(failed or Reply(result=message.EMPTY))
+
+    # -- the rest
+
+    def _unknown_request(self, request: Request) -> None:
+        """Forwarded where it can be routed: a method of the future is not ours to refuse (G-019)."""
+        session_id = session_of(request.params)
+        if session_id is not None:
+            self.require_session(request).forward(request)
+        elif self.bound_agent is not None:
+            self.setup(request, ClientConnection._forward_sessionless)
+        else:
+            raise method_not_found(request.method)
+
+    async def _forward_sessionless(self, request: Request) -> None:
+        agent = await self.gateway.pool.borrow(self, self.bound_agent or "")
+        request.answer(await agent.call(request.method, request.params, request))
+
+    async def _leave(self) -> None:
+        """The client is gone: end or let go what was its own."""
+        for task in list(self._setups):
+            task.cancel()
+        sessions = [attachment.session for attachment in self.attachments.values()]
+        if not self.terms.keep_sessions:
+            await self._cancel_turns(sessions)
+        for session in sessions:
+            session.detach(self)
+        if not self.terms.keep_sessions:
+            await asyncio.gather(
+                *(lifecycle.end_session(session) for session in sessions if not session.attachments)
+            )
+        await self.gateway.pool.client_gone(self)
+        self.gateway.clients.discard(self)
+        self.peer.link.close()
+        self.left.set()
+        if self.on_left is not None:
+            self.on_left()
+
+    async def _cancel_turns(self, sessions: list[Session]) -> None:
+        """Cancel what this client started and give it a moment to end well: stdout may still be read (G-113)."""
+        turns = [each.turn for each in sessions if each.turn is not None and each.turn.client is self]
+        for session in sessions:
+            if session.turn is not None and session.turn.client is self:
+                session.cancel()
+        if turns:
+            await asyncio.wait(
+                [asyncio.ensure_future(turn.done.wait()) for turn in turns], timeout=GOODBYE_TIMEOUT
+            )
+
+
+Handler = Callable[[ClientConnection, Request], None]
+
+
+def _stop(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _in_setup(work: lifecycle.Setup) -> Handler:
+    return lambda client, request: client.setup(request, work)
+
+
+def _prompt(client: ClientConnection, request: Request) -> None:
+    client.require_session(request).prompt(client, request)
+
+
+def _cancel(client: ClientConnection, request: Request) -> None:
+    """A notification by right; sent as a request it is carried out and answered (G-015)."""
+    session = client.session(session_of(request.params) or "")
+    if session is not None:
+        session.cancel()
+    request.reply(message.EMPTY)
+
+
+REQUESTS: dict[str, Handler] = {
+    "authenticate": _in_setup(ClientConnection.authenticate),
+    "logout": _in_setup(ClientConnection.logout),
+    "session/new": _in_setup(lifecycle.new),
+    "session/load": _in_setup(lifecycle.load),
+    "session/resume": _in_setup(lifecycle.resume),
+    "session/list": _in_setup(lifecycle.list_sessions),
+    "session/fork": _in_setup(lifecycle.fork),
+    "session/close": _in_setup(lifecycle.close),
+    "session/end": _in_setup(lifecycle.close),  # seed 004's name for it (G-116)
+    "session/delete": _in_setup(lifecycle.delete),
+    "session/prompt": _prompt,
+    "session/cancel": _cancel,
+    "session/set_model": settings.set_model,
+    "session/set_config_option": settings.set_config_option,
+}

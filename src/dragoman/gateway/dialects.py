@@ -1,0 +1,284 @@
+"""Older and foreign shapes from agents, turned into ACP v1 (spec/seed-dialects.md, the rows are cited as D-…).
+
+Each reader edits a decoded object in place and returns True if it changed anything; what it does not know it leaves
+alone. An update kind without a reader here is passed on as the bytes it came as.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.gateway.json_types import JsonObject, as_object
+
+RENAMED_KINDS = {  # D-60, D-67, D-70
+    "thought_chunk": "agent_thought_chunk",
+    "thinking_chunk": "agent_thought_chunk",
+    "available_commands": "available_commands_update",
+    "config_options": "config_option_update",
+}
+TOOL_STATUS = {  # D-64
+    "executing": "in_progress",
+    "running": "in_progress",
+    "error": "failed",
+    "cancelled": "failed",
+    "canceled": "failed",
+    "done": "completed",
+    "success": "completed",
+}
+TOOL_KIND = {"write": "edit"}  # D-65
+STOP_REASONS = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})  # D-50
+OPTION_KINDS = frozenset({"allow_once", "allow_always", "reject_once", "reject_always"})
+CONTENT_TYPES = frozenset({"text", "image", "audio", "resource", "resource_link"})
+TOOL_CONTENT_TYPES = frozenset({"content", "diff", "terminal"})
+
+Reader = Callable[[JsonObject], bool]
+
+
+def read_update(update: JsonObject) -> list[JsonObject] | None:
+    """The v1 updates that an update stands for; None if it is v1 already."""
+    kind = update.get("sessionUpdate")
+    if kind == "user_message":
+        return _user_message(update)
+    changed = False
+    if kind in RENAMED_KINDS:
+        update["sessionUpdate"] = kind = RENAMED_KINDS[kind]
+        changed = True
+    reader = UPDATE_READERS.get(kind) if isinstance(kind, str) else None
+    if reader is not None and reader(update):
+        changed = True
+    return [update] if changed else None
+
+
+def read_tool(tool: JsonObject) -> bool:
+    """A tool call, flat or nested in `toolCall` (D-62 to D-65, D-83)."""
+    changed = _flatten(tool)
+    name = tool.pop("toolName", None)
+    if name is not None:
+        tool.setdefault("title", name)
+        tool.setdefault("_meta", {}).setdefault("dragoman", {})["toolName"] = name
+        changed = True
+    if "arguments" in tool:
+        tool.setdefault("rawInput", tool.pop("arguments"))
+        changed = True
+    for field, table in (("status", TOOL_STATUS), ("kind", TOOL_KIND)):
+        value = tool.get(field)
+        if isinstance(value, str) and value in table:
+            tool[field] = table[value]
+            changed = True
+    if "result" in tool:
+        _tool_result(tool, tool.pop("result"))
+        changed = True
+    return _tool_content(tool) or changed
+
+
+def read_plan(update: JsonObject) -> bool:
+    """`steps` instead of `entries`, entries with ids or without a priority (D-66)."""
+    changed = False
+    nested = update.get("plan")
+    if isinstance(nested, dict):
+        update.pop("plan")
+        update.update(nested)
+        changed = True
+    if "entries" not in update and isinstance(update.get("steps"), list):
+        update["entries"] = update.pop("steps")
+        changed = True
+    entries = update.get("entries")
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and _plan_entry(entry):
+            changed = True
+    return changed
+
+
+def read_commands(update: JsonObject) -> bool:
+    """`{unstructured: {hint}}` instead of `{hint}` (D-68), the old member name (D-67)."""
+    changed = False
+    if "availableCommands" not in update and isinstance(update.get("commands"), list):
+        update["availableCommands"] = update.pop("commands")
+        changed = True
+    commands = update.get("availableCommands")
+    for command in commands if isinstance(commands, list) else []:
+        wrapped = as_object(as_object(command).get("input")).get("unstructured")
+        if isinstance(wrapped, dict):
+            command["input"] = wrapped
+            changed = True
+    return changed
+
+
+def read_mode(update: JsonObject) -> bool:
+    """`currentMode`, and `modeId` as the official example has it (D-69, D-120)."""
+    if "currentModeId" in update:
+        return False
+    for name in ("currentMode", "modeId"):
+        if name in update:
+            update["currentModeId"] = update.pop(name)
+            return True
+    return False
+
+
+def read_config_options(holder: JsonObject) -> bool:
+    """`values: [{id, name}]` without a type instead of a typed select (D-33)."""
+    changed = False
+    options = holder.get("configOptions")
+    for option in options if isinstance(options, list) else []:
+        if isinstance(option, dict) and _config_option(option):
+            changed = True
+    return changed
+
+
+def read_session_result(result: JsonObject) -> bool:
+    """The result of `session/new`, `load`, `resume` and `fork` (D-33, D-34)."""
+    changed = read_config_options(result)
+    modes = result.get("modes")
+    if isinstance(modes, dict) and "currentModeId" not in modes and "currentMode" in modes:
+        modes["currentModeId"] = modes.pop("currentMode")
+        changed = True
+    return changed
+
+
+def read_permission(params: JsonObject) -> bool:
+    """Options with `title` and no kind, the tool call in its old shape (D-80, D-83)."""
+    tool = params.get("toolCall")
+    changed = isinstance(tool, dict) and read_tool(tool)
+    options = params.get("options")
+    for option in options if isinstance(options, list) else []:
+        if isinstance(option, dict) and _permission_option(option):
+            changed = True
+    return changed
+
+
+def read_stop_reason(result: JsonObject) -> JsonObject | None:
+    """A v1 stop reason, the original kept in `_meta` (D-50); None if it is one already or an error."""
+    reason = result.get("stopReason")
+    if reason in STOP_REASONS or reason == "error":
+        return None
+    meta = as_object(result.get("_meta"))
+    stop = "max_turn_requests" if reason == "max_turns" else "end_turn"
+    return {**result, "stopReason": stop, "_meta": {**meta, "dragoman": {"stopReason": reason}}}
+
+
+_LOST_SESSION = re.compile(
+    r"\bsessions?\b.*\b(not found|unknown|does not exist|no such|not exist|expired|invalid id)\b"
+    r"|\b(unknown|no such|invalid|nonexistent)\b.*\bsession( ?id)?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOST_SESSION_CODES = frozenset({-32001, -32602, -32000, -32603})
+
+
+def is_session_lost(error: JsonObject) -> bool:
+    """An agent's way of saying that it does not know the session (D-100; -32603 is claude's and qwen's)."""
+    return error.get("code") in _LOST_SESSION_CODES and bool(
+        _LOST_SESSION.search(str(error.get("message", "")))
+    )
+
+
+def _user_message(update: JsonObject) -> list[JsonObject]:
+    """A whole message, one block or many, becomes one chunk per block (D-61)."""
+    content = update.get("content")
+    rest = {key: value for key, value in update.items() if key not in ("content", "sessionUpdate")}
+    blocks = content if isinstance(content, list) else [content]
+    return [{"sessionUpdate": "user_message_chunk", "content": _block(block), **rest} for block in blocks]
+
+
+def _block(content: object) -> object:
+    return {"type": "text", "text": content} if isinstance(content, str) else content
+
+
+def _flatten(tool: JsonObject) -> bool:
+    nested = tool.get("toolCall")
+    if not isinstance(nested, dict):
+        return False
+    del tool["toolCall"]
+    for key, value in nested.items():
+        tool.setdefault(key, value)
+    return True
+
+
+def _tool_result(tool: JsonObject, result: Any) -> None:
+    if isinstance(result, dict) and result.get("type") in CONTENT_TYPES:
+        tool.setdefault("content", [{"type": "content", "content": result}])
+        return
+    tool.setdefault("rawOutput", result)
+    if isinstance(result, str):
+        tool.setdefault("content", [{"type": "content", "content": _block(result)}])
+
+
+def _tool_content(tool: JsonObject) -> bool:
+    """Bare blocks are wrapped, untyped entries get the type that their members tell (D-63, D-121)."""
+    items = tool.get("content")
+    if not isinstance(items, list):
+        return False
+    changed = False
+    for index, item in enumerate(items):
+        if not isinstance(item, dict) or item.get("type") in TOOL_CONTENT_TYPES:
+            continue
+        if item.get("type") in CONTENT_TYPES:
+            items[index] = {"type": "content", "content": item}
+        elif "type" not in item and "terminalId" in item:
+            item["type"] = "terminal"
+        elif "type" not in item and "newText" in item:
+            item["type"] = "diff"
+        else:
+            continue
+        changed = True
+    return changed
+
+
+def _plan_entry(entry: JsonObject) -> bool:
+    changed = False
+    if "content" not in entry and "description" in entry:
+        entry["content"] = entry.pop("description")
+        changed = True
+    for field, default in (("priority", "medium"), ("status", "pending")):
+        if field not in entry:
+            entry[field] = default
+            changed = True
+    if changed and "id" in entry:
+        entry.setdefault("_meta", {}).setdefault("dragoman", {})["id"] = entry.pop("id")
+    return changed
+
+
+def _config_option(option: JsonObject) -> bool:
+    changed = False
+    if "options" not in option and isinstance(option.get("values"), list):
+        option["options"] = option.pop("values")
+        changed = True
+    if "type" not in option and "options" in option:
+        option["type"] = "select"
+        changed = True
+    options = option.get("options")
+    for value in options if isinstance(options, list) else []:
+        if isinstance(value, dict) and "value" not in value and "id" in value and "options" not in value:
+            value["value"] = value.pop("id")
+            changed = True
+    return changed
+
+
+def _permission_option(option: JsonObject) -> bool:
+    changed = False
+    if "name" not in option:
+        option["name"] = option.pop("title", None) or str(option.get("optionId", ""))
+        changed = True
+    if option.get("kind") not in OPTION_KINDS:
+        option["kind"] = _guess_option_kind(str(option.get("optionId", "")))
+        option.setdefault("_meta", {}).setdefault("dragoman", {})["kindGuessed"] = True
+        changed = True
+    return changed
+
+
+def _guess_option_kind(option_id: str) -> str:
+    """Never guesses an approval: what is not plainly an "allow" is shown as a rejection (D-80)."""
+    lowered = option_id.lower()
+    scope = "always" if "always" in lowered else "once"
+    return f"allow_{scope}" if lowered.startswith("allow") else f"reject_{scope}"
+
+
+UPDATE_READERS: dict[str, Reader] = {
+    "tool_call": read_tool,
+    "tool_call_update": read_tool,
+    "plan": read_plan,
+    "available_commands_update": read_commands,
+    "current_mode_update": read_mode,
+    "config_option_update": read_config_options,
+}

@@ -1,0 +1,31 @@
+"""Plain JSON values, for the few messages that are looked into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.wire.errors import INVALID_PARAMS, Malformed
+
+JsonObject = dict[str, Any]
+
+
+def as_object(value: object) -> JsonObject:
+    """The value if it is an object, else an empty one: a malformed optional value counts as absent (ACP schema)."""
+    return value if isinstance(value, dict) else {}
+
+
+def decode_object(raw: bytes | Raw) -> JsonObject:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(INVALID_PARAMS, f"Invalid params: {error}") from error
+    if not isinstance(value, dict):
+        raise Malformed(INVALID_PARAMS, "Invalid params: expected an object")
+    return value
+
+
+def encode(value: object) -> bytes:
+    return msgspec.json.encode(value)

@@ -1,0 +1,50 @@
+"""The rules that answer a permission question before a person does (G-100)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.config.model import Decision, PolicyConfig, PolicyRule
+from dragoman.gateway.json_types import JsonObject, as_object
+
+_STRICTNESS: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
+# An answer must be one of the offered options: once before always, never an upgrade on the user's behalf.
+_PREFERRED: dict[Decision, tuple[str, ...]] = {
+    "allow": ("allow_once", "allow_always"),
+    "deny": ("reject_once", "reject_always"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    rule: str
+    """Who decided, for the record (G-104)."""
+
+
+def decide(policy: PolicyConfig, tool: JsonObject) -> Verdict:
+    """The first matching rule, made stricter by what a workspace adds; without any, a person is asked."""
+    verdict = _first(policy.rules, tool) or Verdict("ask", "default")
+    narrowed = _first(policy.narrow, tool)
+    if narrowed is not None and _STRICTNESS[narrowed.decision] > _STRICTNESS[verdict.decision]:
+        return narrowed
+    return verdict
+
+
+def choose_option(decision: Decision, options: object) -> str | None:
+    """The offered option that says what was decided, by its kind and never by its id; None if there is none."""
+    offered = [as_object(option) for option in options] if isinstance(options, list) else []
+    for kind in _PREFERRED.get(decision, ()):
+        for option in offered:
+            guessed = as_object(as_object(option.get("_meta")).get("dragoman")).get("kindGuessed")
+            if option.get("kind") == kind and not (guessed and decision == "allow"):
+                return str(option.get("optionId"))
+    return None
+
+
+def _first(rules: list[PolicyRule], tool: JsonObject) -> Verdict | None:
+    kind = tool.get("kind") or "other"
+    for index, rule in enumerate(rules):
+        if not rule.kind or kind in rule.kind:
+            return Verdict(rule.decision, rule.name or f"rule {index + 1}")
+    return None

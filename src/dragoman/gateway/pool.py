@@ -1,0 +1,141 @@
+"""Which agent process serves which session: one each by default, shared where the agent's `share` says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.agent import AgentConnection
+from dragoman.gateway.capabilities import fingerprint
+from dragoman.gateway.json_types import JsonObject
+from dragoman.wire.errors import RpcError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.gateway import Gateway
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, ...]
+
+
+class Pool:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._agents: set[AgentConnection] = set()
+        self._spares: dict[Key, asyncio.Task[AgentConnection]] = {}
+        """Started ahead: at `initialize`, for the first session of that client."""
+        self._shared: dict[Key, asyncio.Task[AgentConnection]] = {}
+
+    def agents_of(self, client: ClientConnection) -> list[AgentConnection]:
+        """The live agents that this client's sessions use, and its spares."""
+        used = [each.session.agent for each in client.attachments.values() if each.session.agent is not None]
+        started = [agent for agent in self._agents if agent.client is client and agent.alive]
+        return list(dict.fromkeys([*started, *used]))
+
+    def warm(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
+        """Start an agent before it is needed."""
+        config = self._gateway.agent_config(name)
+        if config.share == "all":
+            return self._shared_task(self._shared_key(client, name, ""), client, name, None)
+        key = (str(client.key), name)
+        task = self._spares.get(key)
+        if task is None:
+            task = self._spares[key] = self._gateway.spawn(self._launch(client, name, None, shared=False))
+        return task
+
+    async def take(self, client: ClientConnection, name: str, cwd: str, workspace: str) -> AgentConnection:
+        """The agent for a new session of this client."""
+        share = self._gateway.agent_config(name).share
+        if share == "session":
+            return await self._spare(client, name) or await self._launch(client, name, cwd, shared=False)
+        key = self._shared_key(client, name, workspace if share == "workspace" else "")
+        for _ in range(2):
+            agent = await asyncio.shield(self._shared_task(key, client, name, cwd))
+            if agent.alive:
+                return agent
+            self._shared.pop(key, None)  # it died since: once more
+        raise agent.gone_error()
+
+    async def borrow(self, client: ClientConnection, name: str) -> AgentConnection:
+        """An agent for a question that belongs to no session: any that runs, else a spare."""
+        for agent in self.agents_of(client):
+            if agent.name == name and agent.alive and agent.capabilities.result:
+                return agent
+        return await asyncio.shield(self.warm(client, name))
+
+    def forget(self, agent: AgentConnection) -> None:
+        self._agents.discard(agent)
+        for table in (self._spares, self._shared):
+            for key, task in list(table.items()):
+                if (
+                    task.done()
+                    and not task.cancelled()
+                    and task.exception() is None
+                    and task.result() is agent
+                ):
+                    del table[key]
+
+    def reap(self, agent: AgentConnection) -> None:
+        """End an agent that has no session left (G-057)."""
+        if not agent.sessions and not agent.expecting and not agent.stopping:
+            self.forget(agent)
+            self._gateway.spawn(agent.stop())
+
+    async def client_gone(self, client: ClientConnection) -> None:
+        """End what was started ahead for it and never used."""
+        for key, task in list(self._spares.items()):
+            if key[0] == str(client.key):
+                del self._spares[key]
+                task.cancel()
+        spares = [
+            each for each in self._agents if each.client is client and not each.shared and not each.sessions
+        ]
+        await asyncio.gather(*(agent.stop() for agent in spares))
+
+    async def close(self) -> None:
+        for task in [*self._spares.values(), *self._shared.values()]:
+            task.cancel()
+        await asyncio.gather(*(agent.stop() for agent in list(self._agents)))
+
+    async def _spare(self, client: ClientConnection, name: str) -> AgentConnection | None:
+        task = self._spares.pop((str(client.key), name), None)
+        if task is None:
+            return None
+        agent = await task
+        return agent if agent.alive else None
+
+    def _shared_key(self, client: ClientConnection, name: str, workspace: str) -> Key:
+        return (name, fingerprint(self._told(client, name)), workspace)
+
+    def _shared_task(self, key: Key, client: ClientConnection, name: str,
+                     cwd: str | None) -> asyncio.Task[AgentConnection]:  # fmt: skip
+        task = self._shared.get(key)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = self._shared[key] = self._gateway.spawn(self._launch(client, name, cwd, shared=True))
+        return task
+
+    def _told(self, client: ClientConnection, name: str) -> JsonObject:
+        config = self._gateway.agent_config(name)
+        return client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+
+    async def _launch(
+        self, client: ClientConnection, name: str, cwd: str | None, *, shared: bool
+    ) -> AgentConnection:
+        gateway = self._gateway
+        config = gateway.agent_config(name)
+        told = self._told(client, name)
+        agent = AgentConnection(name, config, client, shared=shared)
+        self._agents.add(agent)
+        try:
+            limit = gateway.config.limits.start_timeout
+            spawn_cwd = cwd if gateway.spawn_in_cwd else None
+            result = await agent.start(gateway.launcher, told, client.info, spawn_cwd, limit)
+            gateway.remember_capabilities(config, told, result)
+            await client.reauthenticate(agent)
+        except (RpcError, asyncio.CancelledError):
+            self._agents.discard(agent)
+            gateway.spawn(agent.stop())
+            raise
+        return agent

@@ -1,0 +1,62 @@
+"""What the gateway needs of an agent, however it runs: a link that speaks ACP, and custody of what is behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.config.model import AgentConfig
+from dragoman.rpc.link import Link, LinkHandler
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnd:
+    """How an agent ended."""
+
+    exit_code: int | None = None
+    signal: str | None = None
+    stderr_tail: str = ""
+
+    def describe(self) -> str:
+        if self.signal is not None:
+            return f"was ended by {self.signal}"
+        if self.exit_code is not None:
+            return f"exited with code {self.exit_code}"
+        return "closed its output"
+
+
+class AgentHandle(Link, Protocol):
+    """A running agent."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    def end(self) -> AgentEnd:
+        """How it ended, as far as is known yet."""
+
+    async def stop(self) -> None:
+        """End it with its whole process tree: asked first, then forced, within a bounded time."""
+
+
+class AgentUnavailable(Exception):
+    """The agent cannot be started; the message says what to do about it."""
+
+
+class Launcher(Protocol):
+    """Starts agents by their configuration."""
+
+    def identity(self, agent: AgentConfig) -> str | None:
+        """Changes whenever the agent's program or arguments do: the key of the capability cache; None if unknown."""
+
+    async def launch(
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None
+    ) -> AgentHandle:
+        """Start it; raises `AgentUnavailable`."""
+
+
+class CapabilityCache(Protocol):
+    """Remembers `initialize` results over runs of the gateway."""
+
+    def get(self, identity: str, fingerprint: str) -> dict[str, object] | None: ...
+
+    def put(self, identity: str, fingerprint: str, result: dict[str, object]) -> None: ...

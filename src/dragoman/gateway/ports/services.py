@@ -1,0 +1,21 @@
+"""`fs/*` and `terminal/*` answered by the gateway itself, for clients that do not offer them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.rpc.peer import Request
+
+
+class LocalServices(Protocol):
+    """Serves one session inside its workspace."""
+
+    def serve(self, request: Request) -> None:
+        """Answer the request, now or later; `RpcError` for what is not allowed."""
+
+    async def close(self) -> None:
+        """End what is still running."""
+
+
+class ServicesFactory(Protocol):
+    def open(self, roots: list[str], cwd: str) -> LocalServices: ...

@@ -1,0 +1,196 @@
+"""Questions of an agent that wait for a person: permissions and elicitations (G-062, G-065, G-091, G-096 to G-103).
+
+A question goes to every attachment that may answer; the first answer wins, the others see theirs withdrawn. Towards
+the agent each question is answered exactly once.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway import dialects, policy
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed, invalid_params, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+PERMISSION = "session/request_permission"
+ELICITATION = "elicitation/create"
+CANCEL_ANSWER = {  # what an agent hears when nobody will answer any more; `timeout` is no outcome (G-102)
+    PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
+    ELICITATION: b'{"action":"cancel"}',
+}
+
+
+class Question:
+    """One open question; `params` is the client's view of it."""
+
+    def __init__(self, request: Request, params: bytes, options: frozenset[str]) -> None:
+        self.request = request
+        self.method = request.method
+        self.params = params
+        self.options = options
+        self.asked: dict[ClientConnection, int] = {}
+
+
+class Questions:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open: list[Question] = []
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def permission(self, request: Request) -> None:
+        params = decode_object(request.params)
+        changed = dialects.read_permission(params)
+        tool = as_object(params.get("toolCall"))
+        self._session.tools.see(tool)
+        changed = self._session.services.tool_content_for_client(tool) or changed
+        if self._session.cancelling or self._session.turn is None:
+            request.reply(CANCEL_ANSWER[PERMISSION])
+            return
+        if self._decided(request, tool, params.get("options")):
+            return
+        raw = encode(params) if changed else request.params
+        offered = params.get("options")
+        options = frozenset(
+            str(as_object(option).get("optionId"))
+            for option in (offered if isinstance(offered, list) else [])
+        )
+        self._ask(Question(request, self._session.for_client(raw), options))
+
+    def elicitation(self, request: Request) -> None:
+        mode = decode_object(request.params).get("mode")
+        if not any(a.client.capabilities.elicitation(str(mode)) for a in self._session.attachments):
+            if not any(a.client.capabilities.raw.get("elicitation") for a in self._session.attachments):
+                raise method_not_found(ELICITATION)
+            raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
+        if self._session.cancelling:
+            request.reply(CANCEL_ANSWER[ELICITATION])
+            return
+        self._ask(Question(request, self._session.for_client(request.params), frozenset()))
+
+    def cancel_all(self, why: str) -> None:
+        """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
+        for question in list(self._open):
+            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
+
+    def drop_all(self) -> None:
+        """The agent that asked is gone: nobody is left to be answered."""
+        for question in list(self._open):
+            self._withdraw(question, None)
+            self._open.remove(question)
+
+    def client_gone(self, client: ClientConnection) -> None:
+        for question in list(self._open):
+            if question.asked.pop(client, None) is not None and not question.asked:
+                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+
+    def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
+        """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
+        verdict = policy.decide(self._session.policy, tool)
+        if verdict.decision == "ask":
+            return False
+        option = policy.choose_option(verdict.decision, options)
+        if option is None and verdict.decision == "allow":
+            return False
+        log.info("permission decided by policy", extra={"session": self._session.id, "rule": verdict.rule,
+                                                        "decision": verdict.decision})  # fmt: skip
+        if option is None:
+            request.reply(CANCEL_ANSWER[PERMISSION])
+        else:
+            request.reply(encode({"outcome": {"outcome": "selected", "optionId": option}}))
+        return True
+
+    def _ask(self, question: Question) -> None:
+        self._open.append(question)
+        question.request.on_cancel = lambda: self._settle(
+            question, Reply(result=CANCEL_ANSWER[question.method]), "agent"
+        )
+        self._session.after_events(lambda: self._send(question))
+
+    def _send(self, question: Question) -> None:
+        if question not in self._open:
+            return
+        for attachment in self._session.attachments:
+            self._send_to(question, attachment.client)
+        if not question.asked:
+            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+
+    def _send_to(self, question: Question, client: ClientConnection) -> None:
+        if question.method == ELICITATION:
+            mode = str(decode_object(question.params).get("mode"))
+            if not client.capabilities.elicitation(mode):
+                return
+        question.asked[client] = client.peer.request(
+            question.method, question.params, lambda reply: self._answered(question, client, reply)
+        )
+
+    def _answered(self, question: Question, client: ClientConnection, reply: Reply) -> None:
+        if question not in self._open or question.asked.pop(client, None) is None:
+            return
+        if client.peer.closed:
+            if not question.asked:
+                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+            return
+        if not reply.ok:
+            if not question.asked:
+                # -32800 and "I cannot ask" alike: towards a v1 agent that is `cancelled` (G-096).
+                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "client")
+            return
+        result = (
+            read_outcome(reply.result, question.options) if question.method == PERMISSION else reply.result
+        )
+        self._settle(question, Reply(result=result), "user")
+
+    def _settle(self, question: Question, reply: Reply, by: str) -> None:
+        self._open.remove(question)
+        question.request.answer(reply)
+        self._withdraw(question, None)
+        log.info(
+            "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
+        )
+
+    def _withdraw(self, question: Question, winner: ClientConnection | None) -> None:
+        """Take it back from whoever has not answered; their late answers are dropped."""
+        for client, call in question.asked.items():
+            if client is not winner:
+                client.peer.cancel(call)
+                client.peer.forget(call)
+        question.asked.clear()
+
+
+def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
+    """A v1 permission result; an unknown outcome or option never counts as approval (G-101, D-82)."""
+    try:
+        result = decode_object(raw)
+    except Malformed:
+        return CANCEL_ANSWER[PERMISSION]
+    outcome = result.get("outcome")
+    if isinstance(outcome, dict):
+        if outcome.get("outcome") == "cancelled":
+            return raw
+        if outcome.get("outcome") == "selected" and outcome.get("optionId") in options:
+            return raw
+        return CANCEL_ANSWER[PERMISSION]
+    option = result.get("optionId") if outcome == "selected" else outcome
+    if isinstance(option, str) and option in options:
+        return encode({"outcome": {"outcome": "selected", "optionId": option}})
+    return CANCEL_ANSWER[PERMISSION]
+
+
+def elicitation_for_request(params: bytes, client_request_id: bytes) -> bytes:
+    """An elicitation about a request instead of a session: the agent's id becomes the client's (G-065)."""
+    members = message.members(params)
+    members["requestId"] = Raw(client_request_id)
+    return encode(members)

@@ -1,0 +1,74 @@
+"""Session ids in requests, results and errors (G-043): the named members change, every other byte stays."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from dragoman.gateway import dialects
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.rpc.peer import Reply
+from dragoman.wire import message
+from dragoman.wire.errors import NOT_FOUND, Malformed
+
+
+def with_session(params: bytes, session_id: str) -> bytes:
+    """The same params addressed to another session id."""
+    return with_members(params, sessionId=session_id)
+
+
+def with_members(params: bytes, **changes: object) -> bytes:
+    """The same object with some members replaced."""
+    members = message.members(params)
+    for name, value in changes.items():
+        members[name] = Raw(encode(value))
+    return encode(members)
+
+
+def session_of(params: bytes) -> str | None:
+    """`params.sessionId` if there is one; params that are no object have none."""
+    try:
+        raw = message.members(params).get("sessionId")
+    except Malformed:
+        return None
+    key = message.id_key(raw) if raw is not None else None
+    return key[1] if key is not None and isinstance(key[1], str) else None
+
+
+def reply_for_client(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
+    """An agent's answer as the client sees it: the client's session id wherever the agent's stands."""
+    if reply.ok:
+        return _result(reply, agent_session_id, session_id)
+    return Reply(error=_error(reply.error, agent_session_id, session_id))
+
+
+def _result(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
+    if b'"sessionId"' not in reply.result:
+        return reply
+    try:
+        members = message.members(reply.result)
+    except Malformed:
+        return reply
+    if members.get("sessionId") != Raw(encode(agent_session_id)):
+        return reply
+    return Reply(result=encode({**members, "sessionId": session_id}))
+
+
+def _error(raw: bytes, agent_session_id: str, session_id: str) -> bytes:
+    """Error objects pass unchanged but for `data.sessionId`, and "unknown session" gets its proper code (D-100)."""
+    try:
+        error = decode_object(raw)
+    except Malformed:
+        return raw
+    data = error.get("data")
+    if dialects.is_session_lost(error):
+        return encode(_session_lost(error, session_id))
+    if isinstance(data, dict) and data.get("sessionId") == agent_session_id:
+        error["data"] = {**data, "sessionId": session_id}
+        return encode(error)
+    return raw
+
+
+def _session_lost(error: JsonObject, session_id: str) -> JsonObject:
+    original = {"code": error.get("code"), "message": error.get("message"), "data": error.get("data")}
+    data = {**as_object(error.get("data")), "sessionId": session_id, "original": original}
+    return {"code": NOT_FOUND, "message": str(error.get("message")), "data": data}

@@ -1,0 +1,34 @@
+"""Tool calls that are still open in a session, so that none is left spinning when its agent dies (G-110)."""
+
+from __future__ import annotations
+
+from dragoman.gateway.json_types import JsonObject
+
+FINAL = frozenset({"completed", "failed"})
+
+
+class OpenTools:
+    def __init__(self) -> None:
+        self._open: dict[str, str] = {}
+
+    def see(self, tool: JsonObject) -> None:
+        """Follow a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
+        tool_id = tool.get("toolCallId")
+        if not isinstance(tool_id, str):
+            return
+        if tool.get("status") in FINAL:
+            self._open.pop(tool_id, None)
+        elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
+            self._open.setdefault(tool_id, str(tool.get("title") or ""))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def fail_all(self) -> list[JsonObject]:
+        """The updates that close what is open."""
+        closing: list[JsonObject] = [
+            {"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "failed"}
+            for tool_id in self._open
+        ]
+        self._open.clear()
+        return closing

@@ -1,0 +1,120 @@
+"""Where a `session/update` is rewritten on its way from an agent to the clients (G-043, G-061).
+
+Two ways, the same result. Almost every update is a text chunk in the member order that agents write, so the session id
+is spliced into the bytes as they came. Everything else is taken apart one level at a time, with all values still
+encoded, and only what must change is changed: unknown members, explicit nulls and large integers pass as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.gateway import dialects
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.wire import message
+from dragoman.wire.message import ABSENT
+
+UPDATE = "session/update"
+HISTORY_KINDS = frozenset(  # what a replay shows (G-163); the rest is state that is sent as it stands now
+    {
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "tool_call",
+        "tool_call_update",
+        "plan",
+        "plan_update",
+        "plan_removed",
+        "compaction_update",
+        "compaction_summary_chunk",
+    }
+)
+LOOKED_AT = frozenset(
+    {*dialects.UPDATE_READERS, *dialects.RENAMED_KINDS, "user_message", "session_info_update", "usage_update"}
+)
+"""Kinds that a session follows or that have dialects; all others are spliced unread."""
+
+
+class _Kind(msgspec.Struct, gc=False):
+    sessionUpdate: str = ""  # noqa: N815  the wire's spelling
+
+
+class _Params(msgspec.Struct, gc=False):
+    sessionId: str  # noqa: N815
+    update: _Kind
+
+
+class UpdateHead(msgspec.Struct, gc=False):
+    """As much of a line as routing needs."""
+
+    params: _Params
+    method: str = ""
+    id: Raw = ABSENT
+
+
+_head = msgspec.json.Decoder(UpdateHead)
+
+
+def read_head(line: bytes) -> UpdateHead | None:
+    """The head of a line that is a well-formed update; None for everything else, which takes the general way."""
+    try:
+        head = _head.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if head.method != UPDATE or head.id is not ABSENT or not (line.isascii() or _is_utf8(line)):
+        return None
+    return head
+
+
+class UpdateRewriter:
+    """Rewrites the updates of one session; `see` is shown what was looked into and returns True if it edited it."""
+
+    def __init__(self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool]) -> None:
+        start = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+        self._before = start % encode(agent_session_id)
+        self._after = start % encode(session_id)
+        self._cut = len(self._before)
+        self._session_id = Raw(encode(session_id))
+        self._see = see
+
+    def splice(self, line: bytes) -> bytes:
+        """The line with our session id and no other byte changed."""
+        if line.startswith(self._before):
+            return self._after + line[self._cut :]
+        envelope = message.members(line)
+        params = message.members(envelope["params"])
+        return self._rebuild(envelope, params, params["update"])
+
+    def rewrite(self, line: bytes) -> list[bytes]:
+        """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
+        envelope = message.members(line)
+        params = message.members(envelope["params"])
+        update = decode_object(params["update"])
+        changed = dialects.read_update(update)
+        if changed is None:
+            return [
+                self._rebuild(envelope, params, encode(update)) if self._see(update) else self.splice(line)
+            ]
+        for each in changed:
+            self._see(each)
+        return [self._rebuild(envelope, params, encode(each)) for each in changed]
+
+    def _rebuild(self, envelope: dict[str, Raw], params: dict[str, Raw], update: bytes | Raw) -> bytes:
+        params = {**params, "sessionId": self._session_id, "update": Raw(bytes(update))}
+        return encode({**envelope, "params": Raw(encode(params))})
+
+
+def update_line(session_id: str, update: object) -> bytes:
+    """An update of the gateway's own making."""
+    return message.notification(UPDATE, encode({"sessionId": session_id, "update": update}))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,347 @@
+"""One end of a JSON-RPC connection: correlation in both directions.
+
+Rules kept here and nowhere else:
+
+- Ids that we hand out count up from 1 per peer; ids that the peer chose are echoed byte by byte (G-010, G-011).
+- The two directions have independent id spaces (G-012).
+- A response that nobody waits for is dropped and logged, never forwarded and never answered (G-013).
+- An id that is reused while in flight is refused (G-014); a notification is never answered (G-015).
+- Every request is answered exactly once, also when its handler raises: a bug of ours becomes `-32603` here.
+- `$/cancel_request` is mapped through the tables; unmapped ones are dropped (G-067).
+
+Nothing here awaits: a message is handled where it was read, in the order it was read (G-005).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.rpc.batch import Batch
+from dragoman.rpc.link import Link
+from dragoman.wire import limits, message
+from dragoman.wire.errors import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Malformed,
+    RpcError,
+    internal,
+    invalid_request,
+)
+from dragoman.wire.framing import Frame, FramingError
+from dragoman.wire.message import ABSENT, Envelope, IdKey
+
+log = logging.getLogger(__name__)
+
+CANCEL_REQUEST = "$/cancel_request"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back for a request of ours: a raw result, or a raw error object."""
+
+    result: bytes = b""
+    error: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error
+
+    @classmethod
+    def failed(cls, error: RpcError) -> Reply:
+        return cls(error=error.encode())
+
+
+OnReply = Callable[[Reply], None]
+
+
+class Request:
+    """A request of the peer; answered exactly once, a second answer is ignored."""
+
+    __slots__ = ("_batch", "_peer", "answered", "id", "key", "method", "on_cancel", "params")
+
+    def __init__(
+        self, peer: Peer, id: bytes, key: IdKey, method: str, params: bytes, batch: Batch | None
+    ) -> None:
+        self._peer = peer
+        self._batch = batch
+        self.id = id
+        self.key = key
+        self.method = method
+        self.params = params
+        self.answered = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called when the peer sends `$/cancel_request` for this one."""
+
+    def reply(self, result: bytes) -> None:
+        self._answer(message.response(self.id, result))
+
+    def fail(self, error: RpcError | bytes) -> None:
+        raw = error if isinstance(error, bytes) else error.encode()
+        self._answer(message.failure(self.id, raw))
+
+    def answer(self, reply: Reply) -> None:
+        """Pass on what another peer answered."""
+        if reply.ok:
+            self.reply(reply.result)
+        else:
+            self.fail(reply.error)
+
+    def _answer(self, line: bytes) -> None:
+        if self.answered:
+            return
+        self.answered = True
+        self._peer.settled(self.key)
+        if self._batch is not None:
+            self._batch.add(line)
+        else:
+            self._peer.link.send(line)
+
+
+class Receiver(Protocol):
+    """Who decides what the peer's messages mean."""
+
+    def peer_request(self, request: Request) -> None: ...
+
+    def peer_notification(self, method: str, params: bytes) -> None: ...
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        """A message that made no sense; return True to have the peer told."""
+
+    def peer_writable(self, writable: bool) -> None: ...
+
+    def peer_closed(self, reason: str | None) -> RpcError | None:
+        """The connection ended; the returned error answers what is still asked of the peer."""
+
+
+class Peer:
+    """Implements `LinkHandler`; `link` is set by whoever opens the connection."""
+
+    link: Link
+
+    def __init__(
+        self,
+        name: str,
+        receiver: Receiver,
+        *,
+        strict: bool = True,
+        accept_batches: bool = True,
+        intercept: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        """`strict` demands `"jsonrpc": "2.0"`; `intercept` sees each line first and returns True if it dealt with it."""
+        self.name = name
+        self._receiver = receiver
+        self._strict = strict
+        self._accept_batches = accept_batches
+        self._intercept = intercept
+        self._calls: dict[int, OnReply] = {}
+        self._next_call = 0
+        self._incoming: dict[IdKey, Request] = {}
+        self.closed = False
+
+    # -- outgoing
+
+    def request(self, method: str, params: bytes, on_reply: OnReply) -> int:
+        """Ask the peer; `on_reply` is called once, also when the connection ends first."""
+        self._next_call += 1
+        call = self._next_call
+        if self.closed:
+            on_reply(Reply.failed(internal(f"{self.name} is gone", "connection_closed")))
+            return call
+        self._calls[call] = on_reply
+        self.link.send(message.request(call, method, params))
+        return call
+
+    def notify(self, method: str, params: bytes) -> None:
+        if not self.closed:
+            self.link.send(message.notification(method, params))
+
+    def cancel(self, call: int) -> None:
+        """Withdraw a request of ours; its reply is still expected."""
+        if call in self._calls:
+            self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % call)
+
+    def forget(self, call: int) -> None:
+        """Nobody waits for this reply any more; it is dropped when it comes."""
+        self._calls.pop(call, None)
+
+    def incoming(self, key: IdKey) -> Request | None:
+        return self._incoming.get(key)
+
+    def settled(self, key: IdKey) -> None:
+        self._incoming.pop(key, None)
+
+    # -- LinkHandler
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        intercept = self._intercept
+        for frame in frames:
+            if isinstance(frame, FramingError):
+                self._unframed(frame)
+            elif intercept is None or not intercept(frame):
+                self.receive(frame)
+
+    def link_writable(self, writable: bool) -> None:
+        self._receiver.peer_writable(writable)
+
+    def link_closed(self, reason: str | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        error = self._receiver.peer_closed(reason) or internal(f"{self.name} is gone", "connection_closed")
+        calls, self._calls = self._calls, {}
+        for on_reply in calls.values():
+            on_reply(Reply.failed(error))
+        self._incoming.clear()
+
+    # -- incoming
+
+    def receive(self, line: bytes, batch: Batch | None = None) -> None:
+        if batch is None and message.is_batch(line):
+            self._receive_batch(line)
+            return
+        try:
+            envelope = message.decode(line)
+            if self._strict and envelope.jsonrpc != "2.0":
+                raise Malformed(
+                    INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"', _raw_id(envelope)
+                )
+            self._dispatch(envelope, batch)
+        except Malformed as error:
+            self._malformed(line, error, batch)
+
+    def _dispatch(self, envelope: Envelope, batch: Batch | None) -> None:
+        if envelope.method:
+            params = _params(envelope)
+            if envelope.id is ABSENT:
+                self._notification(envelope.method, params)
+            else:
+                self._request(envelope, params, batch)
+        elif envelope.id is not ABSENT and (envelope.result is not ABSENT or envelope.error is not ABSENT):
+            self._response(envelope)
+        else:
+            raise Malformed(INVALID_REQUEST, "Invalid request: no method, result or error", _raw_id(envelope))
+
+    def _request(self, envelope: Envelope, params: bytes, batch: Batch | None) -> None:
+        key = message.id_key(envelope.id)
+        if key is None:
+            raise Malformed(INVALID_REQUEST, "Invalid request: id must be a string, a number or null")
+        request = Request(self, bytes(envelope.id), key, envelope.method, params, batch)
+        if batch is not None:
+            batch.expect()
+        if key in self._incoming:
+            self._refuse(
+                request, invalid_request("A request with this id is still in flight", "duplicate_id")
+            )
+            return
+        if len(self._incoming) >= limits.MAX_REQUESTS_IN_FLIGHT:
+            self._refuse(request, internal("Too many requests in flight", "too_many_requests"))
+            return
+        self._incoming[key] = request
+        try:
+            self._receiver.peer_request(request)
+        except RpcError as error:
+            request.fail(error)
+        except Malformed as error:
+            request.fail(error.as_error())
+        except Exception:  # a bug of ours must not cost the peer its answer
+            log.exception("request failed", extra={"request": request.id.decode(), "method": request.method})
+            request.fail(RpcError(INTERNAL_ERROR, "Internal error in the gateway; its log has the details"))
+
+    def _refuse(self, request: Request, error: RpcError) -> None:
+        """Answer a request that never entered the table, leaving the one that is in it alone."""
+        held = self._incoming.get(request.key)
+        request.fail(error)
+        if held is not None:
+            self._incoming[request.key] = held
+
+    def _notification(self, method: str, params: bytes) -> None:
+        if method == CANCEL_REQUEST:
+            self._cancel_requested(params)
+            return
+        try:
+            self._receiver.peer_notification(method, params)
+        except (RpcError, Malformed) as error:
+            log.info("notification ignored: %s", error, extra={"method": method, "peer": self.name})
+        except Exception:  # one bad notification must not end the connection
+            log.exception("notification failed", extra={"method": method, "peer": self.name})
+
+    def _response(self, envelope: Envelope) -> None:
+        key = message.id_key(envelope.id)
+        call = key[1] if key is not None and key[0] is int else None
+        on_reply = self._calls.pop(call, None) if isinstance(call, int) else None
+        if on_reply is None:
+            log.debug(
+                "late or unknown response dropped",
+                extra={"peer": self.name, "id": bytes(envelope.id).decode()},
+            )
+            return
+        error = b"" if envelope.error is ABSENT or envelope.error == _NULL else bytes(envelope.error)
+        result = b"null" if envelope.result is ABSENT else bytes(envelope.result)
+        try:
+            on_reply(Reply(error=error) if error else Reply(result=result))
+        except Exception:  # one bad answer must not end the connection
+            log.exception("response failed", extra={"peer": self.name})
+
+    def _cancel_requested(self, params: bytes) -> None:
+        raw = message.members(params).get("requestId", ABSENT)
+        key = message.id_key(raw) if raw is not ABSENT else None
+        request = self._incoming.get(key) if key is not None else None
+        if request is not None and request.on_cancel is not None:
+            request.on_cancel()
+
+    def _receive_batch(self, line: bytes) -> None:
+        try:
+            entries = message.decode_batch(line)
+        except Malformed as error:
+            self._malformed(line, error, None)
+            return
+        if not self._accept_batches or not entries or len(entries) > limits.MAX_BATCH_ENTRIES:
+            reason = "empty batch" if not entries else "batches are not accepted"
+            if self._accept_batches and entries:
+                reason = f"a batch has at most {limits.MAX_BATCH_ENTRIES} entries"
+            self._malformed(line, Malformed(INVALID_REQUEST, f"Invalid request: {reason}"), None)
+            return
+        batch = Batch(self.link.send)
+        for entry in entries:
+            self.receive(entry, batch)
+        batch.close()
+
+    def _unframed(self, frame: FramingError) -> None:
+        id = message.find_id_in_prefix(frame.prefix) if frame.oversize else b"null"
+        code = INVALID_REQUEST if frame.oversize else PARSE_ERROR
+        self._malformed(frame.prefix, Malformed(code, frame.message, id), None)
+        if frame.fatal:
+            self.link.close()
+
+    def _malformed(self, line: bytes, error: Malformed, batch: Batch | None) -> None:
+        if not self._receiver.peer_malformed(line, error):
+            return
+        answer = message.failure(error.id, error.as_error().encode())
+        if batch is not None:
+            batch.expect()
+            batch.add(answer)
+        else:
+            self.link.send(answer)
+
+
+_NULL = Raw(b"null")
+
+
+def _raw_id(envelope: Envelope) -> bytes:
+    return b"null" if envelope.id is ABSENT or message.id_key(envelope.id) is None else bytes(envelope.id)
+
+
+def _params(envelope: Envelope) -> bytes:
+    return message.EMPTY if envelope.params is ABSENT else bytes(envelope.params)
+
+
+def encode(value: object) -> bytes:
+    """Params or a result of our own making."""
+    return msgspec.json.encode(value)

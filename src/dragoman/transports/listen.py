@@ -1,0 +1,91 @@
+"""Servers on TCP and unix sockets: one gateway client per connection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.transports.stream import StreamLink
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 256
+"""A program that connects in a loop must not use up our file descriptors."""
+
+
+class ListenError(Exception):
+    """The address cannot be listened on; the message says why and what to do."""
+
+
+class Listener:
+    """Accepts clients until it is closed."""
+
+    def __init__(
+        self, connect: Callable[[], ClientConnection], max_bytes: int, *, strict_start: bool
+    ) -> None:
+        self._connect = connect
+        self._max_bytes = max_bytes
+        self._strict_start = strict_start
+        self._server: asyncio.AbstractServer | None = None
+        self._open: set[ClientConnection] = set()
+
+    async def tcp(self, host: str, port: int) -> int:
+        """Listen; returns the port, which is a free one for 0."""
+        loop = asyncio.get_running_loop()
+        try:
+            server = await loop.create_server(self._accept, host, port)
+        except OSError as error:
+            raise ListenError(_explain(f"{host}:{port}", error)) from error
+        self._server = server
+        return int(server.sockets[0].getsockname()[1])
+
+    async def unix(self, path: Path) -> None:
+        """Listen on a socket that only this user may open."""
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        mask = os.umask(0o177)
+        try:
+            self._server = await loop.create_unix_server(self._accept, str(path))
+        except OSError as error:
+            raise ListenError(_explain(str(path), error)) from error
+        finally:
+            os.umask(mask)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for client in list(self._open):
+            client.peer.link.close()
+
+    def _accept(self) -> asyncio.Protocol:
+        if len(self._open) >= MAX_CONNECTIONS:
+            log.warning("connection refused: there are %d already", MAX_CONNECTIONS)
+            return _Refused()
+        client = self._connect()
+        link = StreamLink(client.peer, self._max_bytes, strict_start=self._strict_start)
+        client.peer.link = link
+        self._open.add(client)
+        client.on_left = lambda: self._open.discard(client)
+        return link
+
+
+class _Refused(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+def _explain(address: str, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"{address} is in use by another program; choose another port, or 0 for a free one"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"{address} may not be listened on by this user; ports below 1024 need privileges"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{address} is not an address of this machine"
+    return f"cannot listen on {address}: {error.strerror or error}"

@@ -1,0 +1,128 @@
+"""ACP on our own stdin and stdout: one client, and stdout carries nothing else (G-006)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+import threading
+from typing import IO, cast
+
+from dragoman.rpc.link import LinkHandler
+from dragoman.transports.stream import StreamLink
+
+READ_SIZE = 64 * 1024
+FLUSH_TIMEOUT = 1.0
+"""Seconds that a client has to take our last words after it closed its side."""
+
+
+class StdioLink(StreamLink):
+    """Two pipes that look like one stream."""
+
+    @classmethod
+    async def open(cls, handler: LinkHandler, max_bytes: int) -> StdioLink:
+        """Take over stdin and stdout; whatever prints to stdout from now on lands on stderr."""
+        link = cls(handler, max_bytes)
+        stdin, stdout = os.dup(0), os.dup(1)
+        os.dup2(
+            os.open(os.devnull, os.O_RDONLY), 0
+        )  # a child that reads stdin must not eat the client's bytes
+        os.dup2(2, 1)
+        sys.stdout = sys.stderr
+        await link._open_writer(os.fdopen(stdout, "wb", 0))
+        await link._open_reader(os.fdopen(stdin, "rb", 0))
+        return link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._reader = cast("asyncio.ReadTransport", transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The end of stdin; stdout ends on its own (`_Writer`)."""
+        self._end(str(error) if error is not None else None)
+
+    async def finish(self) -> None:
+        """Write what is queued and let go; a client that does not read does not keep us."""
+        self._outbox.close()
+        try:
+            await asyncio.wait_for(self.closed.wait(), FLUSH_TIMEOUT)
+        except TimeoutError:
+            pass
+        for descriptor in self._shared:
+            _set_blocking(descriptor)  # terminals are shared with the shell, which expects them blocking
+
+    async def _open_writer(self, pipe: IO[bytes]) -> None:
+        self._shared = [pipe]
+        loop = asyncio.get_running_loop()
+        if _is_pollable(pipe):
+            transport, _ = await loop.connect_write_pipe(lambda: _Writer(self), pipe)
+            self._outbox.attach(transport)
+        else:
+            self._outbox.attach(_FileWriter(pipe, self))
+
+    async def _open_reader(self, pipe: IO[bytes]) -> None:
+        self._shared.append(pipe)
+        loop = asyncio.get_running_loop()
+        if _is_pollable(pipe):
+            await loop.connect_read_pipe(lambda: self, pipe)
+        else:
+            threading.Thread(target=self._read_file, args=(pipe, loop), daemon=True).start()
+
+    def _read_file(self, pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> None:
+        """`dragoman acp < messages`: files cannot be polled, so a thread reads them."""
+        while data := os.read(pipe.fileno(), READ_SIZE):
+            loop.call_soon_threadsafe(self.data_received, data)
+        loop.call_soon_threadsafe(self.connection_lost, None)
+
+
+class _Writer(asyncio.BaseProtocol):
+    """The protocol on stdout's pipe."""
+
+    def __init__(self, link: StdioLink) -> None:
+        self._link = link
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._link.closed.set()
+        self._link._end(str(error) if error is not None else None)
+
+    def pause_writing(self) -> None:
+        self._link.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._link.resume_writing()
+
+
+class _FileWriter(asyncio.WriteTransport):
+    """`dragoman acp > file`: a file takes everything at once."""
+
+    def __init__(self, pipe: IO[bytes], link: StdioLink) -> None:
+        super().__init__()
+        self._pipe = pipe
+        self._link = link
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._pipe.write(data)
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return self._link.closed.is_set()
+
+    def close(self) -> None:
+        self._link.closed.set()
+
+
+def _is_pollable(pipe: IO[bytes]) -> bool:
+    mode = os.fstat(pipe.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(pipe.fileno())
+
+
+def _set_blocking(pipe: IO[bytes]) -> None:
+    try:
+        os.set_blocking(pipe.fileno(), True)
+    except (OSError, ValueError):
+        pass  # closed already

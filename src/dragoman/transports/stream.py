@@ -1,0 +1,79 @@
+"""A client on a byte stream: sockets directly, pipes through `stdio`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.outbox import Outbox
+from dragoman.wire.framing import ClientDecoder, frame_headers
+
+
+class StreamLink(asyncio.Protocol):
+    """Implements `Link`: NDJSON or Content-Length, whichever the client's first bytes are (G-141)."""
+
+    def __init__(self, handler: LinkHandler, max_bytes: int, *, strict_start: bool = False) -> None:
+        self._handler = handler
+        self._decoder = ClientDecoder(max_bytes, strict_start=strict_start)
+        self._outbox = Outbox(asyncio.get_running_loop(), handler.link_writable)
+        self._reader: asyncio.ReadTransport | None = None
+        self._paused = False
+        self._ended = False
+        self.closed = asyncio.Event()
+        """Set when nothing more can be written."""
+
+    # -- Link
+
+    def send(self, message: bytes) -> None:
+        self._outbox.send(message)
+
+    def pause(self) -> None:
+        if self._reader is not None and not self._paused:
+            self._paused = True
+            self._reader.pause_reading()
+
+    def resume(self) -> None:
+        if self._reader is not None and self._paused and not self._reader.is_closing():
+            self._paused = False
+            self._reader.resume_reading()
+
+    def close(self) -> None:
+        self._outbox.close()
+
+    @property
+    def backlog(self) -> int:
+        return self._outbox.backlog
+
+    # -- asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._reader = cast("asyncio.ReadTransport", transport)
+        self._outbox.attach(cast("asyncio.WriteTransport", transport))
+
+    def data_received(self, data: bytes) -> None:
+        frames = self._decoder.feed(data)
+        if self._decoder.headers:
+            self._outbox.use_framing(frame_headers)
+        if frames:
+            self._handler.link_messages(frames)
+
+    def eof_received(self) -> bool:
+        """The client will say nothing more; it may still listen."""
+        self._end(None)
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed.set()
+        self._end(str(error) if error is not None else None)
+
+    def pause_writing(self) -> None:
+        self._outbox.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._outbox.resume_writing()
+
+    def _end(self, reason: str | None) -> None:
+        if not self._ended:
+            self._ended = True
+            self._handler.link_closed(reason)

@@ -1,0 +1,83 @@
+"""The error table (gateway requirements §12) and the two error families.
+
+`RpcError` is an answer: something a peer asked for that it does not get, with the code and the reason that it will see.
+`Malformed` is a message that cannot be understood at all. Both are the peer's fault or the world's; a bug of ours is
+neither and surfaces as an ordinary exception, turned into `-32603` at one place (`rpc.peer`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+AUTH_REQUIRED = -32000
+NOT_FOUND = -32002
+CANCELLED = -32800
+
+
+class ErrorObject(msgspec.Struct, omit_defaults=True):
+    """The `error` member of a response."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class RpcError(Exception):
+    """An error that a peer is to see."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(ErrorObject(self.code, self.message, self.data))
+
+
+class Malformed(Exception):
+    """A message that is not JSON, or not JSON-RPC; `id` is its raw id where one could be read."""
+
+    def __init__(self, code: int, message: str, id: bytes = b"null") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.id = id
+
+    def as_error(self) -> RpcError:
+        return RpcError(self.code, self.message)
+
+
+def invalid_request(message: str, reason: str | None = None) -> RpcError:
+    return RpcError(INVALID_REQUEST, message, _reason(reason))
+
+
+def method_not_found(method: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}", {"method": method})
+
+
+def invalid_params(message: str, reason: str | None = None, **data: Any) -> RpcError:
+    return RpcError(INVALID_PARAMS, message, _reason(reason, **data))
+
+
+def internal(message: str, reason: str | None = None, **data: Any) -> RpcError:
+    return RpcError(INTERNAL_ERROR, message, _reason(reason, **data))
+
+
+def session_not_found(session_id: str, hint: str = "") -> RpcError:
+    """Never `-32000`, which clients read as "log in" (G-045)."""
+    message = f"Session not found: {session_id}" + (f". {hint}" if hint else "")
+    return RpcError(NOT_FOUND, message, {"sessionId": session_id})
+
+
+def _reason(reason: str | None, **data: Any) -> dict[str, Any] | None:
+    if reason is not None:
+        data = {"reason": reason, **data}
+    return data or None

@@ -1,0 +1,134 @@
+"""JSON-RPC envelopes: what a message is, without looking into its params (G-010 to G-018).
+
+Ids, params, results and errors stay raw bytes. An id is echoed exactly as it came, so `1`, `"1"` and `null` keep their
+type; for look-ups `id_key` gives a key that tells them apart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.wire.errors import INVALID_REQUEST, PARSE_ERROR, Malformed
+
+ABSENT: Final = Raw()
+"""Stands for a member that is not there; compare with `is`."""
+
+EMPTY: Final = b"{}"
+
+IdKey = tuple[type, object]
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """One JSON-RPC message; which members are there tells what it is."""
+
+    jsonrpc: str = ""
+    id: Raw = ABSENT
+    method: str = ""
+    params: Raw = ABSENT
+    result: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_entries = msgspec.json.Decoder(list[Raw])
+_id = msgspec.json.Decoder(int | str | None | float)
+
+# What msgspec raises for bytes that are not JSON: the last two are not DecodeErrors.
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def decode(line: bytes) -> Envelope:
+    """Read one message; `Malformed` says what is wrong with it and carries its id if it has one."""
+    if not line.isascii():
+        _check_utf8(line)
+    try:
+        return _envelope.decode(line)
+    except msgspec.ValidationError as error:
+        raise Malformed(INVALID_REQUEST, f"Invalid request: {error}", find_id(line)) from error
+    except _NOT_JSON as error:
+        raise Malformed(PARSE_ERROR, f"Parse error: {error}") from error
+
+
+def is_batch(line: bytes) -> bool:
+    return line[:1] == b"[" or line.lstrip()[:1] == b"["
+
+
+def decode_batch(line: bytes) -> list[bytes]:
+    """The entries of an array of messages, still encoded."""
+    if not line.isascii():
+        _check_utf8(line)
+    try:
+        return [bytes(entry) for entry in _entries.decode(line)]
+    except _NOT_JSON as error:
+        raise Malformed(PARSE_ERROR, f"Parse error: {error}") from error
+
+
+def id_key(raw: bytes | Raw) -> IdKey | None:
+    """A key under which `1`, `"1"`, `1.0` and `null` differ; None for what cannot be an id."""
+    try:
+        value = _id.decode(raw)
+    except _NOT_JSON:
+        return None
+    return (type(value), value)
+
+
+def find_id(line: bytes) -> bytes:
+    """The raw id of a message that is broken elsewhere, or `null`."""
+    try:
+        raw = _members.decode(line).get("id", ABSENT)
+    except _NOT_JSON:
+        return b"null"
+    return bytes(raw) if raw is not ABSENT and id_key(raw) is not None else b"null"
+
+
+def find_id_in_prefix(prefix: bytes) -> bytes:
+    """The id of a message of which only the beginning was kept (G-143), or `null`."""
+    for member in (b'"id":', b'"id" :'):
+        head, found, rest = prefix.partition(member)
+        if found and head.count(b"{") == 1:  # the envelope's own id, not one inside params
+            end = min((at for at in (rest.find(b","), rest.find(b"}")) if at >= 0), default=-1)
+            candidate = rest[:end].strip() if end >= 0 else b""
+            if candidate and id_key(candidate) is not None:
+                return candidate
+    return b"null"
+
+
+def members(raw: bytes | Raw) -> dict[str, Raw]:
+    """One level of an object with its values still encoded; `Malformed` if it is not an object."""
+    try:
+        return _members.decode(raw)
+    except _NOT_JSON as error:
+        raise Malformed(INVALID_REQUEST, f"Expected an object: {error}") from error
+
+
+def request(id: bytes | int, method: str, params: bytes) -> bytes:
+    raw_id = b"%d" % id if isinstance(id, int) else id
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (raw_id, _string(method), params)
+
+
+def notification(method: str, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_string(method), params)
+
+
+def response(id: bytes, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, result)
+
+
+def failure(id: bytes, error: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, error)
+
+
+def _string(text: str) -> bytes:
+    return msgspec.json.encode(text)
+
+
+def _check_utf8(line: bytes) -> None:
+    # msgspec.Raw does not look inside strings, and invalid bytes must not travel on to the other side.
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(PARSE_ERROR, f"Parse error: invalid UTF-8 at byte {error.start}") from error
