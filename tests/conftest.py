@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.gateway import Dragoman, Table, agent
+from support.agent_journal import AgentJournal
+from support.gateway import Dragoman, Start, Table, agent
 from support.rpc_peer import Framing
-
-Start = Callable[..., Awaitable[Dragoman]]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +62,12 @@ async def dragoman(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         sys.stderr.write(f"--- stderr of the gateway ---\n{gateway.stderr[-20000:]}\n")
     if failures:
         raise failures[0]
+
+
+@pytest.fixture
+def heard(tmp_path: Path) -> AgentJournal:
+    """What scripted agents started with `*heard.flags` received."""
+    return AgentJournal(tmp_path / "heard.jsonl")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,10 @@ class Dragoman(RpcPeer):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.stop(expect_clean=exception[0] is None)
+
+
+Start = Callable[..., Awaitable[Dragoman]]
+"""The `dragoman` fixture: starts a gateway that ends with the test."""
 
 
 def clean_environment() -> dict[str, str]:

@@ -21,7 +21,7 @@ PATIENCE = 20.0
 """Seconds that any single wait may take: far more than needed, because test machines are loaded."""
 
 
-class RpcFailure(Exception):  # noqa: N818
+class RpcFailure(Exception):
     """An error response; handlers raise it to answer with one."""
 
     def __init__(self, code: int, message: str = "", data: Any = None) -> None:

@@ -1,0 +1,61 @@
+"""Logging in to agents, and out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.agent_journal import AgentJournal
+from support.gateway import Start, agent
+from support.rpc_peer import RpcFailure
+
+
+@pytest.mark.rule("G-050")
+async def test_authenticate_reaches_the_agent_and_opens_it(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    flags = ("--auth", '[{"id": "key", "name": "Key"}]', "--auth-required")
+    gateway = await dragoman(agents={"scripted": agent(*flags, *heard.flags, share="all")})
+    await gateway.initialize()
+    with pytest.raises(RpcFailure) as failure:
+        await gateway.new_session(workspace)
+    assert failure.value.code == -32000
+    assert await gateway.request("authenticate", {"methodId": "key"}) == {}
+    assert heard.params("authenticate") == [{"methodId": "key"}]
+    assert await gateway.new_session(workspace)
+
+
+@pytest.mark.rule("G-050")
+async def test_an_unknown_authentication_method_is_invalid(dragoman: Start) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--auth", '[{"id": "key", "name": "Key"}]')})
+    await gateway.initialize()
+    with pytest.raises(RpcFailure) as failure:
+        await gateway.request("authenticate", {"methodId": "other"})
+    assert failure.value.code == -32602
+
+
+@pytest.mark.rule("G-050", "G-034")
+async def test_authentication_methods_of_several_agents_keep_apart(dragoman: Start, tmp_path: Path) -> None:
+    journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}
+    agents = {
+        name: agent("--auth", '[{"id": "key", "name": "Key"}]', *journal.flags)
+        for name, journal in journals.items()
+    }
+    gateway = await dragoman("acp", agents=agents)
+    methods = [method["id"] for method in (await gateway.initialize())["authMethods"]]
+    assert methods == ["one:key", "two:key"]
+    await gateway.request("authenticate", {"methodId": "two:key"})
+    assert journals["two"].params("authenticate") == [{"methodId": "key"}]
+    assert journals["one"].params("authenticate") == []
+
+
+@pytest.mark.rule("G-051")
+async def test_logout_reaches_the_agent(dragoman: Start, workspace: Path, heard: AgentJournal) -> None:
+    caps = json.dumps({"auth": {"logout": {}}})
+    gateway = await dragoman(agents={"scripted": agent("--caps", caps, *heard.flags)})
+    await gateway.initialize()
+    await gateway.new_session(workspace)
+    assert await gateway.request("logout", {}) == {}
+    assert "logout" in heard.methods

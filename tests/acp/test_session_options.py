@@ -1,0 +1,63 @@
+"""Modes and config options of a session."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.agent_journal import AgentJournal
+from support.gateway import Start, agent
+
+
+@pytest.mark.rule("G-060", "G-070")
+async def test_a_mode_can_be_set_in_the_middle_of_a_turn(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
+    await gateway.initialize()
+    answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    session = answer["sessionId"]
+    assert answer["modes"]["currentModeId"] == "ask"
+    turn = gateway.start_prompt(session, "sleep-until-cancel")
+    await gateway.text(session, "sleeping")
+    assert await gateway.request("session/set_mode", {"sessionId": session, "modeId": "code"}) == {}
+    assert heard.params("session/set_mode") == [{"sessionId": "s1", "modeId": "code"}]
+    assert {"sessionUpdate": "current_mode_update", "currentModeId": "code"} in gateway.of(session)
+    gateway.cancel(session)
+    await turn
+
+
+@pytest.mark.rule("G-060", "G-070")
+async def test_setting_a_config_option_answers_the_full_list(dragoman: Start, workspace: Path) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--config-options")})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    params = {"sessionId": session, "configId": "model", "value": "large"}
+    (option,) = (await gateway.request("session/set_config_option", params))["configOptions"]
+    assert (option["id"], option["currentValue"]) == ("model", "large")
+
+
+@pytest.mark.rule("G-052")
+@pytest.mark.parametrize("advertised", [True, False])
+async def test_boolean_options_are_shown_only_to_clients_that_know_them(
+    dragoman: Start, workspace: Path, advertised: bool
+) -> None:
+    options = [
+        {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": True},
+        {
+            "id": "m",
+            "name": "M",
+            "type": "select",
+            "currentValue": "a",
+            "options": [{"value": "a", "name": "A"}],
+        },
+    ]
+    extra = json.dumps({"configOptions": options})
+    gateway = await dragoman(agents={"scripted": agent("--new-extra", extra)})
+    caps: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}} if advertised else {}
+    await gateway.initialize(clientCapabilities=caps)
+    answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    assert answer["configOptions"] == (options if advertised else options[1:])
