@@ -1,0 +1,111 @@
+"""What the types cannot say: names that must exist, keys that a kind needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import AgentConfig, Config, SandboxConfig
+
+RESERVED_NAMES = frozenset({"rpc", "sse", "inline", "events"})
+"""`/acp/NAME` means something else for these."""
+
+PLAIN_SANDBOXES = ("local", "bubblewrap")
+"""Kinds that need no settings, so their name alone is a sandbox."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+_AGENT_NEEDS: dict[str, Callable[[AgentConfig], tuple[str, object]]] = {
+    "acp": lambda agent: ("command", agent.command),
+    "claude": lambda agent: ("command", agent.command),
+    "codex": lambda agent: ("command", agent.command),
+    "remote": lambda agent: ("url", agent.url),
+    "python": lambda agent: ("entry", agent.entry),
+}
+_SANDBOX_NEEDS: dict[str, Callable[[SandboxConfig], tuple[str, object]]] = {
+    "podman": lambda box: ("image", box.image),
+    "docker": lambda box: ("image", box.image),
+    "ssh": lambda box: ("host", box.host),
+    "command": lambda box: ("command", box.command),
+}
+
+
+class Blame(Protocol):
+    """Says who set a key."""
+
+    def __call__(self, *path: str) -> str: ...
+
+
+def check(config: Config, blame: Blame, any_agent: bool = False) -> None:
+    """Raise for all that does not fit together, one line each; `any_agent` accepts unknown agent names."""
+    found: list[str] = []
+
+    def complain(path: tuple[str, ...], text: str) -> None:
+        found.append(f"{blame(*path)}: {'.'.join(path).replace('.[', '[')}: {text}")
+
+    for name, agent in config.agents.items():
+        _check_agent(name, agent, config, complain)
+    for name, box in config.sandboxes.items():
+        _check_sandbox(name, box, complain)
+    for index, rule in enumerate(config.workspaces):
+        here = ("workspaces", f"[{index}]")
+        if rule.agent is not None and not any_agent:
+            _must_exist("agent", rule.agent, config.agents, (*here, "agent"), complain)
+        if rule.sandbox is not None:
+            _must_exist("sandbox", rule.sandbox, sandbox_names(config), (*here, "sandbox"), complain)
+    for index, narrow in enumerate(config.policy.narrow):
+        if narrow.decision == "allow":
+            complain(("policy", "narrow", f"[{index}]", "decision"), 'expected "deny" or "ask", got "allow"')
+    if not any_agent and config.default_agent != Config().default_agent:
+        _must_exist("agent", config.default_agent, config.agents, ("default_agent",), complain)
+    if found:
+        raise ConfigError("\n".join(found))
+
+
+def sandbox_names(config: Config) -> list[str]:
+    """Every name that `sandbox =` and `--sandbox` take."""
+    return [*PLAIN_SANDBOXES, *config.sandboxes]
+
+
+_Complain = Callable[[tuple[str, ...], str], None]
+
+
+def _check_agent(name: str, agent: AgentConfig, config: Config, complain: _Complain) -> None:
+    path = ("agents", name)
+    if name in RESERVED_NAMES:
+        complain(path, f"the name is reserved, as are {', '.join(sorted(RESERVED_NAMES - {name}))}")
+    elif not _NAME.fullmatch(name):
+        complain(path, "a name has letters, digits, - and _ only")
+    if (needs := _AGENT_NEEDS.get(agent.kind)) is not None:
+        key, value = needs(agent)
+        if not value or value == [""]:
+            complain((*path, key), f'an agent of kind "{agent.kind}" needs it')
+    if agent.sandbox is not None:
+        _must_exist("sandbox", agent.sandbox, sandbox_names(config), (*path, "sandbox"), complain)
+
+
+def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:
+    path = ("sandboxes", name)
+    if not _NAME.fullmatch(name):
+        complain(path, "a name has letters, digits, - and _ only")
+    if (needs := _SANDBOX_NEEDS.get(box.kind)) is not None:
+        key, value = needs(box)
+        if not value:
+            complain((*path, key), f'a sandbox of kind "{box.kind}" needs it')
+    if box.kind == "command" and box.command and "{agent...}" not in box.command:
+        complain(
+            (*path, "command"),
+            'expected "{agent...}" among the arguments: it stands for the agent\'s command',
+        )
+
+
+def _must_exist(
+    what: str, name: str, known: Iterable[str], path: tuple[str, ...], complain: _Complain
+) -> None:
+    names = list(known)
+    if name not in names:
+        from dragoman.config.schema import suggest
+
+        complain(path, f'there is no {what} "{name}"{suggest(name, names)}')

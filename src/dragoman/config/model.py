@@ -1,0 +1,194 @@
+"""The configuration as it is after all layers are merged; `docs/reference/configuration.md` is made from it.
+
+Every key of a table has a default, so that a layer may set a few and leave the rest to others.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]
+SandboxKind = Literal["local", "bubblewrap", "podman", "docker", "ssh", "command"]
+Decision = Literal["allow", "deny", "ask"]
+
+
+class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One agent, by the name that clients and commands use for it."""
+
+    kind: Annotated[AgentKind, Meta(description="How the gateway speaks to it.")] = "acp"
+    command: Annotated[list[str], Meta(description="The program and its arguments.")] = []
+    env: Annotated[dict[str, str], Meta(description="Added to the agent's environment.")] = {}
+    sandbox: Annotated[
+        str | None, Meta(description="Where it runs: the name of a sandbox, or `local` or `bubblewrap`.")
+    ] = None
+    share: Annotated[
+        Literal["session", "workspace", "all"],
+        Meta(description="Who shares one process: nobody, the sessions of one workspace, or all sessions."),
+    ] = "session"
+    serve_fs: Annotated[
+        bool, Meta(description="Answer the agent's `fs/*` calls for clients that do not offer them.")
+    ] = False
+    serve_terminal: Annotated[
+        bool, Meta(description="Answer the agent's `terminal/*` calls for clients that do not offer them.")
+    ] = False
+    park: Annotated[
+        Literal["auto", "always", "never"],
+        Meta(description="End the idle process: when the agent can resume or load, in any case, or never."),
+    ] = "auto"
+    url: Annotated[
+        str | None,
+        Meta(description="Where a `remote` agent listens: `ws://`, `wss://`, `http://` or `https://`."),
+    ] = None
+    entry: Annotated[str | None, Meta(description="What a `python` agent runs: `module:name`.")] = None
+
+
+class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way to run an agent apart from the rest of the machine."""
+
+    kind: Annotated[SandboxKind, Meta(description="What makes the box.")] = "local"
+    workspace: Annotated[
+        str | None, Meta(description="Where the workspace appears inside the box; unset: at its own path.")
+    ] = None
+    image: Annotated[str | None, Meta(description="The image of a `podman` or `docker` box.")] = None
+    host: Annotated[str | None, Meta(description="The machine of an `ssh` box, as `ssh` takes it.")] = None
+    command: Annotated[
+        list[str],
+        Meta(description="The template of a `command` box, with `{workspace}`, `{cwd}` and `{agent...}`."),
+    ] = []
+    env: Annotated[dict[str, str], Meta(description="Added to the environment inside the box.")] = {}
+    network: Annotated[bool, Meta(description="Whether the box reaches the network.")] = True
+
+
+class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where `dragoman serve` listens."""
+
+    host: Annotated[str, Meta(description="The address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="The port to listen on; 0 takes a free one.")] = (
+        8420
+    )
+    inline: Annotated[
+        bool, Meta(description="Answer a POST to `/acp` in its own response, as `/acp/inline` does.")
+    ] = False
+
+
+class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much is too much, and how long is too long."""
+
+    max_sessions: Annotated[
+        int, Meta(ge=1, description="Live sessions at once; parked and stored ones do not count.")
+    ] = 1000
+    max_message_bytes: Annotated[int, Meta(ge=1024, description="The longest message a peer may send.")] = (
+        33554432
+    )
+    max_prompt_bytes: Annotated[int, Meta(ge=0, description="The longest prompt; 0 means no limit.")] = 0
+    cancel_timeout: Annotated[
+        float,
+        Meta(ge=0, description="Seconds an agent has to end a cancelled turn before the gateway ends it."),
+    ] = 30.0
+    start_timeout: Annotated[
+        float,
+        Meta(gt=0, description="Seconds an agent has to answer `initialize`; slow ones need 20 under load."),
+    ] = 60.0
+
+
+class ProtocolConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Choices that the protocol leaves open."""
+
+    batches: Annotated[
+        Literal["accept", "reject"],
+        Meta(description="What happens to a JSON-RPC batch (an array of messages)."),
+    ] = "accept"
+
+
+class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long sessions live and what is kept of them."""
+
+    on_disconnect: Annotated[
+        Literal["keep", "cancel"],
+        Meta(description="What a turn does when its network client goes; the end of stdin always cancels."),
+    ] = "keep"
+    park_after: Annotated[
+        float,
+        Meta(ge=0, description="Seconds without a turn or a question until the process ends; 0: never."),
+    ] = 900.0
+    journal: Annotated[bool, Meta(description="Keep every event of a session on disk.")] = True
+    sync: Annotated[
+        Literal["normal", "full"], Meta(description="`full` also survives power loss, at some cost in speed.")
+    ] = "normal"
+    question_timeout: Annotated[
+        float, Meta(ge=0, description="Seconds until an unanswered question counts as denied; 0: it waits.")
+    ] = 0.0
+    prompt_timeout: Annotated[
+        float, Meta(ge=0, description="Seconds a turn may take before it is cancelled; 0: no limit.")
+    ] = 0.0
+    expire_after: Annotated[
+        float, Meta(ge=0, description="Seconds without use until a session is closed; 0: never.")
+    ] = 0.0
+    retain_days: Annotated[float, Meta(ge=0, description="Days a closed session is kept; 0: for ever.")] = 0.0
+    retain_bytes: Annotated[
+        int,
+        Meta(ge=0, description="Bytes of journal to keep; the oldest closed sessions go first; 0: no limit."),
+    ] = 0
+
+
+class PolicyRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to answer to a permission request that matches."""
+
+    decision: Annotated[Decision, Meta(description="The answer.")]
+    kind: Annotated[list[str], Meta(description="The kinds of tool call it is for; empty: all.")] = []
+    name: Annotated[str | None, Meta(description="What the audit calls this rule.")] = None
+
+
+class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who answers a permission request before, or instead of, a person."""
+
+    rules: Annotated[
+        list[PolicyRule], Meta(description="Tried in order; the first that matches decides.")
+    ] = []
+    narrow: Annotated[
+        list[PolicyRule],
+        Meta(description="`deny` and `ask`; the stricter of both answers holds. Workspace rules land here."),
+    ] = []
+
+
+class WorkspaceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which agent and sandbox the sessions of a workspace get."""
+
+    path: Annotated[
+        str, Meta(min_length=1, description="A directory (and all below it) or a glob; `~` works.")
+    ]
+    agent: Annotated[str | None, Meta(description="The agent for it.")] = None
+    sandbox: Annotated[str | None, Meta(description="The sandbox for it.")] = None
+
+
+class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What Dragoman says about its own doings; never on stdout."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="The least important line that is written."),
+    ] = "info"
+    format: Annotated[
+        Literal["text", "json"],
+        Meta(description="`text` is for people on a terminal, `key=value` elsewhere."),
+    ] = "text"
+    file: Annotated[str | None, Meta(description="Written to instead of stderr.")] = None
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything, resolved."""
+
+    default_agent: Annotated[str, Meta(description="The agent of a session that names none.")] = "builtin"
+    agents: Annotated[dict[str, AgentConfig], Meta(description="The agents by name.")] = {}
+    sandboxes: Annotated[dict[str, SandboxConfig], Meta(description="The sandboxes by name.")] = {}
+    workspaces: Annotated[
+        list[WorkspaceRule], Meta(description="Agents and sandboxes by workspace; the first match counts.")
+    ] = []
+    serve: ServeConfig = field(default_factory=ServeConfig)
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
+    sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    log: LogConfig = field(default_factory=LogConfig)

@@ -1,0 +1,111 @@
+"""Where Dragoman keeps things: the XDG directories, or all of it below `DRAGOMAN_HOME`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.config.errors import ConfigError
+
+PRIVATE_DIR = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Every place on disk; nothing exists until someone calls `ensure`."""
+
+    config_file: Path
+    state_dir: Path
+    runtime_dir: Path
+    cache_dir: Path
+
+    @property
+    def database(self) -> Path:
+        return self.state_dir / "dragoman.db"
+
+    @property
+    def audit_dir(self) -> Path:
+        return self.state_dir / "audit"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.state_dir / "logs"
+
+    @property
+    def trust_file(self) -> Path:
+        return self.state_dir / "trust.json"
+
+    @property
+    def socket(self) -> Path:
+        return self.runtime_dir / "dragoman.sock"
+
+    @property
+    def token_file(self) -> Path:
+        return self.runtime_dir / "token"
+
+    def ensure(self, directory: Path) -> Path:
+        """Make `directory`, and what is missing above it, for the user alone."""
+        missing = []
+        part = directory
+        while not part.is_dir():
+            missing.append(part)
+            part = part.parent
+        for part in reversed(
+            missing
+        ):  # one by one: `parents=True` would give the upper ones the default mode
+            try:
+                part.mkdir(mode=PRIVATE_DIR, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(f"cannot make the directory {part}: {error.strerror}") from error
+        return directory
+
+
+def find_paths(environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Paths:
+    """The places for this user, by the environment."""
+    env = os.environ if environ is None else environ
+    if moved := env.get("DRAGOMAN_HOME"):
+        home = Path(os.path.abspath(_expand(moved, env)))  # noqa: PTH100 (resolve() follows symlinks)
+        return Paths(home / "config.toml", home, home / "run", home / "cache")
+    config = _xdg(env, "XDG_CONFIG_HOME") or _home(env) / ".config"
+    state = _xdg(env, "XDG_STATE_HOME") or _home(env) / _STATE.get(platform, ".local/state")
+    cache = _xdg(env, "XDG_CACHE_HOME") or _home(env) / _CACHE.get(platform, ".cache")
+    runtime = _xdg(env, "XDG_RUNTIME_DIR") or _run_user()
+    return Paths(
+        config_file=config / "dragoman" / "config.toml",
+        state_dir=state / "dragoman",
+        runtime_dir=runtime / "dragoman" if runtime is not None else state / "dragoman" / "run",
+        cache_dir=cache / "dragoman",
+    )
+
+
+_STATE = {"darwin": "Library/Application Support"}
+_CACHE = {"darwin": "Library/Caches"}
+
+
+def _xdg(env: Mapping[str, str], name: str) -> Path | None:
+    value = env.get(name, "")
+    return (
+        Path(value) if value.startswith("/") else None
+    )  # the XDG specification says to ignore relative ones
+
+
+def _run_user() -> Path | None:
+    """The runtime directory of a login whose environment was not passed on, as some desktops do."""
+    directory = Path(f"/run/user/{os.getuid()}")
+    return directory if os.access(directory, os.W_OK) else None
+
+
+def _home(env: Mapping[str, str]) -> Path:
+    if (home := env.get("HOME", "")).startswith("/"):
+        return Path(home)
+    try:
+        return Path.home()
+    except RuntimeError as error:
+        raise ConfigError("there is no home directory: set HOME or DRAGOMAN_HOME") from error
+
+
+def _expand(path: str, env: Mapping[str, str]) -> Path:
+    return _home(env) / path[2:] if path.startswith("~/") else Path(path)

@@ -1,0 +1,116 @@
+"""All keys as Markdown and as a commented template, made from the model so that neither can be out of date.
+
+`python -m dragoman.config.reference docs/reference/configuration.md` writes the tables into the page again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from dragoman.config import toml
+from dragoman.config.model import Config
+from dragoman.config.schema import Key, bare, keys, struct_of, words
+from dragoman.config.variables import SPECIAL
+
+START = "<!-- made by python -m dragoman.config.reference: change the model, not this -->"
+END = "<!-- end of what is made -->"
+
+
+def tables() -> Iterator[tuple[str, str, list[Key]]]:
+    """Each table of the file: its header, what it is for, its keys. The first has no header."""
+    root = keys(struct_of(Config))
+    yield "", "", [key for key in root if _inner(key) is None]
+    for key in root:
+        struct = _inner(key)
+        if struct is None:
+            continue
+        purpose = (struct.cls.__doc__ or "").split("\n")[0]
+        if isinstance(key.type, inspect.DictType):
+            yield f"[{key.name}.NAME]", purpose, keys(struct)
+        elif isinstance(key.type, inspect.ListType):
+            yield f"[[{key.name}]]", purpose, keys(struct)
+        else:
+            yield f"[{key.name}]", purpose, [each for each in keys(struct) if _inner(each) is None]
+            for each in keys(struct):
+                if (rule := _inner(each)) is not None:
+                    yield f"[[{key.name}.{each.name}]]", each.description, keys(rule)
+
+
+def _inner(key: Key) -> inspect.StructType | None:
+    described = key.type
+    if isinstance(described, inspect.DictType):
+        described = bare(described.value_type)
+    elif isinstance(described, inspect.ListType):
+        described = bare(described.item_type)
+    return described if isinstance(described, inspect.StructType) else None
+
+
+def _default(key: Key) -> str:
+    if key.required:
+        return "needed"
+    return "unset" if key.default is None else f"`{toml.value(msgspec.to_builtins(key.default))}`"
+
+
+def markdown() -> str:
+    """The tables of the reference page."""
+    parts = []
+    for header, purpose, members in tables():
+        if not members:
+            continue
+        parts.append(f"### `{header}`\n\n{purpose}" if header else "### At the top")
+        rows = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
+        rows += [
+            f"| `{key.name}` | {words(key.type)} | {_default(key)} | {key.description} |" for key in members
+        ]
+        parts.append("\n".join(rows))
+    rows = [
+        "| Variable | Meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {text} |" for name, text in SPECIAL.items()),
+    ]
+    parts.append("### Variables that are not keys\n\n" + "\n".join(rows))
+    return "\n\n".join(parts)
+
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "[agents.NAME]": {"kind": "acp", "command": ["my-agent", "--acp"]},
+    "[sandboxes.NAME]": {"kind": "podman", "image": "registry/agent:latest"},
+    "[[workspaces]]": {"path": "~/work", "agent": "claude"},
+    "[[policy.rules]]": {"decision": "allow", "kind": ["read", "search"]},
+    "[[policy.narrow]]": {"decision": "ask", "kind": ["execute"]},
+}
+
+
+def template() -> str:
+    """A file with every key in it, all commented out."""
+    parts = ["# Dragoman's configuration. Every key is shown with its default; remove the # to change one."]
+    for header, purpose, members in tables():
+        if not members:
+            continue
+        lines = [f"# {purpose}", f"#{header}"] if header else []
+        if header in EXAMPLES:
+            lines += [f"#{name} = {toml.value(each)}" for name, each in EXAMPLES[header].items()]
+            members = [key for key in members if key.name not in EXAMPLES[header]]
+        for key in members:
+            value = '""' if key.default is None else toml.value(msgspec.to_builtins(key.default))
+            lines.append(f"#{key.name} = {value}  # {key.description}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def refresh(page: str) -> str:
+    """`page` with the part between the marks made anew."""
+    before, _, rest = page.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n\n{markdown()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.write_text(refresh(target.read_text()))

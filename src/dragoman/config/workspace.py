@@ -1,0 +1,127 @@
+"""The workspace's own configuration file: finding it, and how far it is believed.
+
+A repository that someone cloned must not be able to run programs, leave its sandbox or allow itself things:
+what needs trust is ignored, with a warning, until the user runs `dragoman config trust` there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.paths import Paths
+
+WORKSPACE_FILE = Path(".dragoman", "config.toml")
+MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
+
+NEEDS_TRUST = ("agents", "sandboxes", "workspaces", "serve", "log")
+"""Tables that run programs, reach other machines, open ports, write files or widen what agents touch."""
+
+
+def find_root(cwd: Path) -> Path:
+    """The project that `cwd` belongs to: the git top level, else the nearest marker, else `cwd` itself."""
+    places = [cwd, *cwd.parents]
+    for place in places:
+        if os.path.lexists(place / ".git"):  # a directory, or a file in worktrees and submodules
+            return place
+    for place in places:
+        if any((place / marker).is_file() for marker in MARKERS):
+            return place
+    return cwd
+
+
+def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str, Any], list[str]]:
+    """What of a workspace file counts, and a warning if something does not.
+
+    Its policy may only narrow: `policy.rules` becomes `policy.narrow`; `allow` is an error even when trusted.
+    """
+    refused = [] if trusted else _untrusted(data)
+    warnings = []
+    if refused:
+        named = [name for key in refused for name in _spelled_out(key, data[key])]
+        warnings.append(
+            f"{file}: ignored {', '.join(named)}, which a workspace may set only once you trust it: "
+            f"read the file, then run `dragoman config trust` in {file.parent.parent}"
+        )
+    return _narrowed({key: value for key, value in data.items() if key not in refused}, file), warnings
+
+
+def _untrusted(data: dict[str, Any]) -> list[str]:
+    refused = [key for key in NEEDS_TRUST if key in data]
+    agents = data.get("agents")
+    chosen = data.get("default_agent")
+    if isinstance(agents, dict) and isinstance(chosen, str) and chosen in agents:
+        refused.append("default_agent")  # it means the agent that was just ignored
+    return refused
+
+
+def _spelled_out(key: str, value: Any) -> list[str]:
+    """The keys below `key` that the user would otherwise look for in vain: `agents.mine.command`."""
+    if not isinstance(value, dict) or not value or key.endswith(".env"):
+        return [key]
+    return [name for inner, below in value.items() for name in _spelled_out(f"{key}.{inner}", below)]
+
+
+def _narrowed(data: dict[str, Any], file: Path) -> dict[str, Any]:
+    policy = data.get("policy")
+    if not isinstance(policy, dict):
+        return data
+    for table in ("rules", "narrow"):
+        rules = policy.get(table, [])
+        for index, rule in enumerate(rules if isinstance(rules, list) else []):
+            if isinstance(rule, dict) and rule.get("decision") == "allow":
+                raise ConfigError(
+                    f'{file}: policy.{table}[{index}].decision: expected "deny" or "ask", got "allow": '
+                    "a workspace may narrow your policy but never widen it"
+                )
+    if not isinstance(policy.get("rules", []), list) or not isinstance(policy.get("narrow", []), list):
+        return data  # the check of types has the better words for it
+    narrow = [*policy.get("rules", []), *policy.get("narrow", [])]
+    others = {key: value for key, value in policy.items() if key not in ("rules", "narrow")}
+    return {**data, "policy": {**others, "narrow": narrow}}
+
+
+class Trust:
+    """Which workspace files the user trusts, by their hash: a changed file is a stranger again."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+
+    def covers(self, file: Path, content: bytes) -> bool:
+        return self._read().get(str(file.resolve())) == _digest(content)
+
+    def grant(self, file: Path, content: bytes) -> None:
+        self._write({**self._read(), str(file.resolve()): _digest(content)})
+
+    def revoke(self, file: Path) -> bool:
+        """Whether there was anything to take back."""
+        known = self._read()
+        found = known.pop(str(file.resolve()), None) is not None
+        if found:
+            self._write(known)
+        return found
+
+    def _read(self) -> dict[str, str]:
+        try:
+            known = json.loads(self._paths.trust_file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{self._paths.trust_file}: cannot be read: {error}") from error
+        return known if isinstance(known, dict) else {}
+
+    def _write(self, known: dict[str, str]) -> None:
+        self._paths.ensure(self._paths.state_dir)
+        replacement = self._paths.trust_file.with_suffix(f".{os.getpid()}")
+        replacement.write_text(json.dumps(known, indent=1))
+        replacement.chmod(0o600)
+        replacement.replace(self._paths.trust_file)
+
+
+def _digest(content: bytes) -> str:
+    import hashlib  # OpenSSL takes a while to load, and few workspaces have a file
+
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,84 @@
+"""Changing the user's file without hurting it."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from dragoman.config.edit import add_agent, remove_agent
+from dragoman.config.errors import ConfigError
+from dragoman.config.paths import Paths
+
+WRITTEN = """# mine
+default_agent = "a"  # best
+
+[agents.a]
+command = ["a"]  # keep me
+
+[agents.b]
+command = [
+  "b",
+]
+[agents.b.env]
+K = "v"
+
+# limits
+[limits]
+max_sessions = 3
+"""
+
+
+def write(paths: Paths, text: str) -> None:
+    paths.ensure(paths.config_file.parent)
+    paths.config_file.write_text(text)
+
+
+def test_an_agent_is_added_to_a_new_private_file(paths: Paths) -> None:
+    add_agent(paths, "x", {"command": ["x", 'say "hi"\n'], "env": {"A B": "c"}})
+    expected = {"agents": {"x": {"command": ["x", 'say "hi"\n'], "env": {"A B": "c"}}}}
+    assert tomllib.loads(paths.config_file.read_text()) == expected
+    assert paths.config_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_there_stays_as_it_was(paths: Paths) -> None:
+    write(paths, WRITTEN)
+    add_agent(paths, "c", {"command": ["c"]})
+    assert paths.config_file.read_text().startswith(WRITTEN)
+
+
+def test_an_agent_is_removed_with_its_tables_and_nothing_else(paths: Paths) -> None:
+    write(paths, WRITTEN)
+    remove_agent(paths, "b")
+    text = paths.config_file.read_text()
+    assert "# keep me" in text
+    assert "max_sessions = 3" in text
+    assert list(tomllib.loads(text)["agents"]) == ["a"]
+
+
+def test_an_agent_is_replaced_only_by_force(paths: Paths) -> None:
+    write(paths, WRITTEN)
+    with pytest.raises(ConfigError, match='there is an agent "a" already'):
+        add_agent(paths, "a", {"command": ["new"]})
+    add_agent(paths, "a", {"command": ["new"]}, replace=True)
+    assert tomllib.loads(paths.config_file.read_text())["agents"]["a"] == {"command": ["new"]}
+
+
+def test_a_file_that_cannot_be_edited_safely_is_left_alone(paths: Paths) -> None:
+    text = 'agents = { a = { command = ["a"] } }\n'
+    write(paths, text)
+    with pytest.raises(ConfigError, match="please edit it"):
+        add_agent(paths, "b", {"command": ["b"]})
+    with pytest.raises(ConfigError, match="please edit it"):
+        remove_agent(paths, "a")
+    assert paths.config_file.read_text() == text
+
+
+def test_a_link_to_the_file_stays_a_link(paths: Paths) -> None:
+    paths.ensure(paths.config_file.parent)
+    target = paths.config_file.with_name("dotfiles.toml")
+    target.write_text("")
+    paths.config_file.symlink_to(target)
+    add_agent(paths, "x", {"command": ["x"]})
+    assert paths.config_file.is_symlink()
+    assert "agents.x" in target.read_text()

@@ -1,0 +1,131 @@
+"""How far a workspace's own file is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Loaded, load
+from dragoman.config.paths import Paths, find_paths
+from dragoman.config.workspace import WORKSPACE_FILE, Trust, find_root
+
+LoadWith = Callable[..., Loaded]
+
+NAMES_COMMANDS = """
+default_agent = "mine"
+[agents.mine]
+command = ["./evil"]
+[agents.gemini]
+command = ["./evil"]
+env = { PATH = "/evil" }
+[sandboxes.open]
+kind = "local"
+[serve]
+host = "0.0.0.0"
+[log]
+file = "/etc/passwd"
+[limits]
+max_prompt_bytes = 5
+"""
+
+
+def test_an_untrusted_workspace_names_no_commands(load_with: LoadWith, project: Path) -> None:
+    loaded = load_with(workspace=NAMES_COMMANDS)
+    config = loaded.config
+    assert config.agents["gemini"].command == ["gemini", "--acp"]
+    assert config.agents["gemini"].env == {}
+    assert "mine" not in config.agents
+    assert (config.default_agent, config.serve.host, config.log.file) == ("builtin", "127.0.0.1", None)
+    assert config.limits.max_prompt_bytes == 5, "what is harmless counts"
+    (warning,) = loaded.warnings
+    assert "agents.mine.command, agents.gemini.command, agents.gemini.env" in warning
+    assert f"run `dragoman config trust` in {project}" in warning
+    assert "/evil" not in warning
+
+
+def test_a_trusted_workspace_names_commands_until_it_changes(
+    load_with: LoadWith, paths: Paths, project: Path
+) -> None:
+    load_with(workspace=NAMES_COMMANDS)
+    file = project / WORKSPACE_FILE
+    Trust(paths).grant(file, file.read_bytes())
+    loaded = load_with()
+    assert loaded.warnings == []
+    assert loaded.config.agents["mine"].command == ["./evil"]
+    assert loaded.config.default_agent == "mine"
+    changed = load_with(workspace=NAMES_COMMANDS + "# new\n")
+    assert "mine" not in changed.config.agents
+
+
+def test_trust_can_be_taken_back(paths: Paths, project: Path) -> None:
+    file = project / WORKSPACE_FILE
+    trust = Trust(paths)
+    trust.grant(file, b"x")
+    assert trust.covers(file, b"x")
+    assert trust.revoke(file)
+    assert not trust.covers(file, b"x")
+    assert not trust.revoke(file)
+    assert paths.trust_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_workspace_rules_narrow_and_never_replace(load_with: LoadWith) -> None:
+    loaded = load_with(
+        user='[[policy.rules]]\ndecision = "allow"\n[[policy.narrow]]\ndecision = "deny"\nkind = ["delete"]\n',
+        workspace='[[policy.rules]]\ndecision = "ask"\nkind = ["edit"]\n',
+    )
+    policy = loaded.config.policy
+    assert [rule.decision for rule in policy.rules] == ["allow"]
+    assert [(rule.decision, rule.kind) for rule in policy.narrow] == [("deny", ["delete"]), ("ask", ["edit"])]
+
+
+@pytest.mark.parametrize("table", ["rules", "narrow"])
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_workspace_never_allows_anything(
+    load_with: LoadWith, paths: Paths, project: Path, table: str, trusted: bool
+) -> None:
+    text = f'[[policy.{table}]]\ndecision = "allow"\n'
+    if trusted:
+        Trust(paths).grant(project / WORKSPACE_FILE, text.encode())
+    with pytest.raises(ConfigError) as caught:
+        load_with(workspace=text)
+    assert f"{project / WORKSPACE_FILE}: policy.{table}[0].decision" in str(caught.value)
+    assert "never widen" in str(caught.value)
+
+
+def test_a_mistake_in_a_workspace_names_its_file(load_with: LoadWith, project: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_with(workspace="policy = 3\n")
+    assert str(caught.value) == f"{project / WORKSPACE_FILE}: policy: expected a table, got the number 3"
+
+
+def test_the_users_own_file_is_no_workspace_file(tmp_path: Path) -> None:
+    paths = find_paths({"DRAGOMAN_HOME": str(tmp_path / ".dragoman")})
+    paths.ensure(paths.config_file.parent)
+    paths.config_file.write_text('[agents.mine]\ncommand = ["x"]\n')
+    loaded = load(paths, workspace=tmp_path, environ={})
+    assert loaded.warnings == []
+    assert loaded.config.agents["mine"].command == ["x"]
+
+
+def test_the_root_is_the_git_top_level(tmp_path: Path) -> None:
+    deep = tmp_path / "repo" / "a" / "b"
+    (deep / ".dragoman").mkdir(parents=True)
+    (deep / ".dragoman" / "config.toml").touch()
+    (tmp_path / "repo" / ".git").mkdir()
+    assert find_root(deep) == tmp_path / "repo"
+
+
+@pytest.mark.parametrize("marker", [".dragoman", ".containai"])
+def test_without_git_the_root_is_the_nearest_marker(tmp_path: Path, marker: str) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (tmp_path / "a" / marker).mkdir()
+    (tmp_path / "a" / marker / "config.toml").touch()
+    assert find_root(deep) == tmp_path / "a"
+
+
+def test_without_any_sign_the_root_is_the_directory(tmp_path: Path) -> None:
+    assert find_root(tmp_path) == tmp_path
