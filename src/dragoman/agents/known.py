@@ -1,0 +1,247 @@
+"""Agents that Dragoman knows by name, and how a name becomes something that can be started."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Layer
+from dragoman.config.model import AgentConfig, Config
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAgent:
+    """What we know about an agent without being told."""
+
+    title: str
+    command: tuple[str, ...]
+    install: str
+    login: str
+    homepage: str
+    kind: str = "acp"
+
+
+KNOWN: dict[str, KnownAgent] = {
+    "builtin": KnownAgent("Dragoman's own agent", (), "", "", "", kind="builtin"),
+    "claude": KnownAgent(
+        "Claude Code",
+        ("claude-agent-acp",),
+        "npm install -g @agentclientprotocol/claude-agent-acp",
+        "run `claude` once and log in, or set ANTHROPIC_API_KEY",
+        "https://github.com/agentclientprotocol/claude-agent-acp",
+    ),
+    "codex": KnownAgent(
+        "Codex",
+        ("codex-acp",),
+        "npm install -g @agentclientprotocol/codex-acp",
+        "run `codex login`, or set OPENAI_API_KEY",
+        "https://github.com/agentclientprotocol/codex-acp",
+    ),
+    "gemini": KnownAgent(
+        "Gemini CLI",
+        ("gemini", "--acp"),
+        "npm install -g @google/gemini-cli",
+        "run `gemini` once and log in, or set GEMINI_API_KEY",
+        "https://github.com/google-gemini/gemini-cli",
+    ),
+    "opencode": KnownAgent(
+        "OpenCode",
+        ("opencode", "acp"),
+        "npm install -g opencode-ai",
+        "run `opencode auth login`",
+        "https://opencode.ai",
+    ),
+    "qwen": KnownAgent(
+        "Qwen Code",
+        ("qwen", "--acp"),
+        "npm install -g @qwen-code/qwen-code",
+        "run `qwen` once and log in, or set OPENAI_API_KEY and OPENAI_BASE_URL",
+        "https://github.com/QwenLM/qwen-code",
+    ),
+    "goose": KnownAgent(
+        "goose",
+        ("goose", "acp"),
+        "see https://block.github.io/goose/docs/getting-started/installation",
+        "run `goose configure`",
+        "https://block.github.io/goose/",
+    ),
+    "copilot": KnownAgent(
+        "GitHub Copilot CLI",
+        ("copilot", "--acp"),
+        "npm install -g @github/copilot",
+        "run `copilot` once and use /login",
+        "https://github.com/github/copilot-cli",
+    ),
+    "cursor": KnownAgent(
+        "Cursor CLI",
+        ("cursor-agent", "acp"),
+        "see https://cursor.com/docs/cli/installation",
+        "run `cursor-agent login`, or set CURSOR_API_KEY",
+        "https://cursor.com/docs/cli/acp",
+    ),
+    "auggie": KnownAgent(
+        "Auggie CLI",
+        ("auggie", "--acp"),
+        "npm install -g @augmentcode/auggie",
+        "run `auggie login`",
+        "https://docs.augmentcode.com/cli/acp",
+    ),
+    "kimi": KnownAgent(
+        "Kimi CLI",
+        ("kimi", "acp"),
+        "uv tool install kimi-cli",
+        "run `kimi` once and use /login",
+        "https://github.com/MoonshotAI/kimi-cli",
+    ),
+    "cline": KnownAgent(
+        "Cline CLI",
+        ("cline", "--acp"),
+        "npm install -g cline",
+        "run `cline auth`",
+        "https://cline.bot/cli",
+    ),
+    "droid": KnownAgent(
+        "Factory Droid",
+        ("droid", "exec", "--output-format", "acp"),
+        "npm install -g droid",
+        "run `droid` once and log in, or set FACTORY_API_KEY",
+        "https://factory.ai/product/cli",
+    ),
+    "vibe": KnownAgent(
+        "Mistral Vibe",
+        ("vibe-acp",),
+        "uv tool install mistral-vibe",
+        "run `vibe --setup`, or set MISTRAL_API_KEY",
+        "https://github.com/mistralai/mistral-vibe",
+    ),
+    "kilo": KnownAgent(
+        "Kilo Code CLI",
+        ("kilo", "acp"),
+        "npm install -g @kilocode/cli",
+        "run `kilo auth login`",
+        "https://kilo.ai",
+    ),
+    "kiro": KnownAgent(
+        "Kiro CLI",
+        ("kiro-cli", "acp"),
+        "see https://kiro.dev/docs/cli/installation",
+        "run `kiro-cli login`",
+        "https://kiro.dev/cli",
+    ),
+    "junie": KnownAgent(
+        "Junie",
+        ("junie", "--acp=true"),
+        "see https://junie.jetbrains.com",
+        "run `junie` once and log in",
+        "https://junie.jetbrains.com",
+    ),
+    "pi": KnownAgent(
+        "pi",
+        ("pi-acp",),
+        "npm install -g pi-acp @mariozechner/pi-coding-agent",
+        "run `pi` once and use /login, or set the API key of your provider",
+        "https://github.com/svkozak/pi-acp",
+    ),
+}
+
+
+class AgentError(ConfigError):
+    """A name that does not lead to an agent that can run."""
+
+
+class UnknownAgent(AgentError):
+    """No agent has this name."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        from difflib import get_close_matches
+
+        self.name = name
+        self.nearest = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = (
+            f"did you mean {' or '.join(self.nearest)}?"
+            if self.nearest
+            else "`dragoman agents list` shows the names, `dragoman agents add` makes a new one"
+        )
+        super().__init__(f'there is no agent "{name}": {hint}')
+
+
+class NotInstalled(AgentError):
+    """The agent's program is not on this machine."""
+
+    def __init__(self, name: str, program: str, install: str | None) -> None:
+        self.name = name
+        self.program = program
+        self.install = install
+        hint = f"install it: {install}" if install else f"check agents.{name}.command and PATH"
+        super().__init__(f'the agent "{name}" is not installed: there is no program "{program}"; {hint}')
+
+
+class NotAvailable(AgentError):
+    """The agent is of a kind that this version cannot run."""
+
+
+RUNNABLE_KINDS = frozenset({"acp"})
+"""Kinds that have an adapter."""
+
+
+def known_layer() -> Layer:
+    """The known agents as the lowest layer of the configuration, so that a user may change one key of one."""
+    agents = {name: {"kind": known.kind, "command": list(known.command)} for name, known in KNOWN.items()}
+    return Layer("known agent", {"agents": agents})
+
+
+def find_agent(config: Config, name: str, environ: Mapping[str, str] | None = None) -> AgentConfig:
+    """The agent called `name`, ready to start; raises `UnknownAgent` or `NotAvailable`."""
+    env = os.environ if environ is None else environ
+    agent = config.agents.get(name)
+    if agent is None:
+        if env.get("DRAGOMAN_ACP_TEST_MODE") != "1":
+            raise UnknownAgent(name, list(config.agents))
+        agent = AgentConfig(command=[name, "--acp"])
+    if agent.kind not in RUNNABLE_KINDS:
+        others = ", ".join(other for other, each in config.agents.items() if each.kind in RUNNABLE_KINDS)
+        raise NotAvailable(
+            f'agents of kind "{agent.kind}", such as "{name}", do not run yet; there are {others}'
+        )
+    if env.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
+        return msgspec.structs.replace(agent, sandbox=None)
+    return agent
+
+
+def locate(command: Sequence[str], path: str | None = None) -> Path | None:
+    """The program that `command` starts, on `path` (default: PATH), or None."""
+    if not command or not command[0]:
+        return None
+    program = command[0]
+    if "/" in program:
+        return _program(Path(program))
+    search = os.environ.get("PATH", os.defpath) if path is None else path
+    for directory in search.split(os.pathsep):
+        if directory and (found := _program(Path(directory, program))) is not None:
+            return found
+    return None
+
+
+def _program(file: Path) -> Path | None:
+    return file if file.is_file() and os.access(file, os.X_OK) else None
+
+
+def require(name: str, agent: AgentConfig) -> Path:
+    """Where the agent's program is; raises `NotInstalled` with the line that installs it."""
+    found = locate(agent.command, agent.env.get("PATH"))
+    if found is None:
+        raise NotInstalled(name, agent.command[0] if agent.command else "", install_hint(name, agent))
+    return found
+
+
+def install_hint(name: str, agent: AgentConfig) -> str | None:
+    """How to install it, if it is the agent that we know by that name and not the user's own."""
+    known = KNOWN.get(name)
+    if known is None or not known.install or list(known.command[:1]) != agent.command[:1]:
+        return None
+    return known.install
