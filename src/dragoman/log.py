@@ -1,0 +1,183 @@
+"""Log lines: one line per event, never on stdout, and never in the way.
+
+Anything passed as `extra={"session": ...}` becomes a field of the line. Log no prompt text and no secrets.
+A reader of stderr that is slow, gone or full costs log lines, not sessions: nothing here blocks or raises.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import sys
+import time
+from typing import Any, Literal
+
+LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+SAFE_WRITE = 4096
+"""POSIX: a pipe that is ready to be written takes PIPE_BUF bytes without blocking; Linux has 4096."""
+MAX_VALUE = 2000
+"""An agent's stderr or a peer's message quoted in a line must not flood the log."""
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_COLOURS = {10: "\x1b[2m", 20: "\x1b[36m", 30: "\x1b[33m", 40: "\x1b[31m", 50: "\x1b[31;1m"}
+_PLAIN_RESET = "\x1b[0m"
+
+
+def setup(level: str = "info", file: str | None = None, format: Literal["text", "json"] = "text") -> None:
+    """Send the log to `file`, or else to stderr; raises OSError only if `file` cannot be opened."""
+    root = logging.getLogger("dragoman")
+    handler = _handler(file)
+    if handler is None:
+        handler = logging.NullHandler()
+    elif format == "json":
+        handler.setFormatter(JsonLine())
+    elif file is None and os.isatty(2):
+        handler.setFormatter(HumanLine(colour="NO_COLOR" not in os.environ))
+    else:
+        handler.setFormatter(FieldLine())
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    root.setLevel(LEVELS[level])
+    root.propagate = False
+    logging.raiseExceptions = False
+
+
+def _handler(file: str | None) -> logging.Handler | None:
+    if file is not None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        return FdHandler(os.open(os.path.expanduser(file), flags, 0o600), owned=True)  # noqa: PTH111
+    return FdHandler(2) if sys.stderr is not None else None  # closed at start: fd 2 may be anything by now
+
+
+class FdHandler(logging.Handler):
+    """Writes lines to a file descriptor if it takes them at once, and counts those that it does not."""
+
+    def __init__(self, fd: int, owned: bool = False) -> None:
+        super().__init__()
+        self._fd = fd
+        self._owned = owned
+        self._dropped = 0
+        self._torn = False
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLOUT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception as error:  # noqa: BLE001 (a bad log call must not end a session)
+            line = f"level=error logger=dragoman.log msg={json.dumps(f'cannot format a log line: {error}')}"
+        data = line.encode("utf-8", "backslashreplace") + b"\n"
+        if self._dropped:
+            data = b'level=warning logger=dragoman.log msg="%d lines lost"\n%s' % (self._dropped, data)
+        if self._torn:
+            data = b"\n" + data
+        if self._write(data):
+            self._dropped = 0
+        else:
+            self._dropped += 1
+
+    def _write(self, data: bytes) -> bool:
+        """Whether all of it went out."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                ready = self._poll.poll(0)
+                if not ready or ready[0][1] & (select.POLLERR | select.POLLNVAL):
+                    break
+                rest = rest[os.write(self._fd, rest[:SAFE_WRITE]) :]
+        except OSError:
+            pass  # a full disk, a reader that is gone: the count tells, if ever there is a reader again
+        if len(rest) < len(data):
+            self._torn = bool(rest)
+        return not rest
+
+    def close(self) -> None:
+        if self._owned:
+            os.close(self._fd)
+            self._owned = False
+        super().close()
+
+
+def fields(record: logging.LogRecord) -> dict[str, Any]:
+    """What the caller passed as `extra`."""
+    return {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+
+
+class JsonLine(logging.Formatter):
+    """One JSON object per line, for machines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": _utc(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _cut(record.getMessage()),
+        }
+        for key, value in fields(record).items():
+            line.setdefault(key, value if isinstance(value, (int, float, bool)) else _cut(str(value)))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+class FieldLine(logging.Formatter):
+    """`time=... level=... logger=... msg=... key=value`, for files and for people with grep."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [
+            f"time={_utc(record)}",
+            f"level={record.levelname.lower()}",
+            f"logger={record.name}",
+            f"msg={json.dumps(_cut(record.getMessage()), ensure_ascii=False)}",
+        ]
+        parts += _pairs(record)
+        if record.exc_info:
+            parts.append(f"exception={json.dumps(self.formatException(record.exc_info), ensure_ascii=False)}")
+        return " ".join(parts)
+
+
+class HumanLine(logging.Formatter):
+    """A line for someone who watches a terminal."""
+
+    def __init__(self, colour: bool) -> None:
+        super().__init__()
+        self._colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        level = f"{record.levelname.lower():<7}"
+        if self._colour:
+            level = f"{_COLOURS.get(record.levelno, '')}{level}{_PLAIN_RESET}"
+        name = record.name.removeprefix("dragoman.")
+        parts = [f"{clock}.{int(record.msecs):03d}", level, name, _printable(_cut(record.getMessage()))]
+        line = " ".join(parts + _pairs(record))
+        if record.exc_info:
+            line += "\n" + "\n".join(map(_printable, self.formatException(record.exc_info).split("\n")))
+        return line
+
+
+def _utc(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+
+def _pairs(record: logging.LogRecord) -> list[str]:
+    return [f"{key}={_value(value)}" for key, value in fields(record).items()]
+
+
+def _value(value: object) -> str:
+    text = _cut(str(value))
+    plain = text.isprintable() and text and not any(mark in text for mark in ' "=')
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    """No control characters: a line that quotes an agent must not drive the terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text)} characters)"
