@@ -1,0 +1,1 @@
+"""The commands: each composes the layers below for one purpose."""

@@ -1,0 +1,70 @@
+"""The options of `dragoman acp`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import click
+
+from dragoman.cli.acp import AcpOptions, start
+from dragoman.cli.log_options import log_flags, log_options
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Listen on TCP instead of stdio; 0 takes a free port.",
+)
+@click.option("--host", help="The address to listen on; needs --port.  [default: 127.0.0.1]")
+@click.option(
+    "--token",
+    envvar="DRAGOMAN_TOKEN",
+    help="What a TCP client must send in initialize; better given as DRAGOMAN_TOKEN.",
+)
+@click.option(
+    "--connect",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Use a running `dragoman serve`.",
+)
+@click.option("--sandbox", metavar="NAME", help="Run the agents in this sandbox.")
+@log_options
+@click.pass_context
+def acp(
+    ctx: click.Context,
+    /,
+    agent: str | None,
+    host: str | None,
+    port: int | None,
+    token: str | None,
+    connect: Literal["auto", "always", "never"],
+    sandbox: str | None,
+    **log: Any,
+) -> None:
+    """Speak the Agent Client Protocol on stdin and stdout, for editors.
+
+    AGENT fixes the agent for all sessions; without it each session picks its own.
+    """
+    if host is not None and port is None:
+        raise click.UsageError("--host needs --port", ctx)
+    if host is not None and not token and not _is_loopback(host):
+        raise click.UsageError(f"--host {host} is open to other machines: it needs --token", ctx)
+    if token == "":
+        raise click.UsageError("--token is empty", ctx)
+    options = AcpOptions(agent=agent, host=host, port=port, token=token, connect=connect, sandbox=sandbox)
+    ctx.exit(start(options, log_flags(**log)))
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may resolve to anything

@@ -1,0 +1,200 @@
+"""`dragoman agents`: which there are, which answer, and the user's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hint, locate
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.settings import load_settings
+from dragoman.cli.table import print_table
+from dragoman.config.edit import add_agent, remove_agent
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Layer
+from dragoman.config.model import AgentConfig
+
+if TYPE_CHECKING:
+    from dragoman.agents.probe import ProbeResult
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(context_settings=SETTINGS)
+def agents() -> None:
+    """List, check, add and remove agents."""
+
+
+@agents.command("list")
+@AS_JSON
+def list_agents(as_json: bool) -> None:
+    """Show every agent that is known or configured, and whether it is installed."""
+    _, loaded = load_settings()
+    config = loaded.config
+    rows = [_describe(name, agent, name == config.default_agent) for name, agent in config.agents.items()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    rows.sort(key=lambda row: not row["installed"])  # stable: what can be used comes first
+    cells = [[row["name"], row["kind"], _state(row), " ".join(row["command"]), _advice(row)] for row in rows]
+    print_table(
+        ["NAME", "KIND", "INSTALLED", "COMMAND", "TO INSTALL"], cells, {"yes": "green", "no": "bright_black"}
+    )
+
+
+def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
+    known = KNOWN.get(name)
+    program = locate(agent.command, agent.env.get("PATH"))
+    return {
+        "name": name,
+        "title": known.title if known else name,
+        "kind": agent.kind,
+        "default": default,
+        "installed": program is not None or agent.kind == "remote",
+        "available": agent.kind in RUNNABLE_KINDS,
+        "program": str(program) if program else None,
+        "command": agent.command,
+        "url": agent.url,
+        "sandbox": agent.sandbox,
+        "install": install_hint(name, agent),
+        "login": known.login or None if known else None,
+        "homepage": known.homepage or None if known else None,
+    }
+
+
+def _state(row: dict[str, Any]) -> str:
+    if not row["available"]:
+        return "not yet"
+    return "yes" if row["installed"] else "no"
+
+
+def _advice(row: dict[str, Any]) -> str:
+    return "" if row["installed"] else row["install"] or ""
+
+
+@agents.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--timeout", type=click.FloatRange(min=0.1), help="Seconds to wait for each.")
+@AS_JSON
+@click.pass_context
+def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
+    """Start agents, ask what they can do and stop them again.
+
+    Without NAME it checks all that are installed. The exit code is 1 if one of them fails.
+    """
+    from dragoman.agents.probe import probe
+
+    _, loaded = load_settings()
+    config = loaded.config
+    chosen = {name: find_agent(config, name) for name in names or _installed(config.agents)}
+    limit = config.limits.start_timeout if timeout is None else timeout
+    if not chosen:
+        raise ConfigError("no agent is installed: `dragoman agents list` shows how to install one")
+    results = {}
+    for name, agent in chosen.items():
+        results[name] = probe(agent, name, limit)
+        if not as_json:
+            _report(name, results[name])
+    if as_json:
+        click.echo(json.dumps({name: _facts(result) for name, result in results.items()}, indent=2))
+    ctx.exit(0 if all(result.ok for result in results.values()) else 1)
+
+
+def _installed(agents: dict[str, AgentConfig]) -> list[str]:
+    return [
+        name
+        for name, agent in agents.items()
+        if agent.kind in RUNNABLE_KINDS and locate(agent.command, agent.env.get("PATH"))
+    ]
+
+
+def _facts(result: ProbeResult) -> dict[str, Any]:
+    return {
+        "ok": result.ok,
+        "error": result.error,
+        "seconds": round(result.seconds, 3),
+        "result": result.result,
+    }
+
+
+def _report(name: str, result: ProbeResult) -> None:
+    mark = click.style("ok", fg="green") if result.ok else click.style("failed", fg="red")
+    click.echo(f"{click.style(name, bold=True)}: {mark} in {result.seconds:.1f} s")
+    if result.error:
+        click.echo(f"  {result.error}")
+    if result.result is None:
+        return
+    info = result.result.get("agentInfo") or {}
+    facts = {
+        "version": " ".join(str(info[key]) for key in ("name", "version") if info.get(key)),
+        "protocol": result.result.get("protocolVersion"),
+        "can": ", ".join(capabilities(result.result.get("agentCapabilities") or {})),
+        "log in": ", ".join(str(each.get("id")) for each in result.result.get("authMethods") or []),
+    }
+    for label, fact in facts.items():
+        if fact not in ("", None):
+            click.echo(f"  {label}: {fact}")
+
+
+def capabilities(advertised: dict[str, Any], above: str = "") -> list[str]:
+    """The capabilities that are on, as dotted names; `{}` counts as on, as the protocol has it."""
+    found = []
+    for key, value in advertised.items():
+        name = f"{above}{key}"
+        if key == "_meta" or value is None or value is False:
+            continue
+        inner = capabilities(value, f"{name}.") if isinstance(value, dict) else []
+        found += inner or ([name] if not isinstance(value, dict) or not value else [])
+    return found
+
+
+@agents.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--env", "variables", multiple=True, metavar="KEY=VALUE", help="Add to its environment.")
+@click.option("--sandbox", metavar="NAME", help="Where it runs.")
+@click.option("--url", help="Where a remote agent listens; then there is no command.")
+@click.option("--force", is_flag=True, help="Replace an agent of that name.")
+@click.pass_context
+def add(
+    ctx: click.Context,
+    name: str,
+    command: tuple[str, ...],
+    variables: tuple[str, ...],
+    sandbox: str | None,
+    url: str | None,
+    force: bool,
+) -> None:
+    """Add an agent to your configuration: dragoman agents add NAME -- COMMAND..."""
+    if bool(command) == bool(url):
+        raise click.UsageError("give either a command or --url", ctx)
+    settings: dict[str, Any] = (
+        {"kind": "remote", "url": url} if url else {"kind": "acp", "command": list(command)}
+    )
+    if variables:
+        settings["env"] = dict(_pair(ctx, each) for each in variables)
+    if sandbox is not None:
+        settings["sandbox"] = sandbox
+    paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # to see that it fits
+    add_agent(paths, name, settings, replace=force)
+    click.echo(f"added {name} to {paths.config_file}")
+
+
+def _pair(ctx: click.Context, text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise click.UsageError(f'--env takes KEY=VALUE, not "{text}"', ctx)
+    return key, value
+
+
+@agents.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Take an agent out of your configuration."""
+    paths, loaded = load_settings()
+    if name in KNOWN and loaded.origin("agents", name) == "known agent":
+        raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')
+    remove_agent(paths, name)
+    click.echo(f"removed {name} from {paths.config_file}")

@@ -1,0 +1,58 @@
+"""The table of commands, each imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import NoReturn
+
+import click
+
+import dragoman
+
+COMMANDS = {
+    "acp": ("dragoman.cli.acp_command:acp", "Speak ACP on stdio (or TCP), for editors."),
+    "agents": ("dragoman.cli.agents:agents", "List, check, add and remove agents."),
+    "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
+}
+"""Name: where the command is, what it does."""
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by the table alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from dragoman.config.schema import suggest
+
+            ctx.fail(f'there is no command "{args[0]}"{suggest(args[0], COMMANDS)}')
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings=SETTINGS)
+@click.version_option(dragoman.__version__, message="dragoman %(version)s")
+def root() -> None:
+    """One gateway between everything that wants to talk to a coding agent and every coding agent there is."""
+
+
+def dispatch(arguments: list[str]) -> NoReturn:
+    """Run the command; click itself answers bad usage with a message and exit code 2."""
+    root.main(arguments, prog_name="dragoman")

@@ -1,0 +1,106 @@
+"""`dragoman config`: what is set, by whom, and where it lies."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.settings import here, load_settings
+from dragoman.config.edit import write_file
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import parse, read
+from dragoman.config.paths import Paths, find_paths
+from dragoman.config.workspace import NEEDS_TRUST, WORKSPACE_FILE, Trust, find_root
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(context_settings=SETTINGS)
+def config() -> None:
+    """Show, find, start and trust configuration."""
+
+
+@config.command()
+@click.option("--all", "everything", is_flag=True, help="Show the agents that are only known, too.")
+@AS_JSON
+def show(everything: bool, as_json: bool) -> None:
+    """Show the resolved configuration and where each value comes from; secrets are masked."""
+    from dragoman.config.show import as_data, as_toml
+
+    _, loaded = load_settings()
+    if as_json:
+        click.echo(json.dumps(as_data(loaded, everything), indent=2, ensure_ascii=False))
+    else:
+        click.echo(as_toml(loaded, everything), nl=False)
+
+
+@config.command()
+@click.argument("name", required=False)
+@click.option("--all", "everything", is_flag=True, help="Show all places.")
+@AS_JSON
+def path(name: str | None, everything: bool, as_json: bool) -> None:
+    """Print the path of your configuration file, or of NAME: state, database, socket, ..."""
+    places = _places(find_paths())
+    if as_json:
+        click.echo(json.dumps(places, indent=2))
+    elif everything:
+        for label, place in places.items():
+            click.echo(f"{label:<10} {place}")
+    elif (name or "config") in places:
+        click.echo(places[name or "config"])
+    else:
+        from dragoman.config.schema import suggest
+
+        raise ConfigError(f'there is no place "{name}"{suggest(str(name), places)}')
+
+
+def _places(paths: Paths) -> dict[str, str]:
+    workspace = here()
+    places = {
+        "config": paths.config_file,
+        "workspace": workspace / WORKSPACE_FILE if workspace is not None else WORKSPACE_FILE,
+        "state": paths.state_dir,
+        "database": paths.database,
+        "audit": paths.audit_dir,
+        "logs": paths.log_dir,
+        "runtime": paths.runtime_dir,
+        "socket": paths.socket,
+        "token": paths.token_file,
+        "cache": paths.cache_dir,
+    }
+    return {label: str(place) for label, place in places.items()}
+
+
+@config.command()
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+def init(force: bool) -> None:
+    """Write a configuration file with every key in it, commented out."""
+    from dragoman.config.reference import template
+
+    paths = find_paths()
+    if paths.config_file.exists() and not force:
+        raise ConfigError(f"{paths.config_file} exists already (--force replaces it)")
+    write_file(paths, template())
+    click.echo(f"wrote {paths.config_file}")
+
+
+@config.command()
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.option("--remove", is_flag=True, help="Take the trust back.")
+def trust(directory: Path, remove: bool) -> None:
+    """Let this workspace's .dragoman/config.toml name commands to run, until the file changes."""
+    paths = find_paths()
+    file = find_root(directory.absolute()) / WORKSPACE_FILE
+    if remove:
+        found = Trust(paths).revoke(file)
+        click.echo(f"{file} is no longer trusted" if found else f"{file} was not trusted")
+        return
+    content = read(file)
+    if content is None:
+        raise ConfigError(f"there is no {file}")
+    named = [key for key in NEEDS_TRUST if key in parse(file, content)]
+    Trust(paths).grant(file, content)
+    click.echo(f"{file} is trusted" + (f"; it sets {', '.join(named)}" if named else ""))

@@ -1,0 +1,66 @@
+"""Where the program starts: `dragoman ...`.
+
+An editor waits for `dragoman acp AGENT`, so that form does not even load the command line library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from dragoman.config.errors import ConfigError
+
+USAGE_ERROR = 2
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit with its code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["--acp"]:  # what editors configured for a terminating proxy say
+        arguments[0] = "acp"
+    try:
+        code = run(arguments)
+    except ConfigError as error:
+        complain(str(error))
+        code = USAGE_ERROR
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit code of the command that `arguments` name."""
+    if (
+        arguments[:1] == ["acp"]
+        and len(arguments) <= 2
+        and not any(each.startswith("-") for each in arguments)
+    ):
+        _import_msgspec()
+        from dragoman.cli.acp import AcpOptions, start
+
+        return start(AcpOptions(agent=arguments[1] if arguments[1:] else None))
+    from dragoman.cli.commands import dispatch
+
+    return dispatch(arguments)
+
+
+def _import_msgspec() -> None:
+    """Keep msgspec from importing `typing_extensions`, which it can do without: it costs 20 ms."""
+    if "typing_extensions" in sys.modules:
+        return
+    hidden: dict[str, Any] = {"typing_extensions": None}
+    sys.modules.update(hidden)
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules["typing_extensions"]
+
+
+def complain(message: str) -> None:
+    """Tell the person; a stderr that is closed is no reason to fail in another way."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write("".join(f"dragoman: {line}\n" for line in message.splitlines()))
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is listening; the exit code says the rest

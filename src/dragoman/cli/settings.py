@@ -1,0 +1,42 @@
+"""What every command does first: find the places, load the configuration, start the log."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from dragoman import log
+from dragoman.agents.known import known_layer
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Layer, Loaded, load
+from dragoman.config.paths import Paths, find_paths
+from dragoman.config.workspace import find_root
+
+
+def load_settings(flags: Sequence[Layer] = ()) -> tuple[Paths, Loaded]:
+    """The configuration for the directory we are in, with the log running and the warnings in it."""
+    paths = find_paths()
+    loaded = load(paths, known=known_layer(), workspace=here(), flags=flags)
+    start_log(loaded)
+    for warning in loaded.warnings:
+        logging.getLogger("dragoman.config").warning(warning)
+    return paths, loaded
+
+
+def here() -> Path | None:
+    """The workspace around the current directory; None when that directory is gone."""
+    try:
+        return find_root(Path(os.getcwd()))  # noqa: PTH109 (not resolved: the path as the user knows it)
+    except FileNotFoundError:
+        return None
+
+
+def start_log(loaded: Loaded) -> None:
+    settings = loaded.config.log
+    try:
+        log.setup(settings.level, settings.file, settings.format)
+    except OSError as error:
+        origin = loaded.origin("log", "file")
+        raise ConfigError(f"{origin}: cannot write the log file {settings.file}: {error.strerror}") from error

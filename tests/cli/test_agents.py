@@ -1,0 +1,102 @@
+"""`dragoman agents`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.agents import capabilities
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def install(programs: Path, name: str) -> Path:
+    program = programs / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, programs: Path) -> None:
+    install(programs, "qwen")
+    lines = run("agents", "list").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "COMMAND", "TO", "INSTALL"]
+    assert lines[1].split() == ["qwen", "acp", "yes", "qwen", "--acp"], "what can be used comes first"
+    (gemini,) = [line for line in lines if line.startswith("gemini ")]
+    assert gemini.split() == [
+        "gemini",
+        "acp",
+        "no",
+        "gemini",
+        "--acp",
+        "npm",
+        "install",
+        "-g",
+        "@google/gemini-cli",
+    ]
+    assert "\x1b" not in "".join(lines), "no colours outside a terminal"
+
+
+def test_the_list_as_json(run: Run, programs: Path) -> None:
+    program = install(programs, "goose")
+    agents = {agent["name"]: agent for agent in json.loads(run("agents", "list", "--json").stdout)}
+    assert agents["goose"]["program"] == str(program)
+    assert agents["goose"]["installed"] is True
+    assert agents["claude"]["installed"] is False
+    assert agents["claude"]["install"] == "npm install -g @agentclientprotocol/claude-agent-acp"
+    assert agents["builtin"]["available"] is False
+    assert agents["builtin"]["default"] is True
+
+
+def test_an_agent_is_added_and_removed(run: Run, home: Path) -> None:
+    done = run("agents", "add", "mine", "--env", "A=b=c", "--sandbox", "local", "--", "prog", "--acp", "-v")
+    assert done.returncode == 0, done.stderr
+    expected = {"kind": "acp", "command": ["prog", "--acp", "-v"], "env": {"A": "b=c"}, "sandbox": "local"}
+    assert tomllib.loads((home / "config.toml").read_text())["agents"]["mine"] == expected
+    assert "mine" in run("agents", "list").stdout
+    assert run("agents", "remove", "mine").returncode == 0
+    assert "mine" not in (home / "config.toml").read_text()
+
+
+def test_a_remote_agent_is_added_by_its_url(run: Run, home: Path) -> None:
+    assert run("agents", "add", "far", "--url", "wss://example.org/acp").returncode == 0
+    added = tomllib.loads((home / "config.toml").read_text())["agents"]["far"]
+    assert added == {"kind": "remote", "url": "wss://example.org/acp"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add", "mine"], "give either a command or --url"),
+        (["add", "mine", "--url", "ws://x", "prog"], "give either a command or --url"),
+        (["add", "rpc", "prog"], "the name is reserved"),
+        (["add", "a b", "prog"], "a name has letters, digits, - and _ only"),
+        (["add", "mine", "--env", "A", "--", "prog"], '--env takes KEY=VALUE, not "A"'),
+        (["add", "mine", "--sandbox", "boks", "--", "prog"], 'there is no sandbox "boks"'),
+        (["remove", "mine"], 'there is no agent "mine" in it'),
+        (["remove", "gemini"], '"gemini" is known without configuration'),
+        (["check", "gemni"], 'there is no agent "gemni": did you mean gemini?'),
+        (["check"], "no agent is installed"),
+    ],
+)
+def test_bad_input_changes_nothing(run: Run, home: Path, arguments: list[str], message: str) -> None:
+    done = run("agents", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (home / "config.toml").exists()
+
+
+def test_capabilities_are_named_when_they_are_on() -> None:
+    advertised = {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "audio": False},
+        "sessionCapabilities": {"list": {}, "fork": None},
+        "_meta": {"x": True},
+    }
+    assert capabilities(advertised) == ["loadSession", "promptCapabilities.image", "sessionCapabilities.list"]

@@ -1,0 +1,88 @@
+"""`dragoman config`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SECRET = "sk-very-secret"
+
+
+def test_show_tells_who_set_what_and_hides_secrets(run: Run, home: Path) -> None:
+    text = f'[agents.far]\nkind = "remote"\nurl = "wss://me:{SECRET}@h/acp"\nenv = {{ KEY = "{SECRET}" }}\n'
+    (home / "config.toml").write_text(text)
+    done = run("config", "show", env={"DRAGOMAN_LIMITS_MAX_SESSIONS": "9"})
+    assert done.returncode == 0, done.stderr
+    assert "max_sessions = 9  # environment variable DRAGOMAN_LIMITS_MAX_SESSIONS" in done.stdout
+    assert "port = 8420  # default" in done.stdout
+    assert f'kind = "remote"  # {home}/config.toml' in done.stdout
+    assert SECRET not in done.stdout
+    shown = tomllib.loads(done.stdout)
+    assert list(shown["agents"]) == ["far"], "agents that are only known are not shown"
+    assert shown["agents"]["far"]["url"] == "wss://********@h/acp"
+
+
+def test_show_as_json(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text(f'[agents.gemini]\nenv = {{ KEY = "{SECRET}" }}\n')
+    done = run("config", "show", "--json", "--all")
+    shown = json.loads(done.stdout)
+    assert SECRET not in done.stdout
+    assert shown["origins"]["agents.gemini.env.KEY"] == f"{home}/config.toml"
+    assert shown["origins"]["agents.gemini.command"] == "known agent"
+    assert shown["origins"]["limits.max_sessions"] == "default"
+    assert "qwen" in shown["config"]["agents"]
+
+
+def test_path_tells_where_things_are(run: Run, home: Path) -> None:
+    assert run("config", "path").stdout == f"{home}/config.toml\n"
+    assert run("config", "path", "database").stdout == f"{home}/dragoman.db\n"
+    assert f"socket     {home}/run/dragoman.sock\n" in run("config", "path", "--all").stdout
+    assert json.loads(run("config", "path", "--json").stdout)["token"] == f"{home}/run/token"
+    wrong = run("config", "path", "databse")
+    assert wrong.returncode == 2
+    assert 'did you mean "database"' in wrong.stderr
+
+
+def test_init_writes_a_file_once(run: Run, home: Path) -> None:
+    assert run("config", "init").returncode == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {}
+    (home / "config.toml").write_text("default_agent = 'qwen'\n")
+    again = run("config", "init")
+    assert again.returncode == 2
+    assert "exists already (--force replaces it)" in again.stderr
+    assert "qwen" in (home / "config.toml").read_text()
+    assert run("config", "init", "--force").returncode == 0
+    assert tomllib.loads((home / "config.toml").read_text()) == {}
+
+
+def test_init_repairs_a_file_that_cannot_be_loaded(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text("broken = [\n")
+    assert run("config", "init", "--force").returncode == 0
+
+
+def test_trust_lets_a_workspace_name_commands(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "project" / ".dragoman"
+    folder.mkdir()
+    (folder / "config.toml").write_text('[agents.theirs]\ncommand = ["./theirs"]\n')
+    before = run("agents", "list")
+    assert "theirs" not in before.stdout
+    assert "ignored agents.theirs.command" in before.stderr
+    assert "dragoman config trust" in before.stderr
+    granted = run("config", "trust")
+    assert granted.stdout == f"{folder}/config.toml is trusted; it sets agents\n"
+    after = run("agents", "list")
+    assert "./theirs" in after.stdout
+    assert after.stderr == ""
+    assert "no longer trusted" in run("config", "trust", "--remove").stdout
+    assert "theirs" not in run("agents", "list").stdout
+
+
+def test_trust_without_a_file_is_an_error(run: Run) -> None:
+    done = run("config", "trust")
+    assert done.returncode == 2
+    assert "there is no " in done.stderr
