@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from dragoman.gateway.ports.store import StoreCorrupt, StoreUnavailable
+from dragoman.gateway.ports.store import StoreCorrupt, StoreReadOnly, StoreUnavailable
 from dragoman.store import limits, schema
 from dragoman.store.failure import explain, too_new
 
@@ -34,6 +33,7 @@ class Database:
             if not self.path.exists():
                 self._make()
             self._check_header()
+            self._check_writable()
             connection = self._connect("mode=rw")
             try:
                 self._set_up_writer(connection)
@@ -96,7 +96,7 @@ class Database:
     def _make(self) -> None:
         """Build the database under another name and link it into place, so that nobody sees half of it."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        draft = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}")
         try:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             connection = sqlite3.connect(draft, isolation_level=None)
@@ -123,6 +123,12 @@ class Database:
             raise StoreCorrupt(
                 f"{self.path} is {found}. It was left as it is: restore a backup or move it away."
             )
+
+    def _check_writable(self) -> None:
+        # SQLite would fall back to reading, then fail to make its log with a message that says nothing.
+        for place in (self.path, self.path.parent):
+            if not os.access(place, os.W_OK):
+                raise StoreReadOnly(f"{self.path} cannot be written: {place} is read-only.")
 
     def _set_up_writer(self, connection: sqlite3.Connection) -> None:
         # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives

@@ -71,6 +71,7 @@ def explain(error: Exception, path: Path) -> StoreError:
         kind, text = _BY_EXTENDED_CODE.get(code) or _BY_CODE.get(code & 0xFF) or _OTHER
     elif isinstance(error, OSError) and error.errno is not None:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
+        return kind(text.format(path=error.filename or path, detail=error.strerror))
     return kind(text.format(path=path, detail=error))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import weakref
 from pathlib import Path
 
@@ -34,7 +33,7 @@ class Owner:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         sweep(folder)
         for _ in range(_ATTEMPTS):
-            owner_id = secrets.token_hex(8)
+            owner_id = os.urandom(8).hex()
             path = folder / f"{owner_id}.lock"
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
