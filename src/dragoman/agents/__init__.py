@@ -1,0 +1,1 @@
+"""Everything that can be an agent: subprocesses, adapters and what they run in."""

@@ -1,0 +1,6 @@
+"""Custody of agent processes: none of them, and nothing they started, outlives the gateway."""
+
+from dragoman.agents.custody.lifeline import CustodyError
+from dragoman.agents.custody.registry import Custody, Ward
+
+__all__ = ["Custody", "CustodyError", "Ward"]

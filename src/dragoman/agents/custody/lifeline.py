@@ -1,0 +1,101 @@
+"""The gateway's end of the pipe to its watcher."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from dragoman.agents.custody.exits import on_exit
+
+WATCHER = Path(__file__).with_name("watcher.py")
+
+
+class CustodyError(Exception):
+    """Nobody would end an agent started now if the gateway died; the message is a sentence for a person."""
+
+
+class Lifeline:
+    """One watcher process and the pipe whose closing tells it that the gateway is gone.
+
+    The pipe is written directly, not through the loop: a registration must be in the kernel before the agent
+    starts. Both ends are close-on-exec, so that no agent keeps the pipe open after our death. (Between fork
+    and exec a child does keep it open, which closes the last gap: the watcher hears of our death only when
+    the child can be found.)
+    """
+
+    def __init__(self, on_death: Callable[[Lifeline], None], lines: Iterable[str] = ()) -> None:
+        self._on_death = on_death
+        self._gone = asyncio.Event()
+        self._watcher: subprocess.Popen[bytes] | None = None
+        readable, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        for line in lines:  # before it starts, so that it never knows less; a pipe holds a thousand and more
+            self.tell(line)
+        try:
+            self._watcher = _start_watcher(readable)
+        except OSError as error:
+            self.hang_up()
+            raise CustodyError(f"The watcher process could not be started: {error.strerror}.") from error
+        finally:
+            os.close(readable)
+        on_exit(self._watcher, self._exited)
+
+    @property
+    def pid(self) -> int | None:
+        return self._watcher.pid if self._watcher is not None else None
+
+    @property
+    def alive(self) -> bool:
+        return self._pipe >= 0 and not self._gone.is_set()
+
+    def tell(self, line: str) -> bool:
+        """Write one line, whole or not at all (PIPE_BUF); False when the watcher is of no use any more."""
+        if not self.alive:
+            return False
+        try:
+            os.write(self._pipe, line.encode() + b"\n")
+        except BrokenPipeError:
+            self.hang_up()  # it died; `_exited` is on its way
+            return False
+        except BlockingIOError:
+            self.kill()  # a thousand lines unread: it is stopped or stuck, and would be when needed
+            return False
+        return True
+
+    def hang_up(self) -> None:
+        """Close the pipe: the watcher ends what is still registered, and itself."""
+        if self._pipe >= 0:
+            os.close(self._pipe)
+            self._pipe = -1
+
+    def kill(self) -> None:
+        """End the watcher without its leave; nothing is ended by it any more."""
+        if self._watcher is not None:
+            self._watcher.kill()
+        self.hang_up()
+
+    async def gone(self) -> None:
+        await self._gone.wait()
+
+    def _exited(self, _returncode: int) -> None:
+        self.hang_up()
+        self._gone.set()
+        self._on_death(self)
+
+
+def _start_watcher(stdin: int) -> subprocess.Popen[bytes]:
+    # Its own session: signals to the editor's group or terminal do not reach it. The root folder: it keeps no
+    # mount busy. No output: the gateway's stdout belongs to the client, who waits for its end.
+    # -I and -S: nothing but the stdlib is loaded, and nothing from the current folder.
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(WATCHER)],
+        stdin=stdin,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )

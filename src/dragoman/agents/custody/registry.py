@@ -1,0 +1,158 @@
+"""Who is in custody: every agent's tree ends with the agent, and all of them with the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+
+from dragoman.agents.custody import table
+from dragoman.agents.custody.lifeline import CustodyError, Lifeline
+from dragoman.agents.custody.tree import MARKER_VARIABLE, SIGNALS, Step, Tree, escalate
+
+logger = logging.getLogger(__name__)
+
+WATCHER_ATTEMPTS = 3
+"""Watchers that may die under our hands before a spawn is refused: something on this machine kills them."""
+
+WATCHER_REST = 1.0
+"""Seconds between a watcher's death and its unasked restart; a spawn does not wait for it."""
+
+WATCHER_PATIENCE = 5.0
+"""Seconds for the watcher to end what we could not, before it is ended itself."""
+
+
+class Ward:
+    """One agent in custody."""
+
+    def __init__(self) -> None:
+        self.marker = secrets.token_hex(16)
+        self.tree = Tree(self.marker)
+        self.line = f"+ {self.marker}"
+        """How the watcher is told of it."""
+
+    def mark(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The environment with this ward's marker; those of gateways above us stay, they may outlive us."""
+        above = os.environ.get(MARKER_VARIABLE)
+        chain = f"{above},{self.marker}" if above else self.marker
+        return {**environment, MARKER_VARIABLE: chain}
+
+    def started(self, pid: int) -> None:
+        start = table.start_of(pid)
+        self.tree.root(pid, start)
+        self.line = f"+ {self.marker} {pid} {start}"
+
+
+class Custody:
+    """All agents of one gateway: `admit`, start the process, `started`, at last `end`."""
+
+    def __init__(self) -> None:
+        self._wards: dict[str, Ward] = {}
+        self._lifeline: Lifeline | None = None
+        self._restart: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def watcher_pid(self) -> int | None:
+        return self._lifeline.pid if self._lifeline is not None and self._lifeline.alive else None
+
+    def start(self) -> None:
+        """Start the watcher now rather than with the first agent."""
+        if self._closed:
+            raise CustodyError("The gateway is shutting down.")
+        if self._lifeline is not None and self._lifeline.alive:
+            return
+        self._lifeline = Lifeline(self._watcher_died, [ward.line for ward in self._wards.values()])
+
+    def admit(self) -> Ward:
+        """Register an agent that is about to be started, so that it ends even if we die during its start."""
+        ward = Ward()
+        for _ in range(WATCHER_ATTEMPTS):
+            self.start()
+            if self._tell(ward.line):
+                self._wards[ward.marker] = ward
+                return ward
+        raise CustodyError("The watcher process that ends agents after a crash keeps being killed.")
+
+    def started(self, ward: Ward, pid: int) -> None:
+        """Tell custody the process of an admitted agent."""
+        ward.started(pid)
+        self._tell(ward.line)
+
+    async def look(self, ward: Ward) -> None:
+        """Remember who belongs to the agent now."""
+        await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
+
+    async def end(self, ward: Ward, signals: Sequence[Step] = SIGNALS) -> None:
+        """End whoever is left of an agent and let it go; bounded by the patience of the steps."""
+        await _run([ward], signals)
+        if ward.tree.remaining:
+            pids = sorted(process.pid for process in ward.tree.remaining)
+            logger.warning("processes %s survived SIGKILL; the watcher will try again", pids)
+            return
+        self.release(ward)
+
+    def release(self, ward: Ward) -> None:
+        """Forget an agent of which nothing runs."""
+        if self._wards.pop(ward.marker, None) is not None:
+            self._tell(f"- {ward.marker}")
+
+    async def close(self) -> None:
+        """End all agents and the watcher; nothing can be admitted afterwards."""
+        self._closed = True
+        if self._restart is not None:
+            self._restart.cancel()
+        wards = list(self._wards.values())
+        if wards:
+            await _run(wards, SIGNALS)
+        for ward in wards:
+            if not ward.tree.remaining:
+                self.release(ward)
+        if self._lifeline is not None:
+            await _hang_up(self._lifeline)
+
+    def _tell(self, line: str) -> bool:
+        return self._lifeline is not None and self._lifeline.tell(line)
+
+    def _watcher_died(self, lifeline: Lifeline) -> None:
+        if self._closed or lifeline is not self._lifeline:
+            return
+        logger.warning("the watcher process %s died and is started again", lifeline.pid)
+        self._lifeline = None
+        if self._restart is not None:
+            self._restart.cancel()
+            self._restart = asyncio.get_running_loop().call_later(WATCHER_REST, self._start_again)
+        else:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        # From now on a further death waits: one that dies at once must not make us fork as fast as we can.
+        self._restart = asyncio.get_running_loop().call_later(WATCHER_REST, self._rested)
+        try:
+            self.start()
+        except CustodyError as error:
+            logger.error("%s If the gateway is killed now, its agents go on.", error)
+
+    def _rested(self) -> None:
+        self._restart = None
+
+
+async def _run(wards: Sequence[Ward], signals: Sequence[Step]) -> None:
+    pauses = escalate([ward.tree for ward in wards], table, signals)
+    # A look at all processes takes milliseconds: in a thread, the loop goes on.
+    while (pause := await asyncio.to_thread(next, pauses, None)) is not None:  # noqa: ASYNC110 no event to wait for
+        await asyncio.sleep(pause)
+
+
+async def _hang_up(lifeline: Lifeline) -> None:
+    if not lifeline.alive:
+        return
+    lifeline.hang_up()
+    try:
+        async with asyncio.timeout(WATCHER_PATIENCE):
+            await lifeline.gone()
+    except TimeoutError:
+        lifeline.kill()
+        await lifeline.gone()

@@ -1,0 +1,142 @@
+"""The machine's process table, and the only place in custody that knows the operating system.
+
+Stdlib only and without imports from the package: the watcher loads this file by path.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import NamedTuple
+
+GONE = "gone"
+"""The start time of nobody."""
+
+
+class Process(NamedTuple):
+    """One living process; zombies are not in the table, since nothing of them runs."""
+
+    pid: int
+    ppid: int
+    pgid: int
+    sid: int
+    start: str
+    """When it started, in the system's own words: only ever compared, to tell a reused pid; "" if unknown."""
+
+
+class Snapshot:
+    """The processes of one moment, by pid."""
+
+    def __init__(self, processes: dict[int, Process], environ: Callable[[int], bytes]) -> None:
+        self.processes = processes
+        self._read_environ = environ
+        self._environs: dict[int, bytes] = {}
+
+    def carries(self, pid: int, marker: bytes) -> bool:
+        """Whether the process was started with the marker in its environment."""
+        environ = self._environs.get(pid)
+        if environ is None:
+            environ = self._environs[pid] = self._read_environ(pid)
+        return marker in environ
+
+
+def snapshot() -> Snapshot:
+    return Snapshot(_list_processes(), _read_environ)
+
+
+def start_of(pid: int) -> str:
+    """When `pid` started; "" where that cannot be known cheaply, `GONE` when it does not run any more."""
+    if not _HAS_PROC:
+        return ""
+    process = _proc_stat(pid)
+    return process.start if process is not None else GONE
+
+
+def send(process: Process, number: int) -> None:
+    """Signal this very process, never another one that got its pid since."""
+    try:
+        _send(process, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # gone, which is what was wanted, or a set-user-id program that is not ours to end
+
+
+def _send_by_pidfd(process: Process, number: int) -> None:
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        # The descriptor holds on to whoever has the pid now; if the start time fits, that is who we mean.
+        if start_of(process.pid) == process.start:
+            signal.pidfd_send_signal(descriptor, number)
+    finally:
+        os.close(descriptor)
+
+
+def _send_by_pid(process: Process, number: int) -> None:
+    os.kill(process.pid, number)
+
+
+def _proc_processes() -> dict[int, Process]:
+    found = (_proc_stat(int(name)) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
+    return {process.pid: process for process in found if process is not None}
+
+
+def _proc_stat(pid: int) -> Process | None:
+    content = _read(f"/proc/{pid}/stat")
+    # The second field is the program's name in parentheses, which may itself contain spaces and parentheses.
+    fields = content[content.rfind(b")") + 2 :].split()
+    if not fields or fields[0] in (b"Z", b"X"):
+        return None
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), fields[19].decode())
+
+
+def _proc_environ(pid: int) -> bytes:
+    return _read(f"/proc/{pid}/environ")
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (pathlib is slow to import)
+            return file.readall()
+    except OSError:
+        return b""  # gone meanwhile, or another user's: not ours either way
+
+
+PS = ("ps", "-axo", "pid=,ppid=,pgid=,stat=,lstart=")
+
+
+def _ps_processes() -> dict[int, Process]:
+    import subprocess  # slow to load, and of no use to a watcher on Linux
+
+    output = subprocess.run(PS, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"}).stdout
+    return parse_ps(output.decode("ascii", "replace"))
+
+
+def parse_ps(output: str) -> dict[int, Process]:
+    """Read the output of `PS`."""
+    processes = {}
+    for line in output.splitlines():
+        fields = line.split(None, 4)
+        if len(fields) == 5 and not fields[3].startswith("Z"):
+            pid, ppid, pgid = (int(field) for field in fields[:3])
+            # ps has no portable session id; a group is the closest to it.
+            processes[pid] = Process(pid, ppid, pgid, pgid, fields[4].strip())
+    return processes
+
+
+def _no_environ(_pid: int) -> bytes:
+    return b""
+
+
+def _pidfd_works() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        return False  # another system, or a kernel or sandbox without it
+    return True
+
+
+_HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110
+HAS_PIDFD = _HAS_PROC and _pidfd_works()
+_list_processes = _proc_processes if _HAS_PROC else _ps_processes
+_read_environ = _proc_environ if _HAS_PROC else _no_environ
+_send = _send_by_pidfd if HAS_PIDFD else _send_by_pid

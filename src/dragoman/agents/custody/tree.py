@@ -1,0 +1,141 @@
+"""Which processes belong to an agent, and how they are ended.
+
+A process is a member of a tree when any of these holds:
+
+    the marker      its environment carries the tree's random marker (Linux), however far it has strayed
+    the group       it is in the process group or the session that the agent was started in
+    the descent     its parent is a member
+    the memory      it was a member before and is still the same process
+
+What strays in every way at once, without its environment, in a session of its own and with its parent gone,
+is found only if it was a member at an earlier look.
+
+Members are told from strangers that got a reused pid by their start time. Which processes there are is
+asked from `table`, which is handed in. Stdlib only, without imports from the package: the watcher loads
+this file by path.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from dragoman.agents.custody.table import Process, Snapshot
+
+MARKER_VARIABLE = "DRAGOMAN_CUSTODY"
+"""The markers of all gateways above a process, the innermost last: an agent may itself be a gateway."""
+
+
+class ProcessTable(Protocol):
+    """What `table` offers; tests hand in made-up machines."""
+
+    @property
+    def snapshot(self) -> Callable[[], Snapshot]: ...
+
+    @property
+    def send(self) -> Callable[[Process, int], None]: ...
+
+
+class Step(NamedTuple):
+    """One rung of the escalation: send a signal to all members, then wait for them to go."""
+
+    signal: int
+    patience: float
+
+
+SIGNALS: Sequence[Step] = (
+    # Real agents leave within 0.2 s of a SIGTERM; two seconds let a slow one write its history (G-113).
+    Step(signal.SIGTERM, 2.0),
+    # Cannot be refused; the wait is for the kernel, and for children that were being forked at the last look.
+    Step(getattr(signal, "SIGKILL", signal.SIGTERM), 2.0),
+)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+"""Most trees are gone at once; the others shall not cost a process scan every few milliseconds."""
+
+
+class Tree:
+    """The processes of one agent. Before `root` is known only the marker leads to them."""
+
+    def __init__(self, marker: str) -> None:
+        self._marker = marker.encode()
+        self._root: int | None = None
+        self._root_start = ""
+        self._members: dict[int, Process] = {}
+
+    @property
+    def rooted(self) -> bool:
+        return self._root is not None
+
+    def root(self, pid: int, start: str) -> None:
+        """Name the agent's own process, which leads its group and session."""
+        self._root = pid
+        self._root_start = start
+
+    def members(self, snapshot: Snapshot) -> Collection[Process]:
+        """Who of the snapshot belongs to the tree."""
+        everyone = snapshot.processes
+        ours = {pid: old for pid, old in self._members.items() if _same(everyone.get(pid), old.start)}
+        group = self._own_group(everyone.get(self._root or 0))
+        for process in everyone.values():
+            in_group = group is not None and group in (process.pid, process.pgid, process.sid)
+            if in_group or snapshot.carries(process.pid, self._marker):
+                ours[process.pid] = process
+        _add_descendants(ours, everyone.values())
+        ours.pop(os.getpid(), None)  # whatever the table says, never ourselves
+        self._members = ours
+        return ours.values()
+
+    @property
+    def remaining(self) -> Collection[Process]:
+        """The members that the last look found."""
+        return self._members.values()
+
+    def _own_group(self, leader: Process | None) -> int | None:
+        # The kernel does not reuse a pid while a group of that number exists. So if somebody else has the
+        # root's pid, our group is empty and the one of that number is a stranger's.
+        replaced = leader is not None and not _same(leader, self._root_start)
+        return None if replaced else self._root
+
+
+def escalate(trees: Sequence[Tree], table: ProcessTable, steps: Sequence[Step] = SIGNALS) -> Iterator[float]:
+    """End all members of the trees, step by step, until nobody is left.
+
+    Yields how long to pause before going on, so that the watcher can sleep and the gateway's loop can await.
+    """
+    for step in steps:
+        signalled: set[Process] = set()
+        deadline = time.monotonic() + step.patience
+        pause = _FIRST_PAUSE
+        while True:
+            snapshot = table.snapshot()
+            members = {process for tree in trees for process in tree.members(snapshot)}
+            if not members:
+                return
+            for process in members - signalled:
+                table.send(process, step.signal)
+            signalled |= members
+            if time.monotonic() >= deadline:
+                break
+            yield pause
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _same(process: Process | None, start: str) -> bool:
+    return process is not None and (not start or process.start == start)
+
+
+def _add_descendants(ours: dict[int, Process], everyone: Collection[Process]) -> None:
+    children: dict[int, list[Process]] = {}
+    for process in everyone:
+        children.setdefault(process.ppid, []).append(process)
+    waiting = list(ours)
+    while waiting:
+        for child in children.get(waiting.pop(), ()):
+            if child.pid not in ours:
+                ours[child.pid] = child
+                waiting.append(child.pid)

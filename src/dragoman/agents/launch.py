@@ -1,0 +1,76 @@
+"""Finding an agent's program and saying clearly why it cannot be started."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class SpawnError(Exception):
+    """An agent could not be started; the message is a sentence for a person."""
+
+
+_REASONS: Mapping[int, str] = {
+    # The program itself was found before: what is missing is what its first line names, or its loader.
+    errno.ENOENT: "the interpreter that it names does not exist",
+    errno.EACCES: "it is not executable",
+    errno.ENOEXEC: "it is not a program for this machine (exec format error)",
+    errno.E2BIG: "its arguments and environment are too large",
+    errno.EMFILE: "the gateway has too many open files",
+    errno.ENFILE: "the machine has too many open files",
+    errno.EAGAIN: "the limit of processes is reached",
+    errno.ENOMEM: "there is not enough memory",
+}
+
+
+def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
+    """The path of the command's program as the agent's own environment finds it."""
+    if not command or not command[0]:
+        raise SpawnError("The agent's command is empty.")
+    if any("\0" in part for part in command):
+        raise SpawnError(f"The command of {command[0]!r} contains a NUL character.")
+    if cwd is not None and not Path(cwd).is_dir():
+        raise SpawnError(f"The working directory {cwd!r} does not exist.")
+    program = command[0]
+    if os.sep in program:
+        return _check_path(program, Path(cwd or ".", program))
+    found = shutil.which(program, path=env.get("PATH", os.defpath))
+    if found is None:
+        raise SpawnError(f"The program {program!r} was not found on PATH.")
+    return str(Path(found).absolute())
+
+
+def start_program(
+    program: str, command: Sequence[str], env: Mapping[str, str], cwd: str | None
+) -> subprocess.Popen[bytes]:
+    """Start a program as the leader of its own session, with unbuffered pipes."""
+    return subprocess.Popen(
+        [program, *command[1:]],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        cwd=cwd,
+        start_new_session=True,
+    )
+
+
+def explain(program: str, error: OSError) -> str:
+    """Why the system refused to start a program that exists."""
+    reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
+    return f"The program {program!r} could not be started: {reason}."
+
+
+def _check_path(program: str, path: Path) -> str:
+    if not path.exists():
+        raise SpawnError(f"The program {program!r} does not exist.")
+    if path.is_dir():
+        raise SpawnError(f"The program {program!r} is a directory.")
+    if not os.access(path, os.X_OK):
+        raise SpawnError(f"The program {program!r} is not executable.")
+    return str(path.absolute())

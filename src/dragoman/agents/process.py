@@ -1,0 +1,256 @@
+"""An agent as a subprocess: a link over its stdin and stdout, its stderr, and its end.
+
+Theory of operation. The end of an agent has two sides that come in either order, its exit and its stdout's
+end:
+
+    exit, then EOF    the usual: all that it wrote is delivered, then the link closes
+    exit, no EOF      something it started holds its stdout; that is ended, waited for `GOODBYE` at most
+    EOF, no exit      it cannot say anything any more; it gets `GOODBYE` to leave a status
+    stdin broken      it cannot hear anything any more; likewise
+
+Whatever the first sign is, from then on the agent and all that it started are on their way out: stdin is
+closed, then custody sends signals to whoever is left (G-113). The link closes once; nothing is delivered
+after that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from dragoman.agents.custody import Custody, CustodyError, Ward
+from dragoman.agents.custody.exits import on_exit
+from dragoman.agents.launch import SpawnError, explain, find_program, start_program
+from dragoman.agents.stderr import StderrTail
+from dragoman.agents.streams import Incoming, Outgoing
+from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.outbox import Outbox
+from dragoman.wire import limits
+from dragoman.wire.framing import LineDecoder
+
+LEAVE_PATIENCE = 5.0
+"""Seconds from closing an agent's stdin to the first signal (G-113); codex-acp takes up to 3.8."""
+
+GOODBYE = 1.0
+"""Seconds from the first sign of an agent's end to the last, before the link is closed without the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How a process ended: by an exit code or by a signal."""
+
+    exit_code: int | None
+    signal: str | None
+
+    @classmethod
+    def of(cls, returncode: int) -> ExitStatus:
+        if returncode >= 0:
+            return cls(returncode, None)
+        known = {member.value: member.name for member in signal.Signals}
+        return cls(None, known.get(-returncode, f"signal {-returncode}"))
+
+    def __str__(self) -> str:
+        return f"was killed by {self.signal}" if self.signal else f"exited with code {self.exit_code}"
+
+
+class AgentProcess:
+    """A running agent; implements `Link`."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        handler: LinkHandler,
+        custody: Custody,
+        ward: Ward,
+        max_message_bytes: int,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._child = child
+        self._handler = handler
+        self._custody = custody
+        self._ward = ward
+        self._decoder = LineDecoder(max_message_bytes)
+        self._outbox = Outbox(self._loop, handler.link_writable)
+        self._stderr = StderrTail(f"agent {child.pid}")
+        self._paused = False
+        self._stdout_ended = False
+        self._stderr_ended = False
+        self._exit: ExitStatus | None = None
+        self._exited = asyncio.Event()
+        self._link_closed = asyncio.Event()
+        self._wanted = False  # we asked for the end, so it is an orderly one
+        self._ending: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def spawn(
+        cls,
+        command: Sequence[str],
+        *,
+        handler: LinkHandler,
+        custody: Custody,
+        env: Mapping[str, str],
+        cwd: str | None = None,
+        max_message_bytes: int = limits.MAX_MESSAGE_BYTES,
+    ) -> Self:
+        """Start an agent in its own session and in custody; raises `SpawnError`."""
+        program = find_program(command, env, cwd)
+        try:
+            ward = custody.admit()
+        except CustodyError as error:
+            raise SpawnError(str(error)) from error
+        try:
+            child = start_program(program, command, ward.mark(env), cwd)
+        except OSError as error:
+            custody.release(ward)
+            raise SpawnError(explain(command[0], error)) from error
+        custody.started(ward, child.pid)
+        process = cls(child, handler, custody, ward, max_message_bytes)
+        connecting = asyncio.ensure_future(process._connect())
+        try:
+            await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(lambda _: process.close())
+            raise
+        return process
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def exit(self) -> ExitStatus | None:
+        """How the process ended; None while it runs."""
+        return self._exit
+
+    def stderr_tail(self) -> str:
+        """The last lines that the agent wrote to stderr."""
+        return self._stderr.text()
+
+    def send(self, message: bytes) -> None:
+        if self._ending is None:
+            self._outbox.send(message)
+
+    @property
+    def backlog(self) -> int:
+        return self._outbox.backlog
+
+    def pause(self) -> None:
+        # After the exit at most a pipe's worth is left to read: cheaper delivered than kept waiting.
+        if self._paused or self._stdout_ended or self._exit is not None:
+            return
+        self._paused = True
+        self._stdout_pipe.pause_reading()
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused = False
+            self._stdout_pipe.resume_reading()
+
+    def close(self) -> None:
+        """Write what is queued, close stdin and see to it that the agent ends; `stop` without waiting."""
+        self._end(wanted=True, patience=LEAVE_PATIENCE)
+
+    async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
+        """End the agent and everything it started: stdin closed, `patience`, then the signals of custody.
+
+        Idempotent; a stop that is under way keeps its own patience.
+        """
+        self._end(wanted=True, patience=patience)
+        await self.wait_closed()
+
+    async def wait_closed(self) -> None:
+        """Wait until the link is closed and nothing of the agent runs any more."""
+        await self._link_closed.wait()
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    async def _connect(self) -> None:
+        """Put the loop on the child's pipes, and only then on its end."""
+        connect_read, child = self._loop.connect_read_pipe, self._child
+        outgoing = Outgoing(self._outbox, self._begin_goodbye)
+        stdout = Incoming(self._on_stdout, self._on_stdout_end)
+        stderr = Incoming(self._stderr.feed, self._on_stderr_end)
+        self._stdin_pipe, _ = await self._loop.connect_write_pipe(lambda: outgoing, child.stdin)
+        self._outbox.attach(self._stdin_pipe)
+        self._stderr_pipe, _ = await connect_read(lambda: stderr, child.stderr)
+        self._stdout_pipe, _ = await connect_read(lambda: stdout, child.stdout)
+        on_exit(child, self._on_exit)
+
+    def _on_stdout(self, data: bytes) -> None:
+        if self._link_closed.is_set():
+            return
+        frames = self._decoder.feed(data)
+        if frames:
+            self._handler.link_messages(frames)
+
+    def _on_stdout_end(self) -> None:
+        self._stdout_ended = True
+        self._paused = False
+        self._begin_goodbye()
+
+    def _on_stderr_end(self) -> None:
+        self._stderr_ended = True
+        self._close_link_if_all_ended()
+
+    def _on_exit(self, returncode: int) -> None:
+        self._exit = ExitStatus.of(returncode)
+        self._exited.set()
+        self.resume()
+        self._begin_goodbye()
+
+    def _begin_goodbye(self) -> None:
+        """One side of the agent has ended: so does the rest, soon."""
+        self._end(wanted=False, patience=GOODBYE)
+        self._close_link_if_all_ended()
+        if self._exit is not None or not self._wanted:
+            self._loop.call_later(GOODBYE, self._close_link)
+
+    def _close_link_if_all_ended(self) -> None:
+        # stderr too: its last lines usually say why.
+        if self._exit is not None and self._stdout_ended and self._stderr_ended:
+            self._close_link()
+
+    def _close_link(self) -> None:
+        if self._link_closed.is_set():
+            return
+        self._link_closed.set()
+        self._handler.link_closed(None if self._wanted else self._reason())
+
+    def _reason(self) -> str:
+        if self._exit is None:
+            return "agent closed its stdout" if self._stdout_ended else "agent closed its stdin"
+        return f"agent {self._exit}"
+
+    def _end(self, *, wanted: bool, patience: float) -> None:
+        if self._ending is None:
+            self._wanted = wanted
+            self._ending = self._loop.create_task(self._see_out(patience))
+
+    async def _see_out(self, patience: float) -> None:
+        """Wait for the agent to leave by itself, end whoever is left of it, and close what is open."""
+        if self._exit is None:
+            # Before it may leave: the next moment its children can be orphans whom nothing ties to it.
+            await self._custody.look(self._ward)
+        self._outbox.close()
+        await _within(patience, self._exited)
+        await self._custody.end(self._ward)
+        await _within(GOODBYE, self._exited)
+        await _within(GOODBYE, self._link_closed)
+        self._close_link()
+        if self._stdin_pipe.get_write_buffer_size():
+            self._stdin_pipe.abort()  # it never read what was sent, and somebody still holds the other end
+        self._stdout_pipe.close()
+        self._stderr_pipe.close()
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """Wait for an event, or for long enough."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
