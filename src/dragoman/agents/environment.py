@@ -1,0 +1,38 @@
+"""The environment an agent starts in: the client's, less what would confuse it and less chatter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+QUIET: Mapping[str, str] = {
+    "CAI_NO_UPDATE_CHECK": "1",  # ContainAI asks for updates before it starts the agent
+    "NO_UPDATE_NOTIFIER": "1",  # the `update-notifier` package, in most agents written for node
+    "npm_config_update_notifier": "false",  # npm and npx announce new versions of npm itself
+    "DISABLE_AUTOUPDATER": "1",  # Claude Code replaces its own program while it runs
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",  # opencode likewise
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # agents started through pipx or a pip shim
+}
+"""Set unless the client's environment already says something else."""
+
+CONFUSING: Mapping[str, str] = {
+    "CLAUDECODE": "Claude Code refuses to start inside what it takes for another Claude Code",
+    "CLAUDE_CODE_ENTRYPOINT": "says who started the outer Claude Code, not this one",
+    "NODE_CHANNEL_FD": "node opens this descriptor at start; it belongs to an editor's extension host",
+    "NODE_CHANNEL_SERIALIZATION_MODE": "goes with NODE_CHANNEL_FD",
+    "NODE_UNIQUE_ID": "node takes itself for a worker of the editor's cluster",
+    "ELECTRON_RUN_AS_NODE": "set by editors for their own helpers; turns any Electron program into node",
+    "__PYVENV_LAUNCHER__": "macOS: points every python below us at our own virtual environment",
+    "NOTIFY_SOCKET": "systemd: a child could report readiness in the gateway's name",
+    "WATCHDOG_PID": "systemd: the watchdog is the gateway's",
+    "WATCHDOG_USEC": "systemd: the watchdog is the gateway's",
+    "LISTEN_PID": "systemd: activation sockets are the gateway's",
+    "LISTEN_FDS": "systemd: activation sockets are the gateway's",
+    "LISTEN_FDNAMES": "systemd: activation sockets are the gateway's",
+}
+"""Removed, each with what it would do to an agent; an agent's own `env` may still set them."""
+
+
+def agent_environment(base: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+    """The client's environment `base`, made quiet, with the agent's configured `extra` on top."""
+    inherited = {name: value for name, value in base.items() if name not in CONFUSING}
+    return {**QUIET, **inherited, **extra}
