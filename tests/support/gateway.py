@@ -16,7 +16,7 @@ from typing import Any
 from support.rpc_peer import PATIENCE, Framing, RpcPeer
 
 SCRIPTED_AGENT = Path(__file__).with_name("scripted_agent.py")
-MARK = "DRAGOMAN_TEST_MARK"
+MARK = "TEST_GATEWAY_MARK"
 LINE_LIMIT = 256 * 1024 * 1024
 
 Table = dict[str, Any]
