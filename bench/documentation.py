@@ -28,4 +28,6 @@ def write_documentation(results: Sequence[Result], page: Path = PAGE) -> None:
 def measured(results: Sequence[Result]) -> str:
     where = f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores"
     others = ", ".join([PYTHON_SDK.replace("==", " "), NODE_PACKAGES[0].replace("/sdk@", "/sdk ")])
-    return f"Measured with {where}, beside {others}.\n\n{render_markdown(results)}"
+    loads = [result.foreign_load for result in results if result.foreign_load is not None]
+    others_used = f" Other programs used up to {max(loads):.0%} of the processors meanwhile." if loads else ""
+    return f"Measured with {where}, beside {others}.{others_used}\n\n{render_markdown(results)}"

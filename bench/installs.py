@@ -16,7 +16,7 @@ NODE_PACKAGES = ("@agentclientprotocol/sdk@2.4.0", "zod@4.1.13")
 INSTALL_TIMEOUT = 180.0
 
 
-class NotAvailable(Exception):  # noqa: N818 - a reason to leave a contender out, not a failure
+class NotAvailable(Exception):
     """A contender cannot be set up on this machine."""
 
 

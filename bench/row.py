@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from bench.contenders import CONTENDERS, DRAGOMAN, Arena
 from bench.installs import NotAvailable
+from bench.noise import NOISY, ForeignLoad
 from bench.peers.client import ConversationError
 
 Measure = Callable[[], float]
@@ -57,6 +58,11 @@ class Result:
     samples: dict[str, list[float]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    foreign_load: float | None = None
+
+    @property
+    def noisy(self) -> bool:
+        return self.foreign_load is not None and self.foreign_load > NOISY
 
     def median(self, probe: str) -> float | None:
         samples = self.samples.get(probe)
@@ -79,6 +85,7 @@ class Result:
 def run_row(row: Row, arena: Arena) -> Result:
     """Set up every probe, measure them in turn in each round, and end them all."""
     result = Result(row)
+    load = ForeignLoad()
     with ExitStack() as stack:
         measures: dict[str, Measure] = {}
         for name, probe in row.probes.items():
@@ -96,6 +103,7 @@ def run_row(row: Row, arena: Arena) -> Result:
                     result.samples.setdefault(name, []).append(measure())
                 except (ConversationError, OSError) as error:
                     result.errors[name] = str(error)
+    result.foreign_load = load.share()
     return result
 
 

@@ -80,6 +80,11 @@ def notes(results: Sequence[Result], arena: Arena) -> list[str]:
             for name, reason in reasons.items():
                 rows_of.setdefault((label, title_of(name), reason), []).append(result.row.name)
     found = [f"{label}: {who} ({', '.join(rows)}): {why}" for (label, who, why), rows in rows_of.items()]
+    noisy = [f"{result.row.name} {result.foreign_load:.0%}" for result in results if result.noisy]
+    if noisy:
+        found.append(
+            f"NOISY: other programs used the processors, repeat when it is quiet: {', '.join(noisy)}"
+        )
     for name, faults in arena.faults.items():
         if faults.total:
             found.append(f"FAULTS: {title_of(name)}: {faults}")
@@ -93,6 +98,7 @@ def as_json(results: Sequence[Result], arena: Arena) -> dict[str, Any]:
                 "name": result.row.name,
                 "title": result.row.title,
                 "unit": result.row.unit,
+                "foreign_load": result.foreign_load,
                 "samples": result.samples,
                 "absent": result.absent,
                 "errors": result.errors,
