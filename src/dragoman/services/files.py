@@ -1,0 +1,171 @@
+"""`fs/read_text_file` and `fs/write_text_file` on this machine's files.
+
+Everything here blocks; `local` runs it in a thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from typing import Annotated, BinaryIO
+
+import msgspec
+
+from dragoman.services.params import decode
+from dragoman.services.roots import Place, Roots
+from dragoman.wire import message
+from dragoman.wire.errors import RpcError, invalid_params
+
+MAX_ANSWER_BYTES = 10 * 1024 * 1024
+"""Text in one answer. An agent that reads a database or a log by mistake shall not fill our memory and its own;
+three such answers fit into one message of the default limit. Not cut but refused: an agent that does not know
+that text is missing writes the rest back."""
+
+_CHUNK = 256 * 1024
+
+_NOT_REPLACEABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
+"""What a folder says in which a file may be written but not exchanged: not ours, or the file is a mount."""
+
+_LineCount = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class _Read(msgspec.Struct):
+    path: str
+    line: _LineCount | None = None
+    limit: _LineCount | None = None
+
+
+class _Write(msgspec.Struct):
+    path: str
+    content: str
+
+
+class Files:
+    """The files of one session."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+
+    def read(self, params: bytes) -> bytes:
+        """The text from line `line` (the first is 1), at most `limit` lines; "" after the end of the file."""
+        wanted = decode(params, _Read)
+        with (
+            self._roots.place(wanted.path) as place,
+            os.fdopen(place.open(os.O_RDONLY), "rb") as file,
+        ):
+            _skip_lines(file, (wanted.line or 1) - 1)
+            data = _take_lines(file, wanted.limit)
+        if len(data) > MAX_ANSWER_BYTES:
+            raise _too_large(wanted.path)
+        return msgspec.json.encode({"content": _text(wanted.path, data)})
+
+    def write(self, params: bytes) -> bytes:
+        """Put the text there; folders that are missing are made, as editors do."""
+        wanted = decode(params, _Write)
+        with self._roots.place(wanted.path, create_folders=True) as place:
+            _write(place, wanted.content.encode())
+        return message.EMPTY
+
+
+def _skip_lines(file: BinaryIO, count: int) -> None:
+    while count > 0 and (chunk := file.read(_CHUNK)):
+        found = chunk.count(b"\n")
+        if found >= count:
+            file.seek(_after_line(chunk, count) - len(chunk), os.SEEK_CUR)
+            return
+        count -= found
+
+
+def _take_lines(file: BinaryIO, limit: int | None) -> bytes:
+    """The next lines, or one byte more than an answer may have."""
+    taken = bytearray()
+    room = MAX_ANSWER_BYTES + 1
+    while limit != 0 and (chunk := file.read(min(_CHUNK, room - len(taken)))):
+        if limit is not None:
+            found = chunk.count(b"\n")
+            if found >= limit:
+                chunk = chunk[: _after_line(chunk, limit)]
+            limit -= min(found, limit)
+        taken += chunk
+    return bytes(taken)
+
+
+def _after_line(chunk: bytes, count: int) -> int:
+    """The position behind the line feed number `count`, which must be in the chunk."""
+    position = 0
+    for _ in range(count):
+        position = chunk.index(b"\n", position) + 1
+    return position
+
+
+def _text(path: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise invalid_params(f"{path!r} is not UTF-8 text", "encoding", path=path) from error
+
+
+def _too_large(path: str) -> RpcError:
+    return invalid_params(
+        f"{path!r} has more than {MAX_ANSWER_BYTES} bytes to read; ask for a part with line and limit",
+        "too_large",
+        path=path,
+        maxBytes=MAX_ANSWER_BYTES,
+    )
+
+
+def _write(place: Place, content: bytes) -> None:
+    try:
+        # Opened also where it will be replaced: replacing asks only the folder for permission.
+        existing = place.open(os.O_WRONLY)
+    except FileNotFoundError:
+        _replace(place, content, None)
+        return
+    with os.fdopen(existing, "wb") as file:
+        status = os.fstat(existing)
+        if _replaceable(existing, status):
+            try:
+                _replace(place, content, status.st_mode & 0o777)
+                return
+            except OSError as error:
+                if error.errno not in _NOT_REPLACEABLE:
+                    raise
+        file.truncate(0)
+        file.write(content)
+
+
+def _replaceable(descriptor: int, status: os.stat_result) -> bool:
+    """Whether a new file in its place would be the same to everybody: other names, owner, access lists."""
+    ours = status.st_uid == os.geteuid() and status.st_gid == os.getegid()
+    return ours and status.st_nlink == 1 and not _has_attributes(descriptor)
+
+
+def _has_attributes(descriptor: int) -> bool:
+    if not hasattr(os, "listxattr"):
+        return False
+    try:
+        names = os.listxattr(descriptor)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        return False
+    return any(name != "security.selinux" for name in names)  # that one, a new file gets by itself
+
+
+def _replace(place: Place, content: bytes, mode: int | None) -> None:
+    """Write beside the file, then rename over it: nobody ever sees half of it."""
+    beside = f".dragoman-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(beside, flags, 0o666, dir_fd=place.folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            os.fsync(descriptor)  # else, after a power cut, the name could be there without the content
+        os.rename(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except OSError:
+        os.unlink(beside, dir_fd=place.folder)
+        raise

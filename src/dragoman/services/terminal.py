@@ -1,0 +1,114 @@
+"""One command that an agent has running: its output and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+from dragoman.agents.process import ExitStatus
+from dragoman.services.output import OutputTail
+from dragoman.services.spawn import Command, Running, Spawn
+
+_READ_BYTES = 64 * 1024
+
+_DRAIN_READS = 16
+"""Reads that empty a pipe; more would be following a child that goes on writing."""
+
+_EXIT_PATIENCE = 1.0
+"""Seconds for the loop to hear of the exit of a command that was ended."""
+
+
+class Terminal:
+    """Made by `start`; the command's output comes through one pipe, stdout and stderr in the order written."""
+
+    def __init__(self, running: Running, pipe: int, limit: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._running = running
+        self._pipe = pipe
+        self._output = OutputTail(limit)
+        self._exited = asyncio.Event()
+        self._status: ExitStatus | None = None
+        self._loop.add_reader(pipe, self._read)
+        self._watch = self._loop.create_task(self._await_exit())
+
+    @classmethod
+    async def start(cls, spawn: Spawn, command: Command, limit: int) -> Terminal:
+        readable, writable = os.pipe()
+        try:
+            running = await spawn(command, writable)
+        except BaseException:
+            os.close(readable)
+            raise
+        finally:
+            os.close(writable)
+        os.set_blocking(readable, False)
+        return cls(running, readable, limit)
+
+    @property
+    def exited(self) -> bool:
+        return self._status is not None
+
+    def output(self) -> dict[str, Any]:
+        """The result of `terminal/output`."""
+        self._drain()
+        text = self._output.text(complete=self.exited)
+        result: dict[str, Any] = {"output": text, "truncated": self._output.truncated}
+        if self._status is not None:
+            result["exitStatus"] = _as_json(self._status)
+        return result
+
+    async def wait(self) -> dict[str, Any]:
+        """The result of `terminal/wait_for_exit`; afterwards the command's whole output is there."""
+        await self._exited.wait()
+        assert self._status is not None
+        return _as_json(self._status)
+
+    async def end(self) -> None:
+        """End the command and everything it started; its output stays."""
+        await self._running.end()
+        try:
+            async with asyncio.timeout(_EXIT_PATIENCE):
+                await self._exited.wait()
+        except TimeoutError:
+            pass  # it survived even SIGKILL: stuck in the kernel, and custody's to worry about
+
+    def close(self) -> None:
+        """Stop listening, after `end`."""
+        self._close_pipe()
+
+    async def _await_exit(self) -> None:
+        status = await self._running.wait()
+        # All that it wrote is in the pipe by now. Its end is not waited for: a child in the background may
+        # hold the other side for as long as it likes.
+        self._drain()
+        self._status = status
+        self._exited.set()
+
+    def _drain(self) -> None:
+        for _ in range(_DRAIN_READS):
+            if not self._read():
+                return
+
+    def _read(self) -> bool:
+        if self._pipe < 0:
+            return False
+        try:
+            data = os.read(self._pipe, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close_pipe()
+            return False
+        self._output.add(data)
+        return True
+
+    def _close_pipe(self) -> None:
+        if self._pipe >= 0:
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
+
+
+def _as_json(status: ExitStatus) -> dict[str, Any]:
+    return {"exitCode": status.exit_code, "signal": status.signal}
