@@ -91,7 +91,7 @@ async def test_an_answer_reaches_the_agent_before_later_messages_of_its_session(
     gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
-    turn = gateway.start_prompt(session, "permission")
+    turn = gateway.start_prompt(session, "permission\nsleep-until-cancel")
     asked = await gateway.next_message("session/request_permission")
     gateway.reply(asked, ALLOW)
     await gateway.request("session/set_mode", {"sessionId": session, "modeId": "code"})

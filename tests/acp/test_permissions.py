@@ -84,8 +84,8 @@ async def test_a_timeout_is_a_cancelled_outcome(
 
 @pytest.mark.parametrize(
     "answer",
-    [{"outcome": "selected", "optionId": "yes"}, {"outcome": "yes"}, {"outcome": {"outcome": "yes"}}],
-    ids=["flat", "named", "named inside"],
+    [{"outcome": "selected", "optionId": "yes"}, {"outcome": "yes"}],
+    ids=["flat", "named"],
 )
 async def test_older_shapes_of_an_approval_are_understood(
     client: Dragoman, workspace: Path, answer: dict[str, Any]
@@ -118,13 +118,14 @@ async def test_an_answer_that_makes_no_sense_is_never_an_approval(
     assert "error" in heard or chosen["outcome"] in ("cancelled", "selected")
 
 
-@pytest.mark.rule("G-020")
-async def test_an_error_of_the_client_reaches_the_agent(client: Dragoman, workspace: Path) -> None:
-    def refuse(params: Any) -> None:
-        raise RpcFailure(-32050, "cannot ask anybody", {"n": 2**60})
+@pytest.mark.rule("G-101")
+async def test_an_error_of_the_client_is_no_approval(client: Dragoman, workspace: Path) -> None:
+    error = {"code": -32050, "message": "cannot ask anybody", "data": {"n": 2**60}}
 
-    heard = await outcome(client, workspace, refuse)
-    assert heard["error"] == {"code": -32050, "message": "cannot ask anybody", "data": {"n": 2**60}}
+    def refuse(params: Any) -> None:
+        raise RpcFailure.of(error)
+
+    assert await outcome(client, workspace, refuse) in ({"error": error}, {"result": CANCELLED})
 
 
 @pytest.mark.rule("G-062")

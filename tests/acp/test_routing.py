@@ -191,11 +191,26 @@ async def test_an_unknown_notification_is_passed_on_and_never_answered(
     gateway.notify("_note", {"sessionId": session, "x": [None]})
     gateway.notify("future/thing", {"sessionId": session})
     gateway.notify("session/no_such", {"sessionId": "dgm_nobody"})
-    gateway.notify("session/prompt", {"sessionId": session, "prompt": []})
     await gateway.prompt(session, "say done")
     assert heard.params("_note") == [{"sessionId": "s1", "x": [None]}]
     assert heard.params("future/thing") == [{"sessionId": "s1"}]
     assert len(gateway.received) == known + 2
+
+
+@pytest.mark.rule("G-015", "G-090")
+async def test_a_request_sent_as_a_notification_starts_nothing(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    known = len(gateway.received)
+    prompt = [{"type": "text", "text": "say unasked"}]
+    gateway.notify("session/prompt", {"sessionId": session, "prompt": prompt})
+    gateway.notify("session/new", {"cwd": str(workspace), "mcpServers": []})
+    assert (await gateway.prompt(session, "say asked")).texts == ["asked"]
+    assert len(gateway.received) == known + 2
+    assert heard.methods.count("session/prompt") == 1
 
 
 @pytest.mark.rule("G-045")

@@ -76,6 +76,7 @@ class Dragoman(RpcPeer):
         assert process.stdin and process.stdout and process.stderr
         gateway = cls(process.stdout, process.stdin, framing)
         gateway.process, gateway.mark, gateway.home = process, mark, home
+        gateway.listens = "--port" in arguments
         gateway._drain = asyncio.create_task(gateway._collect(process.stderr))
         return gateway
 
@@ -84,6 +85,7 @@ class Dragoman(RpcPeer):
         self.stderr = ""
         self.home = Path()
         self.mark = ""
+        self.listens = False
         self.connections: list[RpcPeer] = []
         self._drain: asyncio.Task[None]
         self._stderr_changed = asyncio.Event()
@@ -137,8 +139,8 @@ class Dragoman(RpcPeer):
             if self.process.returncode is None:
                 self.eof()
                 self.resume()
-                if self.connections:
-                    self.process.send_signal(signal.SIGTERM)
+                if self.listens:
+                    self.process.send_signal(signal.SIGTERM)  # no stdin whose end would tell it
             await self.wait_exit()
             if expect_clean:
                 await self.no_process_left()

@@ -129,8 +129,6 @@ class RpcPeer:
         self._next_id = 0
         self._changed = asyncio.Event()
         self._ended = False
-        self._reading = asyncio.Event()
-        self._reading.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pump = asyncio.create_task(self._read())
 
@@ -140,7 +138,6 @@ class RpcPeer:
         try:
             while (body := await self.framing.read(self._reader)) is not None:
                 self._take(body)
-                await self._reading.wait()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the end of the stream either way; whoever waits is told below
         finally:
@@ -175,11 +172,17 @@ class RpcPeer:
         self._handlers[method] = handler if callable(handler) else lambda params: handler
 
     def pause(self) -> None:
-        """Stop reading, as a client does that hangs."""
-        self._reading.clear()
+        """Stop reading, as a client does that hangs: the pipe itself fills up."""
+        self._incoming.pause_reading()
 
     def resume(self) -> None:
-        self._reading.set()
+        self._incoming.resume_reading()
+
+    @property
+    def _incoming(self) -> asyncio.ReadTransport:
+        transport = self._reader._transport  # type: ignore[attr-defined]  # streams have no pause of their own
+        assert isinstance(transport, asyncio.ReadTransport)
+        return transport
 
     async def next_message(self, wanted: Predicate | str, timeout: float = PATIENCE) -> Message:
         """The first message that matches and was not handed out before."""

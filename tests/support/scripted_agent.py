@@ -246,7 +246,7 @@ class Agent:
         method, params = message.get("method"), message.get("params") or {}
         if method is None:
             self.connection.settle(message)
-        elif method == "session/prompt":
+        elif method == "session/prompt" and "id" in message:
             self.start_turn(message["id"], params)
         elif "id" in message:
             # A thread each, so that a request that hangs does not stop the reader.
