@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+from dragoman.rpc.link import Link
 from dragoman.wire.framing import Frame
 
 PATIENCE = 20.0
@@ -20,6 +21,9 @@ class LinkRecorder:
         self.writable: list[bool] = []
         self.closings: list[str | None] = []
         self._changed = asyncio.Event()
+
+    def link_opened(self, link: Link) -> None:
+        pass
 
     def link_messages(self, frames: list[Frame]) -> None:
         assert not self.closings, "a message after the link was closed"

@@ -40,7 +40,6 @@ async def _probe(agent: AgentConfig, name: str, timeout: float) -> ProbeResult:
         handle = await ProcessLauncher(custody, limits.MAX_MESSAGE_BYTES).launch(
             name, agent, asker.peer, None
         )
-        asker.peer.link = handle
         asker.handle = handle
         reply = await asyncio.wait_for(asker.initialize(), timeout)
         seconds = time.monotonic() - started

@@ -109,6 +109,7 @@ class AgentProcess:
             raise SpawnError(explain(command[0], error)) from error
         custody.started(ward, child.pid)
         process = cls(child, handler, custody, ward, max_message_bytes)
+        handler.link_opened(process)
         connecting = asyncio.ensure_future(process._connect())
         try:
             await asyncio.shield(connecting)

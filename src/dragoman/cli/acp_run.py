@@ -21,6 +21,7 @@ from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
+from dragoman.services import WorkspaceServices
 from dragoman.transports.listen import Listener, ListenError
 from dragoman.transports.stdio import StdioLink
 
@@ -55,7 +56,7 @@ async def _serve(options: AcpOptions, config: Config, paths: Paths) -> int:
         ConfiguredAgents(config),
         ProcessLauncher(custody, config.limits.max_message_bytes),
         FileCapabilityCache(paths.cache_dir / "capabilities"),
-        _NoServices(),
+        WorkspaceServices(custody),
         spawn_in_cwd=options.port is not None,
     )
     stopped = asyncio.Event()
@@ -74,7 +75,6 @@ async def _serve(options: AcpOptions, config: Config, paths: Paths) -> int:
 async def _stdio(gateway: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
     client = gateway.connect(agent=options.agent)
     link = await StdioLink.open(client.peer, gateway.config.limits.max_message_bytes)
-    client.peer.link = link
     await _first(client.left.wait(), stopped.wait())
     if not client.left.is_set():
         await gateway.close()
@@ -117,6 +117,3 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
         task.cancel()
 
 
-class _NoServices:
-    def open(self, roots: list[str], cwd: str) -> Any:
-        raise NotImplementedError

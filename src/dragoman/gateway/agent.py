@@ -57,7 +57,6 @@ class AgentConnection:
         except AgentUnavailable as error:
             self._gone = internal(str(error), "agent_unavailable", agent=self.name)
             raise self._gone from error
-        self.peer.link = self.handle
         log.info("agent started", extra={"agent": self.name, "pid": self.handle.pid})
         params: JsonObject = {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities}
         params["clientInfo"] = client_info or {

@@ -34,6 +34,9 @@ class Link(Protocol):
 class LinkHandler(Protocol):
     """Who receives what a link reads. All calls come from the event loop, one at a time."""
 
+    def link_opened(self, link: Link) -> None:
+        """Comes first, before anything is read: from now on `link` can be sent to."""
+
     def link_messages(self, frames: list[Frame]) -> None:
         """The frames that one read completed, in order."""
 

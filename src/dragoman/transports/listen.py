@@ -70,7 +70,6 @@ class Listener:
             return _Refused()
         client = self._connect()
         link = StreamLink(client.peer, self._max_bytes, strict_start=self._strict_start)
-        client.peer.link = link
         self._open.add(client)
         client.on_left = lambda: self._open.discard(client)
         return link

@@ -22,6 +22,7 @@ class StreamLink(asyncio.Protocol):
         self._ended = False
         self.closed = asyncio.Event()
         """Set when nothing more can be written."""
+        handler.link_opened(self)
 
     # -- Link
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dragoman.agents.custody import Custody
 from dragoman.agents.process import AgentProcess
+from dragoman.rpc.link import Link
 from dragoman.wire.framing import Frame
 
 NASTY = str(Path(__file__).with_name("nasty.py"))
@@ -21,6 +22,9 @@ class FirstWords:
 
     def __init__(self) -> None:
         self.pids: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+
+    def link_opened(self, link: Link) -> None:
+        pass
 
     def link_messages(self, frames: list[Frame]) -> None:
         if not self.pids.done() and isinstance(frames[0], bytes):
