@@ -63,6 +63,9 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(as_json(results, arena), indent=2) + "\n")
     if options.write_docs:
+        if options.quick or options.rows or any(result.noisy for result in results):
+            print("\nNOT WRITTEN: the documentation takes only a whole run on a quiet machine")
+            return 1
         write_documentation(results)
     return int(any(verdict.outcome == "FAIL" for result in results for verdict in result.verdicts()))
 
