@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable, Launcher
+from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.updates import UPDATE, read_head
+from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.session import Session
 
 log = logging.getLogger(__name__)
+
+Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 
 
 class AgentConnection:
@@ -43,17 +47,20 @@ class AgentConnection:
         self._early: dict[str, deque[bytes]] = {}
         self._garbage = 0
         self._holds: set[object] = set()
+        self.elicitations: dict[str, ClientConnection] = {}
+        """Who was shown which URL; only that client hears of its completion (G-066)."""
         self.origins: dict[object, bytes] = {}
         """Our ids of forwarded requests and the client's own, for elicitations about a request."""
         self._gone: RpcError | None = None
 
     # -- life
 
-    async def start(self, launcher: Launcher, capabilities: JsonObject, client_info: object, cwd: str | None,
-                    timeout: float) -> JsonObject:  # fmt: skip
+    async def start(
+        self, launch: Launch, capabilities: JsonObject, client_info: object, timeout: float
+    ) -> JsonObject:
         """Launch and initialize; returns the agent's own `initialize` result."""
         try:
-            self.handle = await launcher.launch(self.name, self.config, self.peer, cwd)
+            self.handle = await launch(self.peer)
         except AgentUnavailable as error:
             self._gone = internal(str(error), "agent_unavailable", agent=self.name)
             raise self._gone from error
@@ -110,12 +117,28 @@ class AgentConnection:
 
     # -- asking
 
-    async def call(self, method: str, params: bytes, origin: Request | None = None) -> Reply:
-        """Ask and wait, for the few requests that set something up; `origin` is the client's request behind it."""
+    async def call(
+        self,
+        method: str,
+        params: bytes,
+        origin: Request | None = None,
+        heard: Callable[[Reply], None] | None = None,
+    ) -> Reply:
+        """Ask and wait, for the few requests that set something up.
+
+        `origin` is the client's request behind it; `heard` is called with the answer before anything that the agent
+        said after it is handled.
+        """
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        call = self.peer.request(
-            method, params, lambda reply: None if future.done() else future.set_result(reply)
-        )
+
+        def answered(reply: Reply) -> None:
+            if future.done():
+                return
+            if heard is not None:
+                heard(reply)
+            future.set_result(reply)
+
+        call = self.peer.request(method, params, answered)
         if origin is not None:
             self.origins[call] = origin.id
         try:
@@ -134,8 +157,6 @@ class AgentConnection:
     def session_created(self, session: Session | None) -> None:
         """Register what `expect_session` announced; None if it came to nothing."""
         self._creating -= 1
-        if session is not None:
-            self.sessions[session.agent_session_id] = session
         if not self._creating:
             self._forget_early(except_for=session)
 
@@ -199,6 +220,11 @@ class AgentConnection:
             raise method_not_found(request.method)
 
     def peer_notification(self, method: str, params: bytes) -> None:
+        if method == "elicitation/complete":
+            client = self.elicitations.pop(str(decode_object(params).get("elicitationId")), None)
+            if client is not None:
+                client.peer.notify(method, params)
+            return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
         if session is not None:
@@ -240,7 +266,7 @@ class AgentConnection:
         log.log(level, "agent ended: %s", error.message.partition("\n")[0], extra={"agent": self.name})
         sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
-            session.agent_gone(error)
+            session.agent_gone(error, expected=self.stopping)
         self.client.gateway.pool.forget(self)
         return error
 

@@ -1,18 +1,149 @@
-"""One client's live view of one session."""
+"""One client's live view of one session: a position in its journal, and the way back to the present.
+
+    live       what is stored is sent at once
+    behind     the client reads slowly, or came late: events are read from the journal at its pace
+
+An attachment that is behind catches up until there is nothing left to read and becomes live in the same turn of the
+loop, so that there is no gap and nothing twice at the seam. Answers and questions for a client that is behind wait for
+their place in the order.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from dragoman.gateway import events, replay
+from dragoman.gateway.ports.store import Row, StoreError
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.feed import Batch, JournalFeed
     from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+CATCH_UP_BYTES = 256 * 1024
+"""How much is read from the journal at once: enough for one write, little enough to wait for a slow client."""
 
 
 class Attachment:
-    __slots__ = ("client", "send", "session")
-
     def __init__(self, client: ClientConnection, session: Session) -> None:
         self.client = client
         self.session = session
         self.send = client.peer.link.send
+        self.live = True
+        self.position = 0
+        """The last event that this client has."""
+        self._plain = not client.capabilities.seq
+        self._due: deque[tuple[int, Callable[[], None]]] = deque()
+        self._history_until = 0  # up to here only what belongs to the conversation is shown
+        self._terminals: dict[str, str] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._gone = False
+
+    # -- live
+
+    def push(self, batch: Batch) -> None:
+        """A stored batch; whoever is behind finds it in the journal."""
+        if not self.live:
+            return
+        if self._plain and not batch.authors and batch.first_seq > self.position:
+            send = self.send
+            for line in batch.lines:
+                send(line)
+        else:
+            self._push_each(batch)
+        self.position = max(self.position, batch.last_seq)
+
+    def _push_each(self, batch: Batch) -> None:
+        for index, event in enumerate(batch.events):
+            seq = batch.first_seq + index
+            if (
+                seq > self.position
+                and event[0] in events.SHOWN
+                and batch.authors.get(index) is not self.client
+            ):
+                self._show(seq, event[1:])
+
+    def after(self, seq: int, action: Callable[[], None]) -> None:
+        """Run `action` when this client has everything up to `seq`."""
+        if self.live or self._gone:
+            action()
+        else:
+            self._due.append((seq, action))
+
+    # -- behind
+
+    def start_at(
+        self, position: int, *, history_until: int = 0, terminals: dict[str, str] | None = None
+    ) -> None:
+        """Begin behind the present; events up to `history_until` are a replay."""
+        self.position = position
+        self._history_until = history_until
+        self._terminals = terminals or {}
+        self.fall_behind()
+        self.catch_up()
+
+    def fall_behind(self) -> None:
+        self.live = False
+
+    def catch_up(self) -> None:
+        """Read on from the journal; called when the client takes more."""
+        if not self.live and not self._gone and (self._task is None or self._task.done()):
+            self._task = self.session.gateway.spawn(self._catch_up())
+
+    def close(self) -> None:
+        """The client is gone; what waited for it runs, so that nothing else waits for that."""
+        self._gone = True
+        self.live = False
+        if self._task is not None:
+            self._task.cancel()
+        self._run_due(None)
+
+    async def _catch_up(self) -> None:
+        feed = self.session.journal
+        while feed is not None and self.client.writable and not self._gone:
+            try:
+                rows = await feed.store.read(self.session.id, self.position, CATCH_UP_BYTES)
+            except StoreError as error:
+                log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
+                self._give_up(feed)
+                return
+            for row in rows:
+                self._show_row(feed, row)
+            self._run_due(self.position)
+            if not rows or self.position >= feed.delivered:
+                self.position = max(self.position, feed.delivered)
+                self._run_due(self.position)
+                if self.client.writable:
+                    self.live = True
+                return
+
+    def _give_up(self, feed: JournalFeed) -> None:
+        """Go on with the present: a hole that was logged is better than a client that hangs."""
+        self.position = feed.delivered
+        self.live = True
+        self._run_due(None)
+
+    def _show_row(self, feed: JournalFeed, row: Row) -> None:
+        for seq, event in enumerate(row.events(), row.first_seq):
+            shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
+            if event[0] in shown and (seq <= self._history_until or feed.authors.get(seq) is not self.client):
+                line = event[1:]
+                if seq <= self._history_until and b'"terminalId"' in line:
+                    line = replay.without_terminals(line, self._terminals)
+                self._show(seq, line)
+            if self._due and self._due[0][0] <= seq:
+                self._run_due(seq)
+        self.position = max(self.position, row.last_seq)
+
+    def _show(self, seq: int, line: bytes) -> None:
+        self.send(line if self._plain else replay.with_seq(line, seq))
+
+    def _run_due(self, seq: int | None) -> None:
+        while self._due and (seq is None or self._due[0][0] <= seq):
+            self._due.popleft()[1]()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway import lifecycle, settings
+from dragoman.gateway import comeback, lifecycle, listing, settings
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.capabilities import ClientCapabilities, bound_result, unbound_result
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SETUP_TIMEOUT = 5.0
+"""Seconds that a request which waits for an agent has after the client closed its side."""
 GOODBYE_TIMEOUT = 2.0
 """Seconds that turns have to end after their client went, before their agents are ended (G-113)."""
 
@@ -53,6 +55,8 @@ class Terms:
     """stdio answers a second `initialize` as the first, network transports refuse it (G-030)."""
     keep_sessions: bool = False
     """Its sessions and turns go on when it leaves."""
+    warm: bool = True
+    """Start the agent at `initialize`; not for other processes of ours, which only want one session."""
 
 
 class ClientConnection:
@@ -67,6 +71,8 @@ class ClientConnection:
         self.capabilities = ClientCapabilities({})
         self.info: object = None
         self.attachments: dict[str, Attachment] = {}
+        self.writable = True
+        """It takes what it is sent."""
         self.left = asyncio.Event()
         """Set when everything of this client has been cleaned up."""
         self.on_left: Callable[[], None] | None = None
@@ -111,12 +117,14 @@ class ClientConnection:
         return True
 
     def peer_writable(self, writable: bool) -> None:
-        """A client that reads slowly holds back the agents that feed it (G-086)."""
-        for agent in self.gateway.pool.agents_of(self):
-            if writable:
-                agent.release(self)
-            else:
-                agent.hold(self)
+        """A client that reads slowly reads on from the journal; without one it holds its agents back (G-086)."""
+        self.writable = writable
+        for attachment in list(self.attachments.values()):
+            agent = attachment.session.agent
+            if attachment.session.journal is not None:
+                attachment.catch_up() if writable else attachment.fall_behind()
+            elif agent is not None:
+                agent.release(self) if writable else agent.hold(self)
 
     def peer_closed(self, reason: str | None) -> None:
         log.info("client left%s", f": {reason}" if reason else "", extra={"client": self.key})
@@ -144,6 +152,13 @@ class ClientConnection:
             return self.bound_agent
         asked = as_object(as_object(params.get("_meta")).get("dragoman")).get("agent")
         return self.gateway.agent_for(cwd, asked)
+
+    def check_agent(self, agent: str, session_id: str) -> None:
+        """A connection to one agent does not reach another's sessions."""
+        if self.bound_agent is not None and agent != self.bound_agent:
+            raise session_not_found(
+                session_id, f"It belongs to the agent {agent}, this connection is to {self.bound_agent}"
+            )
 
     def setup(self, request: Request, work: lifecycle.Setup) -> None:
         """Answer a request that has to wait; cancelled by `$/cancel_request` or the client's end."""
@@ -183,6 +198,9 @@ class ClientConnection:
         asked = decode_object(params)
         if not self.capabilities.elicitation(str(asked.get("mode"))):
             raise invalid_params(f"The client does not offer elicitation mode {asked.get('mode')!r}")
+        shown = asked.get("elicitationId")
+        if isinstance(shown, str):
+            agent.elicitations[shown] = self
         origin = agent.origins.get(asked.get("requestId"))
         if origin is None:
             return params
@@ -225,6 +243,9 @@ class ClientConnection:
     async def _answer_initialize(self, request: Request) -> None:
         """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
         name = self.bound_agent or self.gateway.config.default_agent
+        if not self.terms.warm:
+            request.reply(encode(unbound_result(name, [], None, journal=self.gateway.journaling)))
+            return
         try:
             config = self.gateway.agent_config(name)
             told = self.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
@@ -305,8 +326,7 @@ class ClientConnection:
 
     async def _leave(self) -> None:
         """The client is gone: end or let go what was its own."""
-        for task in list(self._setups):
-            task.cancel()
+        await self._finish_setups()
         sessions = [attachment.session for attachment in self.attachments.values()]
         if not self.terms.keep_sessions:
             await self._cancel_turns(sessions)
@@ -317,11 +337,18 @@ class ClientConnection:
                 *(lifecycle.end_session(session) for session in sessions if not session.attachments)
             )
         await self.gateway.pool.client_gone(self)
-        self.gateway.clients.discard(self)
         self.peer.link.close()
+        self.gateway.client_left(self)
         self.left.set()
         if self.on_left is not None:
             self.on_left()
+
+    async def _finish_setups(self) -> None:
+        """What was asked before the client closed its side is still answered, if it does not take too long."""
+        if self._setups and not self.terms.keep_sessions:
+            await asyncio.wait(list(self._setups), timeout=SETUP_TIMEOUT)
+        for task in list(self._setups):
+            task.cancel()
 
     async def _cancel_turns(self, sessions: list[Session]) -> None:
         """Cancel what this client started and give it a moment to end well: stdout may still be read (G-113)."""
@@ -362,9 +389,9 @@ REQUESTS: dict[str, Handler] = {
     "authenticate": _in_setup(ClientConnection.authenticate),
     "logout": _in_setup(ClientConnection.logout),
     "session/new": _in_setup(lifecycle.new),
-    "session/load": _in_setup(lifecycle.load),
-    "session/resume": _in_setup(lifecycle.resume),
-    "session/list": _in_setup(lifecycle.list_sessions),
+    "session/load": _in_setup(comeback.load),
+    "session/resume": _in_setup(comeback.resume),
+    "session/list": _in_setup(listing.list_sessions),
     "session/fork": _in_setup(lifecycle.fork),
     "session/close": _in_setup(lifecycle.close),
     "session/end": _in_setup(lifecycle.close),  # seed 004's name for it (G-116)

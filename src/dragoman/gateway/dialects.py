@@ -154,8 +154,7 @@ def read_stop_reason(result: JsonObject) -> JsonObject | None:
     if reason in STOP_REASONS or reason == "error":
         return None
     meta = as_object(result.get("_meta"))
-    stop = "max_turn_requests" if reason == "max_turns" else "end_turn"
-    return {**result, "stopReason": stop, "_meta": {**meta, "dragoman": {"stopReason": reason}}}
+    return {**result, "stopReason": "end_turn", "_meta": {**meta, "dragoman": {"stopReason": reason}}}
 
 
 _LOST_SESSION = re.compile(

@@ -1,53 +1,298 @@
-"""Sessions known by id, live or not, without a store: what a process remembers of its own lifetime."""
+"""Sessions known by id, live or not: in the store, or, without a journal, in this process's memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable
+from typing import Protocol
 
+import msgspec
+
+from dragoman.gateway import events, transcript
+from dragoman.gateway.feed import JournalFeed
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.ports.store import (
+    BadCursor,
+    HeldElsewhere,
+    SessionChanges,
+    SessionRecord,
+    Store,
+    StoreError,
+)
+from dragoman.gateway.session import Session
+from dragoman.gateway.tools import OpenTools
+from dragoman.gateway.workspace import workspace_root
+
+log = logging.getLogger(__name__)
+
+RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
+COPY_BYTES = 1024 * 1024
 
 
-@dataclass
-class Entry:
+class Kept(msgspec.Struct, kw_only=True):
+    """What is known of a session without it being live here."""
+
     id: str
     agent: str
-    agent_session_id: str
     cwd: str
-    info: JsonObject = field(default_factory=dict)
-    """What the agent's own list says: title, updatedAt, `_meta`."""
+    agent_session_id: str | None = None
+    title: str | None = None
+    updated_at: str | None = None
+    state: str = "stored"
+    live: bool = False
+    """A process that is alive owns it."""
+    has_terminals: bool = False
+    additional_directories: tuple[str, ...] = ()
+    info: JsonObject = {}
+    """What else the agent's own list says of it."""
+
+
+class KeptPage(msgspec.Struct):
+    sessions: list[Kept]
+    next_cursor: str | None = None
+
+
+class Directory(Protocol):
+    async def create(self, session: Session, original: Session | None) -> None: ...
+
+    async def get(self, session_id: str) -> Kept | None: ...
+
+    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage: ...
+
+    async def listed(self, agent: str, info: JsonObject) -> None:
+        """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
+
+    async def own(self, session: Session) -> HeldElsewhere | None:
+        """Become the one process that may write it; the other way round, who is."""
+
+    async def copy(self, original: Session, session: Session) -> None: ...
+
+    async def release(self, session: Session) -> None: ...
+
+    async def delete(self, session_id: str) -> None: ...
+
+    async def claim(self, agent: str, agent_session_id: str) -> None:
+        """An agent issued this id anew: a session that had it before has lost its agent's memory (G-040)."""
 
 
 class MemoryDirectory:
+    """For `sessions.journal = false`: one page, one process, nothing survives."""
+
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
-        self._by_agent: dict[tuple[str, str], str] = {}
+        self._known: dict[str, Kept] = {}
 
-    def add(self, entry: Entry) -> None:
-        """An agent that issues an id again means a new session: the newest owner of the pair is listed (G-040)."""
-        self._entries[entry.id] = entry
-        self._by_agent[entry.agent, entry.agent_session_id] = entry.id
+    async def create(self, session: Session, original: Session | None) -> None:
+        await self.claim(session.agent_name, session.agent_session_id)
+        self._known[session.id] = Kept(
+            id=session.id,
+            agent=session.agent_name,
+            cwd=session.cwd,
+            agent_session_id=session.agent_session_id,
+        )
 
-    def get(self, session_id: str) -> Entry | None:
-        return self._entries.get(session_id)
+    async def get(self, session_id: str) -> Kept | None:
+        return self._known.get(session_id)
 
-    def remove(self, session_id: str) -> Entry | None:
-        entry = self._entries.pop(session_id, None)
-        if entry is not None:
-            self._by_agent.pop((entry.agent, entry.agent_session_id), None)
-        return entry
+    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage:
+        if cursor is not None:
+            raise BadCursor("Unknown cursor: this list has only one page")
+        found = [
+            kept
+            for kept in self._known.values()
+            if (agent is None or kept.agent == agent) and (cwd is None or kept.cwd == cwd)
+        ]
+        return KeptPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
 
-    def listed(self, agent: str, info: JsonObject) -> Entry:
-        """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
-        agent_session_id = str(info.get("sessionId"))
-        known = self._by_agent.get((agent, agent_session_id))
-        if known is None:
-            entry = Entry(new_session_id(), agent, agent_session_id, str(info.get("cwd", "")))
-            self.add(entry)
-        else:
-            entry = self._entries[known]
-        entry.info = info
-        return entry
+    async def listed(self, agent: str, info: JsonObject) -> None:
+        asid = str(info["sessionId"])
+        kept = self._find(agent, asid)
+        if kept is None:
+            kept = Kept(id=new_session_id(), agent=agent, cwd=str(info.get("cwd", "")), agent_session_id=asid)
+            self._known[kept.id] = kept
+        kept.title, kept.updated_at, kept.info = _seen(info)
 
-    def entries(self) -> list[Entry]:
-        return list(self._entries.values())
+    async def own(self, session: Session) -> HeldElsewhere | None:
+        return None
+
+    async def copy(self, original: Session, session: Session) -> None:
+        raise NotImplementedError("a session without a journal cannot be copied")
+
+    async def release(self, session: Session) -> None:
+        pass
+
+    async def delete(self, session_id: str) -> None:
+        self._known.pop(session_id, None)
+
+    async def claim(self, agent: str, agent_session_id: str) -> None:
+        kept = self._find(agent, agent_session_id)
+        if kept is not None:
+            kept.agent_session_id = None
+
+    def _find(self, agent: str, asid: str) -> Kept | None:
+        return next(
+            (kept for kept in self._known.values() if kept.agent == agent and kept.agent_session_id == asid),
+            None,
+        )
+
+
+class StoreDirectory:
+    """The store's sessions; makes and repairs their journals."""
+
+    def __init__(
+        self,
+        store: Store,
+        on_error: Callable[[Session, StoreError], None],
+        on_congestion: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self._on_error = on_error
+        self._on_congestion = on_congestion
+
+    async def create(self, session: Session, original: Session | None) -> None:
+        await self.claim(session.agent_name, session.agent_session_id)
+        time = events.now()
+        record = SessionRecord(
+            id=session.id,
+            agent=session.agent_name,
+            agent_session_id=session.agent_session_id or None,
+            cwd=session.cwd,
+            workspace=session.workspace,
+            additional_directories=tuple(session.additional_directories),
+            title=session.title,
+            created_at=time,
+            updated_at=time,
+            state="idle",
+            forked_from=original.id if original is not None else None,
+            owner=self.store.owner_id,
+            epoch=1,
+        )
+        await self.store.create(record)
+        self._open_journal(session, 1, 0)
+
+    async def get(self, session_id: str) -> Kept | None:
+        record = await self.store.get(session_id)
+        return _kept(record, await self._owners()) if record is not None else None
+
+    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage:
+        page = await self.store.list(cwd=cwd, agent=agent, cursor=cursor)
+        owners = await self._owners()
+        return KeptPage([_kept(record, owners) for record in page.records], page.next_cursor)
+
+    async def listed(self, agent: str, info: JsonObject) -> None:
+        title, updated_at, rest = _seen(info)
+        record = await self.store.find(agent, str(info["sessionId"]))
+        if record is None:
+            cwd = str(info.get("cwd", ""))
+            time = updated_at or events.now()
+            new = SessionRecord(
+                id=new_session_id(),
+                agent=agent,
+                agent_session_id=str(info["sessionId"]),
+                cwd=cwd,
+                workspace=workspace_root(cwd) if cwd.startswith("/") else cwd,
+                title=title,
+                created_at=time,
+                updated_at=time,
+                state="stored",
+                extra={"info": rest} if rest else {},
+            )
+            await self.store.create(new)
+        elif record.last_seq == 0 and (title, updated_at) != (record.title, record.updated_at):
+            changes = SessionChanges(title=title, updated_at=updated_at or record.updated_at)
+            self.store.update(record.id, record.epoch, changes)
+
+    async def own(self, session: Session) -> HeldElsewhere | None:
+        record = await self.store.get(session.id)
+        lease = await self.store.acquire(session.id)
+        if isinstance(lease, HeldElsewhere):
+            return lease
+        self._open_journal(session, lease.epoch, lease.last_seq)
+        if record is not None and record.state in RUNNING_STATES:
+            await self._repair(session)
+        return None
+
+    async def copy(self, original: Session, session: Session) -> None:
+        """A journal of its own with the same history; ids are random, so replacing them is exact."""
+        await self.create(session, original)
+        former, mine = original.id.encode(), session.id.encode()
+        position = 0
+        while rows := await self.store.read(original.id, position, COPY_BYTES):
+            for row in rows:
+                for event in row.events():
+                    session.feed.record(event.replace(former, mine))
+                position = row.last_seq
+
+    async def release(self, session: Session) -> None:
+        journal = session.journal
+        if journal is not None:
+            await self.store.release(session.id, journal.epoch)
+
+    async def delete(self, session_id: str) -> None:
+        await self.store.delete(session_id)
+
+    async def claim(self, agent: str, agent_session_id: str) -> None:
+        former = await self.store.find(agent, agent_session_id) if agent_session_id else None
+        if former is not None:
+            self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
+
+    def _open_journal(self, session: Session, epoch: int, last_seq: int) -> None:
+        former = session.feed.attachments
+        session.feed = JournalFeed(
+            self.store,
+            session.id,
+            epoch,
+            last_seq,
+            lambda error: self._on_error(session, error),
+            self._on_congestion,
+        )
+        session.feed.attachments = former
+
+    async def _repair(self, session: Session) -> None:
+        """Its process died in the middle of a turn: say so, and leave no tool call spinning."""
+        tools = OpenTools()
+        async for update in transcript.updates(self.store, session.id):
+            if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
+                tools.see(update)
+        for closing in tools.fail_all():
+            session.publish(closing)
+        session.record("question", state="cancelled", by="restart")
+        session.record("turn_ended", error={"message": "The gateway was restarted during this turn"})
+        meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
+        session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
+        session.save(SessionChanges(state="idle"))
+
+    async def _owners(self) -> frozenset[str]:
+        return frozenset(owner.owner_id for owner in await self.store.owners())
+
+
+def _kept(record: SessionRecord, owners: frozenset[str]) -> Kept:
+    live = record.owner is not None and record.owner in owners
+    state = record.state if live or record.state not in RUNNING_STATES else "interrupted"
+    info = record.extra.get("info")
+    return Kept(
+        id=record.id,
+        agent=record.agent,
+        cwd=record.cwd,
+        agent_session_id=record.agent_session_id,
+        title=record.title,
+        updated_at=record.updated_at,
+        state=state,
+        live=live,
+        has_terminals=bool(record.extra.get("terminals")),
+        additional_directories=record.additional_directories,
+        info=info if isinstance(info, dict) else {},
+    )
+
+
+def _seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
+    """Title, time and the rest of an agent's `SessionInfo`; nulls count as absent (D-37)."""
+    rest = {key: value for key, value in info.items() if value is not None}
+    for name in ("sessionId", "cwd"):
+        rest.pop(name, None)
+    title, updated_at = rest.pop("title", None), rest.pop("updatedAt", None)
+    return (
+        title if isinstance(title, str) else None,
+        updated_at if isinstance(updated_at, str) else None,
+        rest,
+    )

@@ -1,24 +1,46 @@
 """The one ordered stream of a session towards its clients (G-005, G-080).
 
 Everything that a client may see of a session passes through here: updates as bytes, and everything else (a prompt's
-answer, a question) as a callback that runs when all that was published before it has been handed over.
+answer, a question) as an action that runs when all that was published before it has been handed over.
+
+    DirectFeed    published, sent                       no journal: a slow client holds its agents back
+    JournalFeed   published, stored, then sent          a slow client reads on from the journal at its own pace
+
+A batch is what was published in one turn of the event loop; it is stored with one append and handed to each
+attachment at once. An action closes the batch before it.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.ports.store import Store, StoreError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+
+Action = Callable[[], None]
+
+MAX_AUTHORS = 1000
+"""Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
 
 
 class Feed(Protocol):
     attachments: list[Attachment]
+    delivered: int
+    """The number of the last event that was handed over; 0 without a journal."""
 
-    def publish(self, line: bytes) -> None:
-        """Show one update to every attachment."""
+    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
+        """Show one update to every attachment but its author's, who knows it already."""
 
-    def then(self, action: Callable[[], None]) -> None:
+    def record(self, event: bytes) -> None:
+        """Journal what is no update."""
+
+    def then(self, action: Action) -> None:
         """Run `action` once everything published so far has been handed over."""
 
 
@@ -27,10 +49,126 @@ class DirectFeed:
 
     def __init__(self) -> None:
         self.attachments: list[Attachment] = []
+        self.delivered = 0
 
-    def publish(self, line: bytes) -> None:
+    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
         for attachment in self.attachments:
-            attachment.send(line)
+            if attachment.client is not author:
+                attachment.send(line)
 
-    def then(self, action: Callable[[], None]) -> None:
+    def record(self, event: bytes) -> None:
+        pass
+
+    def then(self, action: Action) -> None:
         action()
+
+
+class Batch:
+    """Events that are stored and handed over together."""
+
+    __slots__ = ("actions", "authors", "events", "first_seq", "lines")
+
+    def __init__(self) -> None:
+        self.first_seq = 0
+        self.events: list[bytes] = []
+        self.lines: list[bytes] = []
+        """What all attachments see of them."""
+        self.authors: dict[int, ClientConnection] = {}
+        """Who is not shown a line, because it is his own, by its index in `events`."""
+        self.actions: list[Action] = []
+
+    @property
+    def last_seq(self) -> int:
+        return self.first_seq + len(self.events) - 1
+
+
+class JournalFeed:
+    """Written before it is shown (issue of trust: what a client saw is never lost)."""
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        epoch: int,
+        last_seq: int,
+        on_error: Callable[[StoreError], None],
+        on_congestion: Action,
+    ) -> None:
+        self.attachments: list[Attachment] = []
+        self.epoch = epoch
+        self.delivered = last_seq
+        self.store = store
+        self.broken = False
+        """The journal could not be written: events are shown, but not kept."""
+        self.authors: dict[int, ClientConnection] = {}
+        """Who wrote what in this process's life, by seq: nobody is shown his own again."""
+        self._session_id = session_id
+        self._next = last_seq + 1
+        self._on_error = on_error
+        self._on_congestion = on_congestion
+        self._open: Batch | None = None
+        self._stored: deque[Batch] = deque()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event that was published."""
+        return self._next - 1 + (len(self._open.events) if self._open is not None else 0)
+
+    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
+        batch = self._open or self._begin()
+        if author is not None:
+            batch.authors[len(batch.events)] = author
+        batch.events.append(tag + line)
+        batch.lines.append(line)
+
+    def record(self, event: bytes) -> None:
+        (self._open or self._begin()).events.append(event)
+
+    def then(self, action: Action) -> None:
+        if self._open is not None:
+            self._open.actions.append(action)
+            self._flush(self._open)
+        elif self._stored:
+            self._stored[-1].actions.append(action)
+        else:
+            action()
+
+    def _begin(self) -> Batch:
+        batch = self._open = Batch()
+        self._loop.call_soon(self._flush, batch)
+        return batch
+
+    def _flush(self, batch: Batch) -> None:
+        if self._open is not batch:
+            return
+        self._open = None
+        batch.first_seq = self._next
+        self._stored.append(batch)
+        if self.broken:
+            self._hand_over(batch)
+            return
+        self._next += len(batch.events)
+        for index, author in batch.authors.items():
+            self.authors[batch.first_seq + index] = author
+            if len(self.authors) > MAX_AUTHORS:
+                del self.authors[next(iter(self.authors))]
+        self.store.append(self._session_id, self.epoch, batch.first_seq, batch.events, self._done)
+        if self.store.congested:
+            self._on_congestion()
+
+    def _done(self, error: StoreError | None) -> None:
+        """The store answers in the order of the appends."""
+        if error is not None and not self.broken:
+            self.broken = True
+            self._on_error(error)
+        self._hand_over(self._stored[0])
+
+    def _hand_over(self, batch: Batch) -> None:
+        self._stored.popleft()
+        if not self.broken:
+            self.delivered = batch.last_seq
+        for attachment in self.attachments:
+            attachment.push(batch)
+        for action in batch.actions:
+            action()

@@ -7,23 +7,37 @@ import fnmatch
 import itertools
 import logging
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dragoman.config.model import AgentConfig, Config
-from dragoman.gateway.capabilities import fingerprint
+from dragoman.gateway.agent import AgentConnection
+from dragoman.gateway.capabilities import AgentCapabilities, fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
-from dragoman.gateway.directory import MemoryDirectory
+from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
+from dragoman.gateway.ports.dial import Dialer
 from dragoman.gateway.ports.services import ServicesFactory
+from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.session import Session
 from dragoman.wire.errors import RpcError, internal
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
+    "agentCapabilities": {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
+        "mcpCapabilities": {"http": True, "sse": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "additionalDirectories": {}},
+    }
+}
 
 
 class AgentDirectory(Protocol):
@@ -35,48 +49,54 @@ class AgentDirectory(Protocol):
     def names(self) -> list[str]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything that the gateway needs from the world."""
+
+    agents: AgentDirectory
+    launcher: Launcher
+    cache: CapabilityCache
+    services: ServicesFactory
+    dialer: Dialer
+    store: Store | None = None
+    trouble: str | None = None
+    """Why there is no store although there should be one."""
+    spawn_in_cwd: bool = False
+    """Agents start in their session's folder; on stdio they start where the editor started us."""
+
+
 class Gateway:
-    def __init__(
-        self,
-        config: Config,
-        agents: AgentDirectory,
-        launcher: Launcher,
-        cache: CapabilityCache,
-        services: ServicesFactory,
-        *,
-        spawn_in_cwd: bool = False,
-    ) -> None:
-        """`spawn_in_cwd`: agents start in their session's folder; on stdio they start where the editor started us."""
+    def __init__(self, config: Config, outside: Outside) -> None:
         self.config = config
-        self.agents = agents
-        self.launcher = launcher
-        self.cache = cache
-        self.services = services
-        self.spawn_in_cwd = spawn_in_cwd
+        self.agents = outside.agents
+        self.launcher = outside.launcher
+        self.cache = outside.cache
+        self.services = outside.services
+        self.dialer = outside.dialer
+        self.store = outside.store
+        self.trouble = outside.trouble
+        self.spawn_in_cwd = outside.spawn_in_cwd
         self.pool = Pool(self)
+        self.parking = Parking(self)
         self.sessions: dict[str, Session] = {}
-        self.directory = MemoryDirectory()
-        self.journaling = False
+        self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
+        self.closing = False
+        self._someone_left = asyncio.Event()
         self._keys = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.closing = False
+        if self.store is not None:
+            self.directory = StoreDirectory(self.store, self._journal_failed, self._journal_congested)
+            self.store.on_drained = self._journal_drained
+
+    @property
+    def journaling(self) -> bool:
+        return self.store is not None
 
     # -- clients
 
-    def connect(
-        self,
-        *,
-        agent: str | None = None,
-        token: str | None = None,
-        repeat_initialize: bool = True,
-        keep_sessions: bool = False,
-    ) -> ClientConnection:
-        """A new client; the transport sets its peer's link.
-
-        `agent` binds all its sessions to one agent; `token` must come with its `initialize`.
-        """
-        terms = Terms(agent, token, repeat_initialize, keep_sessions)
+    def connect(self, terms: Terms) -> ClientConnection:
+        """A new client; its transport opens the link."""
         client = ClientConnection(self, next(self._keys), terms)
         self.clients.add(client)
         return client
@@ -109,7 +129,8 @@ class Gateway:
 
     def check_room(self) -> None:
         limit = self.config.limits.max_sessions
-        if len(self.sessions) >= limit:
+        live = sum(not session.parked for session in self.sessions.values())
+        if live >= limit:
             raise internal(
                 f"There are {limit} live sessions already (limits.max_sessions); close one first",
                 "session_limit",
@@ -120,17 +141,95 @@ class Gateway:
     def add(self, session: Session) -> None:
         self.sessions[session.id] = session
 
+    async def keep(self, session: Session, original: Session | None) -> None:
+        """Give a new session its journal; one that cannot have it goes on without and says so."""
+        try:
+            await self.directory.create(session, original)
+        except StoreError as error:
+            log.error("session is not kept: %s", error, extra={"session": session.id})
+            self.spawn(self._say_unkept(session, str(error)))
+        if self.trouble is not None:
+            self.spawn(self._say_unkept(session, self.trouble))
+
+    async def claim_agent_session(self, agent: str, agent_session_id: str) -> None:
+        await self.directory.claim(agent, agent_session_id)
+
+    async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
+        """The session lives in another process: speak to that one as if it were the agent."""
+        config = AgentConfig(kind="remote", command=[])
+        owner = AgentConnection(session.agent_name, config, client, shared=False)
+        try:
+            await owner.start(
+                lambda handler: self.dialer.dial(held.socket_path, handler),
+                client.capabilities.raw,
+                client.info,
+                self.config.limits.start_timeout,
+            )
+        except RpcError as error:
+            raise internal(f"The process that has this session does not answer: {error.message}") from error
+        owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
+        session.agent_session_id = session.id
+        session.bind(owner, session.id)
+
+    def attached(self, session: Session) -> None:
+        self.parking.forget(session) if session.turn is not None else self.parking.idle(session)
+
+    def idle(self, session: Session) -> None:
+        self.parking.idle(session)
+
     async def close_session(self, session: Session) -> None:
         """End a session and, with its last one, the agent process (G-057)."""
-        self.sessions.pop(session.id, None)
-        for attachment in list(session.attachments):
-            session.detach(attachment.client)
-        await session.services.close()
         agent = session.agent
         if agent is not None:
             agent.sessions.pop(session.agent_session_id, None)
             session.agent = None
+        session.services.release_terminals()
+        session.save(SessionChanges(state="closed"))
+        await self.put_away(session)
+        await session.services.close()
+        if agent is not None:
             self.pool.reap(agent)
+
+    async def put_away(self, session: Session) -> None:
+        """Nobody looks at it and nothing runs in it: only the store has it from now on."""
+        self.parking.forget(session)
+        for attachment in list(session.attachments):
+            session.detach(attachment.client)
+        if self.sessions.get(session.id) is session:
+            del self.sessions[session.id]
+        try:
+            await self.directory.release(session)
+        except StoreError as error:
+            log.warning("lease was not given back: %s", error, extra={"session": session.id})
+
+    async def unwatched(self) -> None:
+        """Wait until no client is attached to any session."""
+        while any(session.attachments for session in self.sessions.values()):
+            self._someone_left.clear()
+            await self._someone_left.wait()
+
+    def client_left(self, client: ClientConnection) -> None:
+        self.clients.discard(client)
+        self._someone_left.set()
+
+    # -- journal
+
+    def _journal_failed(self, session: Session, error: StoreError) -> None:
+        """Said once; the conversation goes on, but it is not kept any more."""
+        if isinstance(error, Fenced):
+            session.notice(f"Another process took this session over: {error}", "error")
+            self.spawn(self.put_away(session))
+            return
+        session.notice(f"This conversation is not being saved any more: {error}", "error")
+
+    def _journal_congested(self) -> None:
+        self.pool.hold_all(self.store)
+
+    def _journal_drained(self) -> None:
+        self.pool.release_all(self.store)
+
+    async def _say_unkept(self, session: Session, trouble: str) -> None:
+        session.notice(f"This conversation is not being saved: {trouble}", "error")
 
     # -- life
 
@@ -144,6 +243,7 @@ class Gateway:
     async def close(self) -> None:
         """Settle every turn, end every agent (G-115)."""
         self.closing = True
+        self.parking.close()
         error = internal("Dragoman is shutting down", "shutdown")
         for session in list(self.sessions.values()):
             if session.turn is not None:
@@ -154,6 +254,9 @@ class Gateway:
         pending = [task for task in self._tasks if task is not asyncio.current_task()]
         if pending:
             await asyncio.wait(pending, timeout=10)
+        if self.store is not None:
+            await self.store.close()
+            self.store = None
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

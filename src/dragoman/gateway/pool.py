@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.ports.agent import AgentHandle
+from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
@@ -99,6 +102,14 @@ class Pool:
             task.cancel()
         await asyncio.gather(*(agent.stop() for agent in list(self._agents)))
 
+    def hold_all(self, holder: object) -> None:
+        for agent in self._agents:
+            agent.hold(holder)
+
+    def release_all(self, holder: object) -> None:
+        for agent in self._agents:
+            agent.release(holder)
+
     async def _spare(self, client: ClientConnection, name: str) -> AgentConnection | None:
         task = self._spares.pop((str(client.key), name), None)
         if task is None:
@@ -131,7 +142,11 @@ class Pool:
         try:
             limit = gateway.config.limits.start_timeout
             spawn_cwd = cwd if gateway.spawn_in_cwd else None
-            result = await agent.start(gateway.launcher, told, client.info, spawn_cwd, limit)
+
+            def launch(handler: LinkHandler) -> Awaitable[AgentHandle]:
+                return gateway.launcher.launch(name, config, handler, spawn_cwd)
+
+            result = await agent.start(launch, told, client.info, limit)
             gateway.remember_capabilities(config, told, result)
             await client.reauthenticate(agent)
         except (RpcError, asyncio.CancelledError):

@@ -6,18 +6,17 @@ the agent each question is answered exactly once.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
-
-from msgspec import Raw
 
 from dragoman.gateway import dialects, policy
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
 
 if TYPE_CHECKING:
+    from dragoman.gateway.attachment import Attachment
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.session import Session
 
@@ -40,6 +39,7 @@ class Question:
         self.params = params
         self.options = options
         self.asked: dict[ClientConnection, int] = {}
+        self.timer: asyncio.TimerHandle | None = None
 
 
 class Questions:
@@ -72,7 +72,7 @@ class Questions:
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
         if not any(a.client.capabilities.elicitation(str(mode)) for a in self._session.attachments):
-            if not any(a.client.capabilities.raw.get("elicitation") for a in self._session.attachments):
+            if not any("elicitation" in a.client.capabilities.raw for a in self._session.attachments):
                 raise method_not_found(ELICITATION)
             raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
         if self._session.cancelling:
@@ -92,9 +92,20 @@ class Questions:
             self._open.remove(question)
 
     def client_gone(self, client: ClientConnection) -> None:
+        """A question waits for whoever comes next (G-103); without a journal nobody can."""
         for question in list(self._open):
-            if question.asked.pop(client, None) is not None and not question.asked:
+            if question.asked.pop(client, None) is not None and not question.asked and not self._waits:
                 self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+
+    def ask_again(self, client: ClientConnection) -> None:
+        """Someone attached while questions are open."""
+        for question in self._open:
+            if client not in question.asked:
+                self._send_to(question, client)
+
+    @property
+    def _waits(self) -> bool:
+        return self._session.journal is not None
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
@@ -104,6 +115,7 @@ class Questions:
         option = policy.choose_option(verdict.decision, options)
         if option is None and verdict.decision == "allow":
             return False
+        self._session.record("decision", by=verdict.rule, decision=verdict.decision, toolCall=tool)
         log.info("permission decided by policy", extra={"session": self._session.id, "rule": verdict.rule,
                                                         "decision": verdict.decision})  # fmt: skip
         if option is None:
@@ -114,6 +126,13 @@ class Questions:
 
     def _ask(self, question: Question) -> None:
         self._open.append(question)
+        if question.method == PERMISSION:
+            asked = decode_object(question.params)
+            self._session.record("question", toolCall=asked.get("toolCall"), options=asked.get("options"))
+        timeout = self._session.gateway.config.sessions.question_timeout
+        if timeout:
+            loop = asyncio.get_running_loop()
+            question.timer = loop.call_later(timeout, self._time_over, question, timeout)
         question.request.on_cancel = lambda: self._settle(
             question, Reply(result=CANCEL_ANSWER[question.method]), "agent"
         )
@@ -123,24 +142,39 @@ class Questions:
         if question not in self._open:
             return
         for attachment in self._session.attachments:
-            self._send_to(question, attachment.client)
-        if not question.asked:
+            self._offer(question, attachment)
+        if not self._session.attachments and not self._waits:
             self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+
+    def _offer(self, question: Question, attachment: Attachment) -> None:
+        """In its place in the order, also for a client that is behind."""
+
+        def send() -> None:
+            if question in self._open and attachment.client not in question.asked:
+                self._send_to(question, attachment.client)
+
+        attachment.after(self._session.feed.delivered, send)
 
     def _send_to(self, question: Question, client: ClientConnection) -> None:
         if question.method == ELICITATION:
             mode = str(decode_object(question.params).get("mode"))
             if not client.capabilities.elicitation(mode):
                 return
+            self._remember(question, client)
         question.asked[client] = client.peer.request(
             question.method, question.params, lambda reply: self._answered(question, client, reply)
         )
+
+    def _remember(self, question: Question, client: ClientConnection) -> None:
+        shown = decode_object(question.params).get("elicitationId")
+        if isinstance(shown, str) and self._session.agent is not None:
+            self._session.agent.elicitations[shown] = client
 
     def _answered(self, question: Question, client: ClientConnection, reply: Reply) -> None:
         if question not in self._open or question.asked.pop(client, None) is None:
             return
         if client.peer.closed:
-            if not question.asked:
+            if not question.asked and not self._waits:
                 self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
             return
         if not reply.ok:
@@ -155,11 +189,27 @@ class Questions:
 
     def _settle(self, question: Question, reply: Reply, by: str) -> None:
         self._open.remove(question)
+        if question.timer is not None:
+            question.timer.cancel()
+        if question.method == PERMISSION:
+            self._session.record("decision", by=by, **decode_object(reply.result))
         question.request.answer(reply)
         self._withdraw(question, None)
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
         )
+
+    def _time_over(self, question: Question, timeout: float) -> None:
+        """Denied with an option that the agent offered, if it offered one (G-102)."""
+        if question not in self._open:
+            return
+        answer = CANCEL_ANSWER[question.method]
+        if question.method == PERMISSION:
+            option = policy.choose_option("deny", decode_object(question.params).get("options"))
+            if option is not None:
+                answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
+        self._session.notice(f"Nobody answered within {timeout:g} s (sessions.question_timeout): denied.")
+        self._settle(question, Reply(result=answer), "timeout")
 
     def _withdraw(self, question: Question, winner: ClientConnection | None) -> None:
         """Take it back from whoever has not answered; their late answers are dropped."""
@@ -187,10 +237,3 @@ def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
     if isinstance(option, str) and option in options:
         return encode({"outcome": {"outcome": "selected", "optionId": option}})
     return CANCEL_ANSWER[PERMISSION]
-
-
-def elicitation_for_request(params: bytes, client_request_id: bytes) -> bytes:
-    """An elicitation about a request instead of a session: the agent's id becomes the client's (G-065)."""
-    members = message.members(params)
-    members["requestId"] = Raw(client_request_id)
-    return encode(members)

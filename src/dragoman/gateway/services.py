@@ -97,9 +97,17 @@ class Services:
     def _result(self, request: Request, client: ClientConnection, reply: Reply) -> Reply:
         if request.method == "terminal/create" and reply.ok:
             return self._created(client, reply)
+        if request.method == "terminal/output" and reply.ok:
+            self._keep_output(request, client, reply)
         if request.method == "fs/write_text_file" and reply.ok and reply.result == b"null":
             return Reply(result=message.EMPTY)  # the documentation's null (D-91)
         return reply
+
+    def _keep_output(self, request: Request, client: ClientConnection, reply: Reply) -> None:
+        """The last output is what a replay shows in place of a terminal that is long gone (G-069)."""
+        terminal = self._client_id(str(decode_object(request.params).get("terminalId")), client)
+        output = decode_object(reply.result).get("output")
+        self._session.record("terminal_output", terminalId=terminal, output=output)
 
     def _created(self, client: ClientConnection, reply: Reply) -> Reply:
         try:
@@ -109,6 +117,7 @@ class Services:
             return reply
         agent_id = self._agent_id(terminal, client)
         self._terminals[agent_id] = client
+        self._session.terminals_used()
         if agent_id == terminal:
             return reply
         return Reply(result=encode({**members, "terminalId": agent_id}))

@@ -1,19 +1,20 @@
-"""A conversation that the gateway owns: its agent, its attachments, its turn."""
+"""A conversation that the gateway owns: its agent, its attachments, its turn, its journal."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig, PolicyConfig
-from dragoman.gateway import questions, services
+from dragoman.gateway import events, questions, services
 from dragoman.gateway.attachment import Attachment
-from dragoman.gateway.content import check_prompt, prompt_params
-from dragoman.gateway.feed import DirectFeed, Feed
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.options import Options
 from dragoman.gateway.ports.services import LocalServices
+from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.questions import Questions
 from dragoman.gateway.rewrite import reply_for_client, with_session
 from dragoman.gateway.services import Services
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
+"""State that a client who comes later is told as it stands (G-163)."""
+
 
 class Session:
     def __init__(self, gateway: Gateway, id: str, agent_name: str, cwd: str, workspace: str) -> None:
@@ -40,6 +44,9 @@ class Session:
         self.cwd = cwd
         self.workspace = workspace
         self.additional_directories: list[str] = []
+        self.setup: JsonObject = {}
+        """What the client asked for at the start (MCP servers, folders), to ask a new process for the same."""
+        self.title: str | None = None
         self.agent: AgentConnection | None = None
         self.agent_session_id = ""
         self.feed: Feed = DirectFeed()
@@ -50,6 +57,18 @@ class Session:
         self.turn: Turn | None = None
         self.gone: RpcError | None = None
         """Why the agent of this session is not there any more."""
+        self.context_lost = False
+        """The agent that runs now does not remember what was said before."""
+        self.seed: bytes | None = None
+        """The conversation so far, told to a new agent with the next prompt."""
+        self.parked = False
+        self.reviving: asyncio.Task[JsonObject] | None = None
+        self.has_terminals = False
+        self.last_result: JsonObject = {}
+        """Modes and options as the agent gave them, for clients that come later."""
+        self.current: dict[str, bytes] = {}
+        self.crashes = 0
+        """Deaths of the agent since the last turn that ended well."""
         self._muted = False
         self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
         self._rewriter = UpdateRewriter("", id, self._see)
@@ -57,20 +76,36 @@ class Session:
     # -- agent and attachments
 
     def bind(self, agent: AgentConnection, agent_session_id: str) -> None:
+        """This agent answers for the session from now on."""
         self.agent = agent
         self.agent_session_id = agent_session_id
         self.gone = None
+        self.parked = False
+        self._muted = False
         self._rewriter = UpdateRewriter(agent_session_id, self.id, self._see)
+        agent.sessions[agent_session_id] = self
 
-    def attach(self, client: ClientConnection) -> None:
-        if client not in (attachment.client for attachment in self.attachments):
-            attachment = Attachment(client, self)
-            self.attachments.append(attachment)
-            client.attachments[self.id] = attachment
+    def mute(self, muted: bool) -> None:
+        """Swallow what the agent says: a replay that is not to be seen twice."""
+        self._muted = muted
+
+    def attach(self, client: ClientConnection) -> Attachment:
+        known = client.attachments.get(self.id)
+        if known is not None:
+            return known
+        attachment = Attachment(client, self)
+        attachment.position = self.feed.delivered
+        self.attachments.append(attachment)
+        client.attachments[self.id] = attachment
+        self.gateway.attached(self)
+        return attachment
 
     def detach(self, client: ClientConnection) -> None:
-        self.feed.attachments = [each for each in self.attachments if each.client is not client]
-        client.attachments.pop(self.id, None)
+        attachment = client.attachments.pop(self.id, None)
+        if attachment is None:
+            return
+        self.feed.attachments = [each for each in self.attachments if each is not attachment]
+        attachment.close()
         self.questions.client_gone(client)
         self.services.client_gone(client)
         if self.agent is not None:
@@ -79,6 +114,10 @@ class Session:
     @property
     def attachments(self) -> list[Attachment]:
         return self.feed.attachments
+
+    @property
+    def journal(self) -> JournalFeed | None:
+        return self.feed if isinstance(self.feed, JournalFeed) else None
 
     @property
     def shares_agent(self) -> bool:
@@ -96,6 +135,19 @@ class Session:
     def cancelling(self) -> bool:
         return self.turn is not None and self.turn.cancelling
 
+    @property
+    def state(self) -> str:
+        """In one word, honestly, what is going on."""
+        if len(self.questions):
+            return "waiting_for_permission"
+        if self.turn is not None:
+            return "silent" if self.turn.silent else "working"
+        if self.parked:
+            return "parked"
+        if self.agent is None:
+            return "agent_dead"
+        return "context_lost" if self.context_lost else "idle"
+
     def require_agent(self) -> AgentConnection:
         if self.agent is None:
             raise self.gone or session_not_found(self.id)
@@ -104,9 +156,8 @@ class Session:
     def clients_by_preference(self) -> list[ClientConnection]:
         """Whoever prompted first, then the others in the order they came."""
         clients = [attachment.client for attachment in self.attachments]
-        if self.turn is not None and self.turn.client in clients:
-            clients.sort(key=lambda client: client is not self.turn.client)  # type: ignore[union-attr]
-        return clients
+        author = self.turn.client if self.turn is not None else None
+        return sorted(clients, key=lambda client: client is not author)
 
     def open_services(self) -> LocalServices:
         return self.gateway.services.open([self.workspace, self.cwd, *self.additional_directories], self.cwd)
@@ -114,17 +165,17 @@ class Session:
     # -- from the client
 
     def prompt(self, client: ClientConnection, request: Request) -> None:
+        """One at a time (G-090); an agent that is gone or parked is brought back first."""
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
-        agent = self.require_agent()
-        params = message.members(request.params)
-        limit = self.gateway.config.limits.max_prompt_bytes
-        blocks = check_prompt(params, agent.capabilities, self.agent_name, limit)
-        self._check_load()
         turn = Turn(self, client, request)
-        self.turn = turn
-        self._muted = False
-        turn.start(prompt_params(params, encode(self.agent_session_id), blocks))
+        if self.agent is not None:
+            turn.check()
+            self.turn = turn
+            turn.start()
+        else:
+            self.turn = turn
+            self.gateway.spawn(turn.revive_and_start())
 
     def cancel(self) -> None:
         if self.turn is not None:
@@ -134,25 +185,28 @@ class Session:
                 result: Callable[[Reply], Reply] | None = None) -> None:  # fmt: skip
         """Pass a request on to the agent; its answer comes back in the order of the session's events."""
         agent = self.require_agent()
-        self._check_load()
+        self.check_load()
         raw = with_session(request.params if params is None else params, self.agent_session_id)
 
         def answer(reply: Reply) -> None:
+            agent.origins.pop(call, None)
             shown = self.reply_for_client(reply)
-            if result is not None and shown.ok:
-                shown = result(shown)
+            if shown.ok:
+                shown = result(shown) if result is not None else shown
+                self._record_setting(request)
             self.after_events(lambda: request.answer(shown))
 
         call = agent.peer.request(method or request.method, raw, answer)
+        agent.origins[call] = request.id
         request.on_cancel = lambda: agent.peer.cancel(call)
 
     def notify_agent(self, method: str, params: bytes) -> None:
         if self.agent is not None:
             self.agent.peer.notify(method, with_session(params, self.agent_session_id))
 
-    def _check_load(self) -> None:
-        agent = self.require_agent()
-        if agent.overloaded():
+    def check_load(self) -> None:
+        """An agent that does not read gets no more, so that others go on (G-084)."""
+        if self.require_agent().overloaded():
             raise internal(f"The agent {self.agent_name} does not read its input", "agent_unavailable")
 
     # -- from the agent
@@ -162,10 +216,12 @@ class Session:
         if self._muted:
             return
         if kind not in LOOKED_AT:
-            self.feed.publish(self._rewriter.splice(line))
+            self.feed.publish(events.HISTORY, self._rewriter.splice(line))
             return
         for shown in self._rewriter.rewrite(line):
-            self.feed.publish(shown)
+            if kind in REMEMBERED:
+                self.current[kind] = shown
+            self.feed.publish(events.tag_of(kind), shown)
 
     def agent_request(self, request: Request) -> None:
         if request.method == questions.PERMISSION:
@@ -182,7 +238,8 @@ class Session:
 
     def agent_notification(self, method: str, params: bytes) -> None:
         """Anything but an update; for updates that are odd enough to come this way it is the same."""
-        self.feed.publish(message.notification(method, self.for_client(params)))
+        if not self._muted:
+            self.feed.publish(events.STATE, message.notification(method, self.for_client(params)))
 
     def forward_to_client(self, request: Request, client: ClientConnection, params: bytes,
                           result: Callable[[Reply], Reply]) -> None:  # fmt: skip
@@ -190,14 +247,15 @@ class Session:
 
         def ask() -> None:
             call = client.peer.request(request.method, params, answered)
-            self._forwarded[request] = (client, call)
-            request.on_cancel = lambda: client.peer.cancel(call)
+            if not request.answered:
+                self._forwarded[request] = (client, call)
+                request.on_cancel = lambda: client.peer.cancel(call)
 
         def answered(reply: Reply) -> None:
             self._forwarded.pop(request, None)
             request.answer(result(reply))
 
-        self.after_events(ask)
+        self.after_events(ask, client)
 
     def for_client(self, params: bytes) -> bytes:
         return with_session(params, self.id)
@@ -205,31 +263,79 @@ class Session:
     def reply_for_client(self, reply: Reply) -> Reply:
         return reply_for_client(reply, self.agent_session_id, self.id)
 
-    def session_result(self, reply: Reply, *, boolean: bool) -> bytes:
-        """The result of `session/new`, `load`, `resume` or `fork` as the client sees it."""
-        if reply.result == b"null":  # the documentation's answer to session/load (D-36)
-            return message.EMPTY
-        result = decode_object(reply.result)
-        changed = self.options.read_result(result, boolean=boolean)
-        if "sessionId" in result:
-            result["sessionId"] = self.id
-            changed = True
-        return encode(result) if changed else reply.result
+    def session_result(self, reply: Reply, *, boolean: bool) -> JsonObject:
+        """The result of `session/new`, `load`, `resume` or `fork`, without the session id."""
+        # null is the documentation's answer to session/load (D-36)
+        result = {} if reply.result == b"null" else decode_object(reply.result)
+        self.options.read_result(result, boolean=boolean)
+        result.pop("sessionId", None)
+        self.last_result = result
+        return dict(result)
 
-    # -- order, and the end of things
+    # -- order
 
-    def publish(self, update: JsonObject) -> None:
+    def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
         """An update of the gateway's own making."""
-        self.feed.publish(update_line(self.id, update))
+        tag = events.tag_of(str(update.get("sessionUpdate")))
+        self.feed.publish(tag, update_line(self.id, update), author)
 
-    def after_events(self, action: Callable[[], None]) -> None:
-        self.feed.then(action)
+    def record(self, kind: str, **facts: object) -> None:
+        self.feed.record(events.record(kind, **facts))
+
+    def after_events(self, action: Callable[[], None], client: ClientConnection | None = None) -> None:
+        """Run `action` when everything published so far is out; for a client that is behind, out to that client."""
+
+        def hand_over() -> None:
+            attachment = client.attachments.get(self.id) if client is not None else None
+            if attachment is None:
+                action()
+            else:
+                attachment.after(self.feed.delivered, action)
+
+        self.feed.then(hand_over)
+
+    def terminals_used(self) -> None:
+        """A replay of this session has terminal references to replace."""
+        if not self.has_terminals:
+            self.has_terminals = True
+            self.save(SessionChanges(extra={"terminals": True}))
+
+    def save(self, changes: SessionChanges) -> None:
+        """Keep the directory up to date, in order with the journal."""
+        journal = self.journal
+        if journal is not None and not journal.broken:
+            journal.store.update(self.id, journal.epoch, changes, self._saved)
+
+    def notice(self, title: str, severity: str = "warning") -> None:
+        """Tell people something that they must not miss: as a notice where the client knows it, else as text."""
+        log.warning(title, extra={"session": self.id})
+        self.record("notice", title=title, severity=severity)
+        for attachment in self.attachments:
+            if attachment.client.capabilities.notices:
+                update: JsonObject = {"sessionUpdate": "notice", "severity": severity, "title": title}
+            else:
+                text = {"type": "text", "text": f"\n> **Dragoman:** {title}\n\n"}
+                meta = {"dragoman": {"notice": severity}}
+                update = {"sessionUpdate": "agent_message_chunk", "content": text, "_meta": meta}
+            line = update_line(self.id, update)
+            self.after_events(lambda send=attachment.send, line=line: send(line), attachment.client)  # type: ignore[misc]
+
+    # -- the end of things
 
     def turn_ended(self, turn: Turn, reply: Reply) -> None:
         if self.turn is turn:
             self.turn = None
         self.questions.cancel_all("turn_end")
-        self.after_events(lambda: turn.request.answer(reply))
+        outcome = decode_object(reply.result if reply.ok else reply.error)
+        facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
+        self.record("turn_ended", **facts)
+        meta = {"dragoman": {"state": self.state, **facts}}
+        self.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
+        self.save(SessionChanges(updated_at=events.now(), state=self.state))
+        if reply.ok:
+            self.crashes = 0
+        self.after_events(lambda: turn.request.answer(reply), turn.client)
+        self.gateway.idle(self)
 
     def late_answer(self) -> None:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
@@ -237,17 +343,28 @@ class Session:
 
     def give_up_agent(self) -> None:
         """It ignores cancel: end it, or, where others share it, stop listening until the turn is over (G-093)."""
-        if self.agent is None:
+        agent = self.agent
+        if agent is None:
             return
         if self.shares_agent:
             self._muted = True
-        else:
-            self.gateway.spawn(self.agent.stop())
+            return
+        error = internal(f"The agent {self.agent_name} ignored a cancel and was ended", "agent_exited")
+        self._let_go_of_agent(error, crashed=False)
+        agent.sessions.pop(self.agent_session_id, None)
+        self.gateway.spawn(agent.stop())
 
-    def agent_gone(self, error: RpcError) -> None:
+    def agent_gone(self, error: RpcError, *, expected: bool) -> None:
         """Nothing is left hanging when the agent ends (G-110)."""
+        self._let_go_of_agent(error, crashed=not expected)
+        if self.turn is not None:
+            self.turn.fail(error)
+
+    def _let_go_of_agent(self, error: RpcError, *, crashed: bool) -> None:
         self.agent = None
         self.gone = error
+        self.crashes += crashed
+        self.record("agent_exited", message=error.message, expected=not crashed)
         for closing in self.tools.fail_all():
             self.publish(closing)
         self.questions.drop_all()
@@ -256,8 +373,7 @@ class Session:
             client.peer.forget(call)
         self._forwarded.clear()
         self.services.release_terminals()
-        if self.turn is not None:
-            self.turn.fail(error)
+        self.gateway.spawn(self.services.close())
 
     def _see(self, update: JsonObject) -> bool:
         """Follow what the session must know; True if the update was edited."""
@@ -268,4 +384,27 @@ class Session:
         if kind == "config_option_update":
             boolean = all(each.client.capabilities.boolean_options for each in self.attachments)
             return self.options.read_update(update, boolean=boolean)
+        if kind == "session_info_update" and "title" in update:
+            title = update["title"]
+            self.title = title if isinstance(title, str) else None
+            self.save(SessionChanges(title=self.title, updated_at=events.now()))
         return False
+
+    def _record_setting(self, request: Request) -> None:
+        params = as_object(decode_object(request.params))
+        chosen = {key: params[key] for key in ("modeId", "modelId", "configId", "value") if key in params}
+        if chosen:
+            self.record("setting", method=request.method, **chosen)
+
+    def _saved(self, error: StoreError | None) -> None:
+        if error is not None:
+            log.error("session directory is not up to date: %s", error, extra={"session": self.id})
+
+
+def result_line(session_id: str | None, result: JsonObject, facts: JsonObject) -> bytes:
+    """A session result with the gateway's own facts beside the agent's."""
+    meta = as_object(result.get("_meta"))
+    if facts:
+        meta["dragoman"] = {**as_object(meta.get("dragoman")), **facts}
+        result["_meta"] = meta
+    return encode({"sessionId": session_id, **result} if session_id is not None else result)

@@ -1,10 +1,10 @@
 """One prompt until its stop reason: every prompt is answered exactly once (G-090 to G-095).
 
-    waiting ──agent answers──────────────► settled
-       │ cancel                               ▲ ▲
-       ▼                                      │ │
-    cancelling ──agent answers────────────────┘ │
-       └──────── silent for cancel_timeout ─────┘   the agent is given up
+    reviving ──agent is back──► waiting ──agent answers──────────────► settled
+       │ cancel                    │ cancel                               ▲ ▲
+       ▼                           ▼                                      │ │
+    settled                     cancelling ──agent answers────────────────┘ │
+                                   └──────── silent for cancel_timeout ─────┘   the agent is given up
 
 Whatever settles a turn first wins; what comes later is ignored.
 """
@@ -15,9 +15,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import dialects
-from dragoman.gateway.json_types import decode_object, encode
+from msgspec import Raw
+
+from dragoman.gateway import dialects, events, revival
+from dragoman.gateway.content import check_prompt, prompt_params
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.ports.store import SessionChanges
+from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 if TYPE_CHECKING:
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
+SILENCE = 60.0
+"""Seconds without a word from the agent until a turn is shown as silent; claude may retry for minutes."""
+TITLE_LENGTH = 80
 
 
 class Turn:
@@ -37,18 +46,71 @@ class Turn:
         self.call: int | None = None
         self.cancelling = False
         self.settled = False
+        self.silent = False
         self.done = asyncio.Event()
         """Set when the answer is on its way to the client."""
-        self._timer: asyncio.TimerHandle | None = None
+        self._params = message.members(request.params)
+        self._blocks: list[Raw] = []
+        self._timers: list[asyncio.TimerHandle] = []
+        self._seen = -1
 
-    def start(self, params: bytes) -> None:
+    # -- beginning
+
+    def check(self) -> None:
+        """Refuse what this agent cannot take (G-058)."""
         agent = self.session.require_agent()
+        limit = self.session.gateway.config.limits.max_prompt_bytes
+        self._blocks = check_prompt(self._params, agent.capabilities, self.session.agent_name, limit)
+        self.session.check_load()
+
+    async def revive_and_start(self) -> None:
+        """Bring the agent back, then go on as usual."""
+        self.request.on_cancel = self.session.cancel
+        try:
+            await revival.revive(self.session, self.client)
+            if not self.settled:
+                self.check()
+                self.start()
+        except RpcError as error:
+            self.settle(Reply.failed(error))
+        except Malformed as error:
+            self.settle(Reply.failed(error.as_error()))
+
+    def start(self) -> None:
+        session = self.session
+        agent = session.require_agent()
+        self._show_prompt()
+        blocks = self._blocks
+        if session.seed is not None:
+            blocks = [Raw(session.seed), *blocks]
+            session.seed = None
+        session.late_answer()
+        params = prompt_params(self._params, encode(session.agent_session_id), blocks)
         self.call = agent.peer.request("session/prompt", params, self._answered)
+        agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
+        self._watch()
+
+    def _show_prompt(self) -> None:
+        """The others see what was asked, and so does whoever loads the session later."""
+        session = self.session
+        for block in self._blocks:
+            update = {"sessionUpdate": "user_message_chunk", "content": block}
+            session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
+        changes = SessionChanges(updated_at=events.now(), state="working")
+        if session.title is None:
+            session.title = _title(self._blocks)
+            changes = SessionChanges(updated_at=events.now(), state="working", title=session.title)
+        session.save(changes)
+
+    # -- ending
 
     def cancel(self, timeout: float) -> None:
         """Tell the agent at once, answer its open questions, and wait no longer than `timeout` (G-091, G-093)."""
         if self.settled:
+            return
+        if self.call is None:
+            self.settle(CANCELLED)
             return
         agent = self.session.agent
         if agent is not None:
@@ -56,14 +118,16 @@ class Turn:
         self.session.questions.cancel_all("cancel")
         if not self.cancelling:
             self.cancelling = True
-            self._timer = asyncio.get_running_loop().call_later(timeout, self._give_up, timeout)
+            self._later(timeout, lambda: self._give_up(timeout))
 
     def settle(self, reply: Reply) -> None:
         if self.settled:
             return
         self.settled = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        if self.call is not None and self.session.agent is not None:
+            self.session.agent.origins.pop(self.call, None)
         self.session.turn_ended(self, reply)
         self.done.set()
 
@@ -74,8 +138,7 @@ class Turn:
     def _answered(self, reply: Reply) -> None:
         if self.settled:
             self.session.late_answer()
-            return
-        if reply.ok:
+        elif reply.ok:
             self.settle(_read_result(reply))
         elif self.cancelling:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
@@ -89,10 +152,41 @@ class Turn:
             agent.peer.cancel(self.call)
         self.session.cancel()
 
+    # -- watching
+
+    def _watch(self) -> None:
+        self._later(SILENCE, self._check_silence)
+        limit = self.session.gateway.config.sessions.prompt_timeout
+        if limit:
+            self._later(limit, lambda: self._time_over(limit))
+
+    def _check_silence(self) -> None:
+        """Compare what was said since the last look: nothing per message."""
+        journal = self.session.journal
+        spoken = journal.seq if journal is not None else -1
+        quiet = journal is not None and spoken == self._seen and not len(self.session.questions)
+        if quiet and not self.silent:
+            meta = {"dragoman": {"state": "silent", "seconds": SILENCE}}
+            self.session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
+            spoken += 1
+        self.silent = quiet
+        self._seen = spoken
+        self._later(SILENCE, self._check_silence)
+
+    def _time_over(self, limit: float) -> None:
+        self.session.notice(
+            f"The turn took longer than {limit:g} s (sessions.prompt_timeout) and was cancelled."
+        )
+        self.session.cancel()
+
     def _give_up(self, timeout: float) -> None:
         log.warning("agent is silent %g s after cancel", timeout, extra={"session": self.session.id})
         self.settle(CANCELLED)
         self.session.give_up_agent()
+
+    def _later(self, seconds: float, action: object) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(seconds, action))  # type: ignore[arg-type]
 
 
 def _read_result(reply: Reply) -> Reply:
@@ -104,3 +198,14 @@ def _read_result(reply: Reply) -> Reply:
         return Reply.failed(internal("The agent ended the turn with an error", "agent_error", result=result))
     changed = dialects.read_stop_reason(result)
     return reply if changed is None else Reply(result=encode(changed))
+
+
+def _title(blocks: list[Raw]) -> str | None:
+    """The first words of the first prompt, until the agent finds a better title."""
+    for raw in blocks:
+        block: JsonObject = decode_object(raw)
+        text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
+        if text:
+            line = text.splitlines()[0].strip()
+            return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+    return None

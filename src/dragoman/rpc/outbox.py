@@ -26,7 +26,11 @@ class Outbox:
         """Start writing; what was sent before goes first."""
         self._transport = transport
         transport.set_write_buffer_limits(high=limits.WRITE_HIGH_WATER, low=limits.WRITE_LOW_WATER)
-        self._schedule()
+        if self._closing:  # closed before the stream was there
+            self.flush()
+            transport.close()
+        else:
+            self._schedule()
 
     def use_framing(self, frame: Callable[[bytes], bytes]) -> None:
         self._frame = frame

@@ -121,7 +121,7 @@ class Receiver(Protocol):
 
 
 class Peer:
-    """Implements `LinkHandler`; `link` is set by whoever opens the connection."""
+    """Implements `LinkHandler`."""
 
     link: Link
 
@@ -179,12 +179,21 @@ class Peer:
 
     # -- LinkHandler
 
+    def link_opened(self, link: Link) -> None:
+        self.link = link
+
     def link_messages(self, frames: list[Frame]) -> None:
         intercept = self._intercept
         for frame in frames:
             if isinstance(frame, FramingError):
                 self._unframed(frame)
-            elif intercept is None or not intercept(frame):
+                continue
+            try:
+                handled = intercept is not None and intercept(frame)
+            except Exception:  # one bad message must not cost the others of this read
+                log.exception("message failed", extra={"peer": self.name})
+                handled = True
+            if not handled:
                 self.receive(frame)
 
     def link_writable(self, writable: bool) -> None:
@@ -197,7 +206,7 @@ class Peer:
         error = self._receiver.peer_closed(reason) or internal(f"{self.name} is gone", "connection_closed")
         calls, self._calls = self._calls, {}
         for on_reply in calls.values():
-            on_reply(Reply.failed(error))
+            self._deliver(on_reply, Reply.failed(error))
         self._incoming.clear()
 
     # -- incoming
@@ -223,8 +232,12 @@ class Peer:
                 self._notification(envelope.method, params)
             else:
                 self._request(envelope, params, batch)
-        elif envelope.id is not ABSENT and (envelope.result is not ABSENT or envelope.error is not ABSENT):
-            self._response(envelope)
+        elif envelope.id is not ABSENT and (
+            envelope.result is not ABSENT
+            or envelope.error is not ABSENT
+            or self._call(envelope.id) is not None
+        ):
+            self._response(envelope)  # with neither, its result was `undefined` and counts as null (D-91)
         else:
             raise Malformed(INVALID_REQUEST, "Invalid request: no method, result or error", _raw_id(envelope))
 
@@ -262,21 +275,19 @@ class Peer:
             self._incoming[request.key] = held
 
     def _notification(self, method: str, params: bytes) -> None:
-        if method == CANCEL_REQUEST:
-            self._cancel_requested(params)
-            return
         try:
-            self._receiver.peer_notification(method, params)
+            if method == CANCEL_REQUEST:
+                self._cancel_requested(params)
+            else:
+                self._receiver.peer_notification(method, params)
         except (RpcError, Malformed) as error:
             log.info("notification ignored: %s", error, extra={"method": method, "peer": self.name})
         except Exception:  # one bad notification must not end the connection
             log.exception("notification failed", extra={"method": method, "peer": self.name})
 
     def _response(self, envelope: Envelope) -> None:
-        key = message.id_key(envelope.id)
-        call = key[1] if key is not None and key[0] is int else None
-        on_reply = self._calls.pop(call, None) if isinstance(call, int) else None
-        if on_reply is None:
+        call = self._call(envelope.id)
+        if call is None:
             log.debug(
                 "late or unknown response dropped",
                 extra={"peer": self.name, "id": bytes(envelope.id).decode()},
@@ -284,9 +295,18 @@ class Peer:
             return
         error = b"" if envelope.error is ABSENT or envelope.error == _NULL else bytes(envelope.error)
         result = b"null" if envelope.result is ABSENT else bytes(envelope.result)
+        self._deliver(self._calls.pop(call), Reply(error=error) if error else Reply(result=result))
+
+    def _call(self, id: bytes | Raw) -> int | None:
+        """The request of ours that a response with this id answers."""
+        key = message.id_key(id)
+        call = key[1] if key is not None else None
+        return call if type(call) is int and call in self._calls else None
+
+    def _deliver(self, on_reply: OnReply, reply: Reply) -> None:
         try:
-            on_reply(Reply(error=error) if error else Reply(result=result))
-        except Exception:  # one bad answer must not end the connection
+            on_reply(reply)
+        except Exception:  # one bad answer must not end the connection, nor cost others theirs
             log.exception("response failed", extra={"peer": self.name})
 
     def _cancel_requested(self, params: bytes) -> None:
@@ -315,8 +335,16 @@ class Peer:
 
     def _unframed(self, frame: FramingError) -> None:
         id = message.find_id_in_prefix(frame.prefix) if frame.oversize else b"null"
+        if message.is_response_prefix(frame.prefix):  # whoever waits for it is told, the peer is not (G-013)
+            call = self._call(id)
+            if call is not None:
+                self._deliver(
+                    self._calls.pop(call), Reply.failed(internal(frame.message, "message_too_large"))
+                )
+            return
         code = INVALID_REQUEST if frame.oversize else PARSE_ERROR
-        self._malformed(frame.prefix, Malformed(code, frame.message, id), None)
+        if not frame.silent:
+            self._malformed(frame.prefix, Malformed(code, frame.message, id), None)
         if frame.fatal:
             self.link.close()
 

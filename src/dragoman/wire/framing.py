@@ -32,6 +32,8 @@ class FramingError:
     prefix: bytes = b""
     oversize: bool = False
     fatal: bool = False
+    silent: bool = False
+    """Not even worth an answer: whoever sent this does not speak our protocol."""
 
 
 Frame = bytes | FramingError
@@ -50,9 +52,10 @@ class LineDecoder:
         self._size = 0
         self._skipping: bytes | None = None  # prefix of an oversize line whose end has not come yet
         self._at_start = True
+        self._bom = b""  # beginning of the stream that may yet turn out to be a BOM
 
     def feed(self, data: bytes) -> list[Frame]:
-        if self._at_start and data:
+        if self._at_start:
             data = self._strip_bom(data)
         head, newline, rest = data.partition(b"\n")
         if not newline:
@@ -77,8 +80,10 @@ class LineDecoder:
         return self._size
 
     def _strip_bom(self, data: bytes) -> bytes:
-        if BOM.startswith(data[:3]) and len(data) < 3 and not self._parts:
-            return data  # too short to tell; `_complete` strips it from the whole line
+        data = self._bom + data
+        if len(data) < len(BOM) and BOM.startswith(data):
+            self._bom = data  # too short to tell
+            return b""
         self._at_start = False
         return data.removeprefix(BOM)
 
@@ -104,9 +109,6 @@ class LineDecoder:
         return self._complete(line)
 
     def _complete(self, line: bytes) -> Frame | None:
-        if self._at_start:
-            self._at_start = False
-            line = line.removeprefix(BOM)
         if len(line) > self._max:
             return _oversize(line[: limits.OVERSIZE_PREFIX_BYTES], self._max)
         if not line or line.isspace():
@@ -155,13 +157,14 @@ class HeaderDecoder:
         return body.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in body or b"\r" in body else body
 
     def _read_headers(self) -> FramingError | None:
-        end = self._buffer.find(b"\r\n\r\n")
+        # Bounded searches: what follows the headers may be megabytes of other messages.
+        end = self._buffer.find(b"\r\n\r\n", 0, limits.MAX_HEADER_BYTES)
         sep = 4
-        bare = self._buffer.find(b"\n\n")
-        if bare >= 0 and (end < 0 or bare < end):
+        bare = self._buffer.find(b"\n\n", 0, end if end >= 0 else limits.MAX_HEADER_BYTES)
+        if bare >= 0:
             end, sep = bare, 2
         if end < 0:
-            if len(self._buffer) > limits.MAX_HEADER_BYTES:
+            if len(self._buffer) >= limits.MAX_HEADER_BYTES:
                 return FramingError("header block without end", fatal=True)
             return None
         block = bytes(self._buffer[:end])
@@ -210,7 +213,7 @@ class ClientDecoder:
             return []
         self._seen += data
         start = self._seen.removeprefix(BOM).lstrip()
-        if not start:
+        if not start or BOM.startswith(self._seen):  # nothing, or perhaps half a BOM
             return self._too_much_blank()
         lower = start[: len(_HEADER)].lower()
         if lower == _HEADER:
@@ -220,7 +223,7 @@ class ClientDecoder:
             return []  # a beginning of `Content-`: wait for the rest
         if self._strict and not start.startswith(_NDJSON_STARTS):
             self._dead = True
-            return [FramingError("expected a JSON message or a Content-Length header", fatal=True)]
+            return [FramingError("not the start of a JSON message", fatal=True, silent=True)]
         return self._decide(LineDecoder(self._max), start)
 
     def _decide(self, decoder: Decoder, start: bytes) -> list[Frame]:
@@ -253,4 +256,4 @@ def _content_length(block: bytes) -> int | None:
 
 
 def _oversize(prefix: bytes, limit: int) -> FramingError:
-    return FramingError(f"message is larger than {limit} bytes", prefix=prefix, oversize=True)
+    return FramingError(f"message is larger than {limit} bytes", prefix=prefix[:limit], oversize=True)

@@ -6,6 +6,8 @@ type; for look-ups `id_key` gives a key that tells them apart.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -50,6 +52,9 @@ def decode(line: bytes) -> Envelope:
     except msgspec.ValidationError as error:
         raise Malformed(INVALID_REQUEST, f"Invalid request: {error}", find_id(line)) from error
     except _NOT_JSON as error:
+        repaired = _without_lone_surrogates(line)
+        if repaired != line:
+            return decode(repaired)
         raise Malformed(PARSE_ERROR, f"Parse error: {error}") from error
 
 
@@ -64,6 +69,9 @@ def decode_batch(line: bytes) -> list[bytes]:
     try:
         return [bytes(entry) for entry in _entries.decode(line)]
     except _NOT_JSON as error:
+        repaired = _without_lone_surrogates(line)
+        if repaired != line:
+            return decode_batch(repaired)
         raise Malformed(PARSE_ERROR, f"Parse error: {error}") from error
 
 
@@ -87,14 +95,30 @@ def find_id(line: bytes) -> bytes:
 
 def find_id_in_prefix(prefix: bytes) -> bytes:
     """The id of a message of which only the beginning was kept (G-143), or `null`."""
-    for member in (b'"id":', b'"id" :'):
-        head, found, rest = prefix.partition(member)
-        if found and head.count(b"{") == 1:  # the envelope's own id, not one inside params
-            end = min((at for at in (rest.find(b","), rest.find(b"}")) if at >= 0), default=-1)
-            candidate = rest[:end].strip() if end >= 0 else b""
-            if candidate and id_key(candidate) is not None:
-                return candidate
-    return b"null"
+    raw = dict(_first_members(prefix)).get(b"id", b"null")
+    return raw if id_key(raw) is not None else b"null"
+
+
+def is_response_prefix(prefix: bytes) -> bool:
+    """Whether it is the beginning of a response."""
+    return any(name in (b"result", b"error") for name, _ in _first_members(prefix))
+
+
+_NAME = re.compile(rb'\s*"((?:[^"\\]|\\.)*)"\s*:\s*', re.DOTALL)
+_PLAIN_VALUE = re.compile(rb'("(?:[^"\\]|\\.)*"|[-+.\w]+)\s*[,}]', re.DOTALL)
+
+
+def _first_members(prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The members of the outermost object; the first whose value is cut off, an object or an array ends it, as empty."""
+    at = prefix.find(b"{") + 1
+    if prefix[:at].strip() != b"{":
+        return
+    while name := _NAME.match(prefix, at):
+        value = _PLAIN_VALUE.match(prefix, name.end())
+        yield name[1], value[1] if value else b""
+        if value is None:
+            return
+        at = value.end()
 
 
 def members(raw: bytes | Raw) -> dict[str, Raw]:
@@ -124,6 +148,17 @@ def failure(id: bytes, error: bytes) -> bytes:
 
 def _string(text: str) -> bytes:
     return msgspec.json.encode(text)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+
+
+def _without_lone_surrogates(line: bytes) -> bytes:
+    """Half an emoji becomes U+FFFD: JavaScript that cuts text there writes `\\ud83d`, which msgspec does not read."""
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[2] else escape[0], line)
 
 
 def _check_utf8(line: bytes) -> None:

@@ -7,8 +7,6 @@ A lease says which process may append; its `epoch` grows with each change of han
 an older one is refused, so that a process which only believes itself the owner can do no harm.
 """
 
-
-
 from __future__ import annotations
 
 from collections.abc import Callable

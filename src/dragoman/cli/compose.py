@@ -1,0 +1,105 @@
+"""Puts a gateway together from its parts, for every command that runs one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dragoman.agents.acp import ProcessLauncher
+from dragoman.agents.cache import FileCapabilityCache
+from dragoman.agents.custody import Custody
+from dragoman.agents.directory import ConfiguredAgents
+from dragoman.config.model import Config
+from dragoman.config.paths import Paths
+from dragoman.gateway.client import Terms
+from dragoman.gateway.gateway import Gateway, Outside
+from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.services import WorkspaceServices
+from dragoman.transports.dial import UnixDialer
+from dragoman.transports.listen import Listener, ListenError
+
+log = logging.getLogger(__name__)
+
+SWITCH_INTERVAL = 0.001
+"""Seconds until the journal's thread gets its turn; Python's 5 ms would show as latency (docs/explanation/store.md)."""
+
+
+def run_loop(work: Coroutine[Any, Any, int]) -> int:
+    """On uvloop where it installs: its pipes are several times faster."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+def stop_on_signals() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+@asynccontextmanager
+async def gateway(config: Config, paths: Paths, *, spawn_in_cwd: bool = False) -> AsyncIterator[Gateway]:
+    """A running gateway; at the end nothing of it is left running."""
+    custody = Custody()
+    store, trouble = await open_store(config, paths)
+    outside = Outside(
+        agents=ConfiguredAgents(config),
+        launcher=ProcessLauncher(custody, config.limits.max_message_bytes),
+        cache=FileCapabilityCache(paths.cache_dir / "capabilities"),
+        services=WorkspaceServices(custody),
+        dialer=UnixDialer(config.limits.max_message_bytes),
+        store=store,
+        trouble=trouble,
+        spawn_in_cwd=spawn_in_cwd,
+    )
+    running = Gateway(config, outside)
+    neighbours = await _listen_to_neighbours(running, store)
+    try:
+        yield running
+    finally:
+        if neighbours is not None:
+            await neighbours.close()
+        await running.close()
+        await custody.close()
+
+
+async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:
+    """The store, or why there is none: sessions work without it, they are just not kept."""
+    if not config.sessions.journal:
+        return None, None
+    from dragoman.store import SqliteStore
+
+    try:
+        paths.ensure(paths.state_dir)
+        runtime = paths.ensure(paths.runtime_dir)
+        return await SqliteStore.open(paths.database, runtime, sync=config.sessions.sync), None
+    except StoreError as error:
+        log.error("sessions are not kept: %s", error, extra={"reason": error.code})
+        return None, str(error)
+
+
+async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listener | None:
+    """Other processes of this user reach the sessions that live here over this socket."""
+    if store is None or not store.writable:
+        return None
+    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False)
+    listener = Listener(
+        lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
+    )
+    try:
+        await listener.unix(Path(store.socket_path))
+    except ListenError as error:
+        log.warning("other processes cannot reach the sessions of this one: %s", error)
+        return None
+    return listener

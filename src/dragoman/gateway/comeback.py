@@ -1,0 +1,201 @@
+"""How a client comes back to a session: `session/load` and `session/resume` (G-053, G-054, G-081).
+
+Where the session is decides the way:
+
+    live in this process, journaled    another attachment, replayed from the journal
+    stored, nobody owns it             taken over: replayed from the journal, its agent revived
+    live in another process            passed through to its owner's socket
+    no journal                         passed through to the agent's own load or resume
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import replay, revival
+from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.lifecycle import setup_params
+from dragoman.gateway.ports.store import HeldElsewhere, StoreError
+from dragoman.gateway.rewrite import reply_for_client
+from dragoman.gateway.session import Session, result_line
+from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire.errors import (
+    METHOD_NOT_FOUND,
+    RpcError,
+    internal,
+    invalid_params,
+    method_not_found,
+    session_not_found,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
+
+LOAD = "session/load"
+RESUME = "session/resume"
+
+
+async def load(client: ClientConnection, request: Request) -> None:
+    """The whole conversation first, then the answer."""
+    session, params, result = await _find(client, request)
+    journal = session.journal
+    if journal is None:
+        await _pass_through(client, request, session, params, LOAD)
+        return
+    terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
+    attachment = _fresh_attachment(session, client)
+    attachment.start_at(0, history_until=journal.delivered, terminals=terminals)
+    until = journal.delivered
+    facts = await _revive(session, client, result)
+
+    def answer() -> None:
+        request.reply(result_line(None, dict(session.last_result), facts))
+        _tell_state(session, attachment)
+        session.questions.ask_again(client)
+
+    attachment.after(until, answer)
+
+
+async def resume(client: ClientConnection, request: Request) -> None:
+    """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
+    session, params, result = await _find(client, request)
+    journal = session.journal
+    if journal is None:
+        await _pass_through(client, request, session, params, RESUME)
+        return
+    after = as_object(as_object(params.get("_meta")).get("dragoman")).get("afterSeq")
+    if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
+        raise invalid_params(
+            "_meta.dragoman.afterSeq must be the number of the last event that you have", "afterSeq"
+        )
+    facts = await _revive(session, client, result)
+    attachment = _fresh_attachment(session, client)
+    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": journal.delivered}))
+    _tell_state(session, attachment)
+    if after is not None and after < journal.delivered:
+        attachment.start_at(after)
+    session.questions.ask_again(client)
+
+
+async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject, JsonObject]:
+    """The session, live or taken over."""
+    params = decode_object(request.params)
+    session_id = params.get("sessionId")
+    if not isinstance(session_id, str):
+        raise invalid_params("sessionId is required", "sessionId")
+    check_cwd(params.get("cwd"))
+    directories = check_directories(params.get("additionalDirectories"))
+    session = client.gateway.sessions.get(session_id)
+    if session is None:
+        known = await client.gateway.directory.get(session_id)
+        if known is None:
+            raise session_not_found(session_id, "It was deleted, or belongs to another machine")
+        client.check_agent(known.agent, session_id)
+        session = await _take(client, known, params)
+    else:
+        client.check_agent(session.agent_name, session_id)
+    session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
+    session.additional_directories = directories or session.additional_directories
+    return session, params, {}
+
+
+async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
+    """Make a stored session live in this process."""
+    gateway = client.gateway
+    gateway.check_room()
+    cwd = str(params.get("cwd") or known.cwd)
+    session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
+    session.agent_session_id = known.agent_session_id or ""
+    session.title = known.title
+    session.has_terminals = known.has_terminals
+    if not gateway.journaling:
+        gateway.add(session)
+        return session
+    try:
+        held = await gateway.directory.own(session)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=known.id) from error
+    if isinstance(held, HeldElsewhere):
+        await gateway.reach(session, client, held)
+    elif session.id in gateway.sessions:  # another client of this process was faster
+        return gateway.sessions[session.id]
+    gateway.add(session)
+    return session
+
+
+async def _revive(session: Session, client: ClientConnection, result: JsonObject) -> JsonObject:
+    """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
+    if session.agent is not None:
+        return {"revived": "live", "state": session.state}
+    if session.reviving is None:
+        session.reviving = session.gateway.spawn(revival.revive(session, client))
+    try:
+        revived = await asyncio.shield(session.reviving)
+    except RpcError as error:
+        log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
+        session.notice(f"The agent is not available: {error.message}")
+        return {"revived": None, "error": error.message, "state": session.state}
+    finally:
+        session.reviving = None
+    return {**as_object(as_object(revived.get("_meta")).get("dragoman")), "state": session.state}
+
+
+async def _pass_through(client: ClientConnection, request: Request, session: Session, params: JsonObject,
+                        method: str) -> None:  # fmt: skip
+    """The agent, or the process that owns the session, replays and answers; we add nothing."""
+    gateway = client.gateway
+    agent = session.agent
+    if agent is None:
+        agent = await gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    session.bind(agent, session.agent_session_id)
+    session.attach(client)
+    raw = setup_params(request, params, agent, session.agent_session_id)
+
+    def heard(reply: Reply) -> None:
+        session.mute(False)
+        if reply.ok:
+            result = session.session_result(reply, boolean=client.capabilities.boolean_options)
+            session.after_events(lambda: request.reply(result_line(None, result, {})), client)
+
+    try:
+        reply = await _call_pass_through(agent, session, method, raw, request, heard)
+    except (RpcError, asyncio.CancelledError):
+        await gateway.close_session(session)
+        raise
+    if not reply.ok:
+        await gateway.close_session(session)
+        request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _call_pass_through(agent: AgentConnection, session: Session, method: str, raw: bytes, request: Request,
+                             heard: object) -> Reply:  # fmt: skip
+    """`resume` is made of `load` for agents that lack it, or advertise it in vain (qwen 0.15): replay swallowed."""
+    listen = heard if callable(heard) else None
+    if method == RESUME and agent.capabilities.session("resume"):
+        reply = await agent.call(RESUME, raw, request, listen)
+        if reply.ok or decode_object(reply.error).get("code") != METHOD_NOT_FOUND:
+            return reply
+    if not agent.capabilities.load:
+        raise method_not_found(method)
+    session.mute(method == RESUME)
+    return await agent.call(LOAD, raw, request, listen)
+
+
+def _fresh_attachment(session: Session, client: ClientConnection) -> Attachment:
+    """A client that loads again starts again: it shows what it is sent, from nothing."""
+    session.detach(client)
+    return session.attach(client)
+
+
+def _tell_state(session: Session, attachment: Attachment) -> None:
+    """Commands, mode and options as they stand now; they are no history (G-163)."""
+    for line in session.current.values():
+        attachment.send(line)

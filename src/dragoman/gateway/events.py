@@ -1,0 +1,59 @@
+"""What a journal holds: one line per event, told apart by its first byte.
+
+    U  an update that belongs to the conversation; a replay shows it
+    P  a part of a prompt, as the update that other clients see; a replay shows it
+    u  an update that is state (usage, commands, options): shown live, not replayed (G-163)
+    R  a record: something that happened but is no update (a question, a decision, the end of a turn)
+
+Updates are kept exactly as clients see them, so that a replay is a copy.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.updates import HISTORY_KINDS
+
+HISTORY = b"U"
+PROMPT = b"P"
+STATE = b"u"
+RECORD = b"R"
+SHOWN = frozenset(b"UPu")
+REPLAYED = frozenset(b"UP")
+
+
+def tag_of(kind: str) -> bytes:
+    """The tag of an update; a kind that nobody knows yet is taken for conversation, so that it is not lost."""
+    return STATE if kind in _STATE_KINDS else HISTORY
+
+
+_STATE_KINDS = frozenset(
+    {
+        "available_commands_update",
+        "current_mode_update",
+        "current_model_update",
+        "config_option_update",
+        "session_info_update",
+        "usage_update",
+        "notice",
+        "state_update",
+    }
+)
+assert not _STATE_KINDS & HISTORY_KINDS
+
+
+def record(kind: str, **facts: object) -> bytes:
+    """A record as it is journaled."""
+    return RECORD + encode(
+        {"dragoman": kind, **{name: value for name, value in facts.items() if value is not None}}
+    )
+
+
+def read_record(event: bytes) -> JsonObject:
+    return decode_object(event[1:])
+
+
+def now() -> str:
+    """ISO 8601 in UTC with milliseconds, as the store keeps times."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,68 @@
+"""Idle sessions cost nothing: their agent's process ends and comes back with the next prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import events
+from dragoman.gateway.ports.store import SessionChanges
+from dragoman.wire.errors import internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+
+class Parking:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    def idle(self, session: Session) -> None:
+        """Nothing goes on in it now: start to wait."""
+        self.forget(session)
+        after = self._gateway.config.sessions.park_after
+        if after and session.journal is not None:
+            loop = asyncio.get_running_loop()
+            self._timers[session.id] = loop.call_later(after, self._park, session)
+
+    def forget(self, session: Session) -> None:
+        timer = self._timers.pop(session.id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _park(self, session: Session) -> None:
+        self._timers.pop(session.id, None)
+        agent = session.agent
+        if agent is None or session.turn is not None or len(session.questions):
+            return
+        if not _may_park(session):
+            return
+        log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
+        agent.sessions.pop(session.agent_session_id, None)
+        session.agent = None
+        session.parked = True
+        session.gone = internal("The session is parked", "parked")
+        session.record("parked")
+        session.save(SessionChanges(state="parked", updated_at=events.now()))
+        self._gateway.pool.reap(agent)
+        if not session.attachments:
+            self._gateway.spawn(self._gateway.put_away(session))
+
+
+def _may_park(session: Session) -> bool:
+    """Only agents that remember; `park = "always"` accepts that the others come back by transcript."""
+    agent = session.agent
+    setting = session.agent_config.park
+    if agent is None or setting == "never":
+        return False
+    return setting == "always" or agent.capabilities.load or agent.capabilities.session("resume")

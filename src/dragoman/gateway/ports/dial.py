@@ -1,0 +1,13 @@
+"""How one process of Dragoman reaches another that owns a session."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.gateway.ports.agent import AgentHandle
+from dragoman.rpc.link import LinkHandler
+
+
+class Dialer(Protocol):
+    async def dial(self, socket_path: str, handler: LinkHandler) -> AgentHandle:
+        """Connect; raises `AgentUnavailable`."""

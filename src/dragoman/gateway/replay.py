@@ -1,0 +1,66 @@
+"""Lines from the journal, made fit for the client that reads them again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from msgspec import Raw
+
+from dragoman.gateway import events
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.ports.store import Store
+from dragoman.wire import message
+
+READ_BYTES = 1024 * 1024
+
+
+def with_seq(line: bytes, seq: int) -> bytes:
+    """`params._meta.dragoman.seq`, for clients that asked for it."""
+    envelope = message.members(line)
+    params = message.members(envelope["params"])
+    meta = decode_object(params["_meta"]) if "_meta" in params and params["_meta"] != Raw(b"null") else {}
+    meta["dragoman"] = {**as_object(meta.get("dragoman")), "seq": seq}
+    return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
+
+
+def without_terminals(line: bytes, outputs: dict[str, str]) -> bytes:
+    """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
+    envelope = message.members(line)
+    params = message.members(envelope["params"])
+    update = decode_object(params["update"])
+    if not replace_terminals(update, outputs):
+        return line
+    return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
+
+
+def replace_terminals(update: JsonObject, outputs: dict[str, str]) -> bool:
+    content = update.get("content")
+    if not isinstance(content, list):
+        return False
+    changed = False
+    for index, item in enumerate(content):
+        if as_object(item).get("type") == "terminal":
+            text = outputs.get(str(item.get("terminalId")), "(the output of this terminal was not kept)")
+            content[index] = {"type": "content", "content": {"type": "text", "text": text}}
+            changed = True
+    return changed
+
+
+async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
+    """The last known output of every terminal in a journal."""
+    outputs: dict[str, str] = {}
+    async for event in records(store, session_id):
+        if event.get("dragoman") == "terminal_output":
+            outputs[str(event.get("terminalId"))] = str(event.get("output", ""))
+    return outputs
+
+
+async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
+    """The records of a journal, oldest first."""
+    position = 0
+    while rows := await store.read(session_id, position, READ_BYTES):
+        for row in rows:
+            for event in row.events():
+                if event[:1] == events.RECORD:
+                    yield events.read_record(event)
+            position = row.last_seq

@@ -1,0 +1,181 @@
+"""Bringing a session back to life whose agent is gone: crashed, parked, or of a former process.
+
+The rungs, best first. Whatever was not possible is said, never hidden: a session that comes back by `seed` tells its
+people that the agent only heard of the conversation and does not remember it.
+
+    live      the agent never went away
+    resume    the agent's own `session/resume`
+    load      the agent's own `session/load`; its replay is swallowed, people saw it already
+    seed      a new agent session that is told the conversation so far with its next prompt
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import dialects, transcript
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.mcp_servers import mcp_servers
+from dragoman.gateway.ports.store import SessionChanges
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, internal, session_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+BACKOFF = (0.0, 0.5, 2.0)
+"""Seconds before each try; after the last one the crash loop is reported instead of continued."""
+
+LOST = "The agent was started anew and does not remember this conversation. It gets a transcript with your next message."
+
+
+async def revive(session: Session, client: ClientConnection) -> JsonObject:
+    """Give the session an agent again; returns the agent's session result, `_meta.dragoman.revived` says how."""
+    error: RpcError | None = None
+    for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:
+        await asyncio.sleep(delay)
+        try:
+            return await _once(session, client)
+        except RpcError as failure:
+            if failure.code != INTERNAL_ERROR:
+                raise
+            error = failure
+            session.crashes += 1
+    tail = f" Its last error: {error.message}" if error is not None else ""
+    session.crashes = 0  # a person who tries again gets the whole ladder again
+    raise internal(
+        f"The agent {session.agent_name} could not be brought back after {len(BACKOFF)} tries.{tail}",
+        "agent_unavailable",
+        agent=session.agent_name,
+    )
+
+
+async def _once(session: Session, client: ClientConnection) -> JsonObject:
+    agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    try:
+        rung, result = await _climb(session, agent, client)
+    except (RpcError, asyncio.CancelledError):
+        session.gateway.pool.reap(agent)
+        raise
+    session.record("revived", rung=rung)
+    log.info("session revived", extra={"session": session.id, "rung": rung})
+    if rung == "seed":
+        session.notice(LOST)
+    meta = result.setdefault("_meta", {})
+    meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
+    return result
+
+
+async def _climb(
+    session: Session, agent: AgentConnection, client: ClientConnection
+) -> tuple[str, JsonObject]:
+    boolean = client.capabilities.boolean_options
+    for rung, method, able in (
+        ("resume", "session/resume", agent.capabilities.session("resume")),
+        ("load", "session/load", agent.capabilities.load),
+    ):
+        if not able or not session.agent_session_id:
+            continue
+        reply = await _bring_back(session, agent, method)
+        if reply.ok:
+            session.context_lost = False
+            return rung, session.session_result(reply, boolean=boolean)
+        _check_failure(agent, reply, method)
+    if session.journal is None:
+        # Without a journal nobody remembers the conversation: the session is over (G-110).
+        raise session_not_found(session.id, "Its agent is gone and cannot load it again")
+    return "seed", await _seed(session, agent, boolean=boolean)
+
+
+async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
+    """The agent's own way; what it replays was journaled long ago and is not shown again."""
+    former = session.agent_session_id
+    session.bind(agent, former)
+    session.mute(True)
+    try:
+        reply = await agent.call(
+            method, _params(session, agent, former), heard=lambda reply: session.mute(False)
+        )
+    except asyncio.CancelledError:
+        _unbind(session, agent)
+        raise
+    if not reply.ok:
+        _unbind(session, agent)
+    return reply
+
+
+async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> JsonObject:
+    agent.expect_session()
+    created = False
+    try:
+        reply = await agent.call("session/new", _params(session, agent, None))
+        if reply.ok:
+            session.bind(agent, new_agent_session(agent, reply))
+            created = True
+    finally:
+        agent.session_created(session if created else None)
+    if not reply.ok:
+        raise as_error(reply)
+    agent.release_early(session)
+    journal = session.journal
+    assert journal is not None
+    text = await transcript.for_agent(journal.store, session.id)
+    session.context_lost = bool(text)
+    session.seed = encode({"type": "text", "text": text}) if text else None
+    await _rename(session)
+    return session.session_result(reply, boolean=boolean)
+
+
+async def _rename(session: Session) -> None:
+    """The agent's new id; where another session has the same one, that one is from before a restart (G-040)."""
+    await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
+    session.save(SessionChanges(agent_session_id=session.agent_session_id))
+
+
+def _params(session: Session, agent: AgentConnection, agent_session_id: str | None) -> bytes:
+    servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
+    params: JsonObject = {"cwd": session.cwd, "mcpServers": servers}
+    if session.additional_directories and agent.capabilities.session("additionalDirectories"):
+        params["additionalDirectories"] = session.additional_directories
+    if agent_session_id is not None:
+        params["sessionId"] = agent_session_id
+    return encode(params)
+
+
+def _unbind(session: Session, agent: AgentConnection) -> None:
+    agent.sessions.pop(session.agent_session_id, None)
+    session.mute(False)
+    session.agent = None
+
+
+def _check_failure(agent: AgentConnection, reply: Reply, method: str) -> None:
+    """ "I cannot" and "I do not know it" lead to the next rung; a dead agent or a login does not."""
+    error = decode_object(reply.error)
+    if not agent.alive:
+        raise agent.gone_error()
+    if error.get("code") == -32000 and not dialects.is_session_lost(error):
+        raise as_error(reply)
+    level = logging.DEBUG if error.get("code") == METHOD_NOT_FOUND else logging.INFO
+    log.log(level, "%s failed: %s", method, error.get("message"), extra={"agent": agent.name})
+
+
+def new_agent_session(agent: AgentConnection, reply: Reply) -> str:
+    """The id in the answer to `session/new` or `session/fork`."""
+    agent_session_id = decode_object(reply.result).get("sessionId")
+    if not isinstance(agent_session_id, str):
+        raise internal(f"The agent {agent.name} answered without a sessionId", "agent_error")
+    return agent_session_id
+
+
+def as_error(reply: Reply) -> RpcError:
+    error = decode_object(reply.error)
+    code = error.get("code")
+    return RpcError(
+        code if isinstance(code, int) else INTERNAL_ERROR, str(error.get("message")), error.get("data")
+    )

@@ -1,0 +1,40 @@
+"""Reaching another process of Dragoman over its unix socket, as if it were an agent."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.rpc.link import LinkHandler
+from dragoman.transports.stream import StreamLink
+
+
+class DialedLink(StreamLink):
+    """Implements `AgentHandle`: there is no process of ours behind it."""
+
+    @property
+    def pid(self) -> int | None:
+        return None
+
+    def end(self) -> AgentEnd:
+        return AgentEnd()
+
+    async def stop(self) -> None:
+        self.close()
+
+
+class UnixDialer:
+    """Implements `Dialer`."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    async def dial(self, socket_path: str, handler: LinkHandler) -> DialedLink:
+        loop = asyncio.get_running_loop()
+        try:
+            _, link = await loop.create_unix_connection(
+                lambda: DialedLink(handler, self._max_bytes), socket_path
+            )
+        except OSError as error:
+            raise AgentUnavailable(f"{socket_path} cannot be reached: {error.strerror or error}") from error
+        return link
