@@ -1,0 +1,552 @@
+"""A peer keeps both sides of a connection honest: one answer per request, none for anything else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from dragoman.rpc.peer import Peer, Reply, Request, encode
+from dragoman.wire import limits
+from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
+from dragoman.wire.framing import FramingError
+from support.links import Wired
+
+
+@pytest.fixture
+def wired() -> Wired:
+    return Wired()
+
+
+def request(id: bytes = b"1", method: str = "m", params: bytes = b"{}") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (id, method.encode(), params)
+
+
+def error_of(answer: dict[str, Any]) -> tuple[object, int]:
+    return answer["id"], answer["error"]["code"]
+
+
+class TestIncoming:
+    @pytest.mark.parametrize(
+        "id", [b"1", b'"1"', b"null", b"1.0", b"1e2", b'"\\u0031"', b"1234567890123456789012"]
+    )
+    @pytest.mark.rule("G-011")
+    def test_an_answer_carries_the_id_as_it_was_written(self, wired: Wired, id: bytes) -> None:
+        wired.peer.link_messages([request(id)])
+        wired.receiver.requests[0].reply(b'{"a":1.0}')
+        assert wired.link.sent == [b'{"jsonrpc":"2.0","id":%b,"result":{"a":1.0}}' % id]
+
+    def test_params_pass_as_they_were_written_and_count_as_empty_when_missing(self, wired: Wired) -> None:
+        wired.hear(request(params=b'{"a": 1.0}'), b'{"jsonrpc":"2.0","id":2,"method":"m"}')
+        assert [each.params for each in wired.receiver.requests] == [b'{"a": 1.0}', b"{}"]
+
+    @pytest.mark.parametrize("id", [b"true", b"{}", b"[]", b"[1]"])
+    def test_an_id_of_an_impossible_type_is_refused_with_null(self, wired: Wired, id: bytes) -> None:
+        assert [error_of(answer) for answer in wired.hear(request(id))] == [(None, -32600)]
+        assert not wired.receiver.requests
+
+    def test_messages_are_handled_in_the_order_they_were_read(self, wired: Wired) -> None:
+        seen: list[str] = []
+        wired.receiver.on_request = lambda request: seen.append(request.method)
+        wired.receiver.on_notification = lambda method, params: seen.append(method)
+        wired.hear(request(b"1", "a"), b'{"jsonrpc":"2.0","method":"b"}', request(b"2", "c"))
+        assert seen == ["a", "b", "c"]
+
+    @pytest.mark.rule("G-014")
+    def test_an_id_in_flight_is_refused_and_the_first_request_goes_on(self, wired: Wired) -> None:
+        (answer,) = wired.hear(request(b"1"), request(b"1", "other"))
+        assert error_of(answer) == (1, -32600)
+        assert answer["error"]["data"] == {"reason": "duplicate_id"}
+        (only,) = wired.receiver.requests
+        assert wired.peer.incoming(only.key) is only
+        assert [error_of(again) for again in wired.hear(request(b"1"))] == [(1, -32600)]
+        only.reply(b"1")
+        assert wired.link.take() == [json.loads(b'{"jsonrpc":"2.0","id":1,"result":1}')]
+
+    def test_an_answered_id_may_be_used_again(self, wired: Wired) -> None:
+        wired.receiver.on_request = lambda request: request.reply(b"true")
+        assert len(wired.hear(request(), request())) == len(wired.receiver.requests) == 2
+
+    @pytest.mark.rule("G-011", "G-014")
+    def test_ids_that_differ_in_type_are_not_duplicates(self, wired: Wired) -> None:
+        assert wired.hear(*map(request, [b"1", b'"1"', b"null", b"1.0"])) == []
+        assert len(wired.receiver.requests) == 4
+
+    def test_too_many_requests_in_flight_are_refused(
+        self, wired: Wired, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "MAX_REQUESTS_IN_FLIGHT", 2)
+        assert [error_of(a) for a in wired.hear(request(b"1"), request(b"2"), request(b"3"))] == [(3, -32603)]
+        wired.receiver.requests[0].reply(b"1")
+        wired.link.take()
+        assert wired.hear(request(b"3")) == []
+
+    @pytest.mark.parametrize(
+        ("raised", "code"),
+        [
+            (RpcError(-32002, "gone", {"a": 1}), -32002),
+            (Malformed(INVALID_PARAMS, "bad"), -32602),
+            (ZeroDivisionError("a bug"), -32603),
+            (KeyError("x"), -32603),
+        ],
+    )
+    def test_a_handler_that_raises_still_answers_once(
+        self, wired: Wired, raised: Exception, code: int
+    ) -> None:
+        def fail(_: Request) -> None:
+            raise raised
+
+        wired.receiver.on_request = fail
+        assert [error_of(answer) for answer in wired.hear(request())] == [(1, code)]
+        assert wired.peer.incoming((int, 1)) is None
+
+    def test_a_bug_is_not_told_to_the_peer(self, wired: Wired, caplog: pytest.LogCaptureFixture) -> None:
+        def fail(_: Request) -> None:
+            raise RuntimeError("/secret/path")
+
+        wired.receiver.on_request = fail
+        assert "/secret/path" not in repr(wired.hear(request()))
+        assert "/secret/path" in caplog.text
+
+    def test_a_handler_that_answers_and_then_raises_answered_once(self, wired: Wired) -> None:
+        def answer_and_fail(request: Request) -> None:
+            request.reply(b"1")
+            raise RuntimeError
+
+        wired.receiver.on_request = answer_and_fail
+        assert wired.hear(request()) == [json.loads(b'{"jsonrpc":"2.0","id":1,"result":1}')]
+
+    def test_a_second_answer_is_ignored(self, wired: Wired) -> None:
+        wired.hear(request())
+        (asked,) = wired.receiver.requests
+        asked.reply(b"1")
+        asked.reply(b"2")
+        asked.fail(internal("late"))
+        asked.answer(Reply(error=b"{}"))
+        assert wired.link.take() == [json.loads(b'{"jsonrpc":"2.0","id":1,"result":1}')]
+
+    def test_what_another_peer_answered_is_passed_on_as_it_is(self, wired: Wired) -> None:
+        wired.peer.link_messages([request(b"1"), request(b"2")])
+        result, failure = wired.receiver.requests
+        result.answer(Reply(result=b'{"x": 1e2}'))
+        failure.answer(Reply(error=b'{"code": -1,"message":"","data":{"y":null}}'))
+        assert wired.link.sent == [
+            b'{"jsonrpc":"2.0","id":1,"result":{"x": 1e2}}',
+            b'{"jsonrpc":"2.0","id":2,"error":{"code": -1,"message":"","data":{"y":null}}}',
+        ]
+
+    @pytest.mark.parametrize("raised", [RpcError(-32602, "x"), Malformed(-32600, "x"), ZeroDivisionError()])
+    @pytest.mark.rule("G-015")
+    def test_a_notification_is_never_answered(self, wired: Wired, raised: Exception) -> None:
+        def fail(method: str, params: bytes) -> None:
+            raise raised
+
+        wired.receiver.on_notification = fail
+        line = b'{"jsonrpc":"2.0","method":"n","params":[1]}'
+        assert wired.hear(line, line) == []
+        assert wired.receiver.notifications == [("n", b"[1]")] * 2
+
+    def test_what_is_intercepted_is_not_looked_at(self) -> None:
+        wired, seen = Wired(), list[bytes]()
+
+        def intercept(line: bytes) -> bool:
+            seen.append(line)
+            return b"mine" in line
+
+        wired.peer = Peer("x", wired.receiver, intercept=intercept)
+        wired.peer.link_opened(wired.link)
+        oversize = FramingError("x", oversize=True)
+        wired.peer.link_messages([b'{"mine"', request(), oversize])
+        assert seen == [b'{"mine"', request()]
+        assert len(wired.receiver.requests) == 1
+        assert len(wired.receiver.malformed) == 1
+
+    def test_an_interceptor_that_fails_costs_one_message(self) -> None:
+        def fail(line: bytes) -> bool:
+            if b"bad" in line:
+                raise RuntimeError
+            return False
+
+        wired = Wired()
+        wired.peer = Peer("x", wired.receiver, intercept=fail)
+        wired.peer.link_opened(wired.link)
+        assert wired.hear(request(b"1", "bad"), request(b"2")) == []
+        assert [each.id for each in wired.receiver.requests] == [b"2"]
+
+
+class TestMalformed:
+    @pytest.mark.parametrize(
+        ("line", "id", "code"),
+        [
+            (b"nonsense", None, -32700),
+            (b'{"id":1', None, -32700),
+            (b"5", None, -32600),
+            (b'{"jsonrpc":"2.0","id":1}', "1", -32600),
+            (b'{"jsonrpc":"2.0"}', None, -32600),
+            (b'{"jsonrpc":"2.0","result":{}}', None, -32600),
+            (b'{"jsonrpc":"2.0","id":"x","method":1}', '"x"', -32600),
+            (b'{"jsonrpc":"2.0","id":1,"method":""}', "1", -32600),
+            (b'{"id":1,"method":"m"}', "1", -32600),
+            (b'{"jsonrpc":"1.0","id":"x","method":"m"}', '"x"', -32600),
+            (b'{"jsonrpc":2,"id":null,"method":"m"}', None, -32600),
+            (b'{"jsonrpc":"1.0","id":true,"method":"m"}', None, -32600),
+        ],
+    )
+    @pytest.mark.rule("G-016", "G-017")
+    def test_is_answered_with_its_code_and_the_connection_goes_on(
+        self, wired: Wired, line: bytes, id: str | None, code: int
+    ) -> None:
+        (answer,) = wired.hear(line)
+        assert error_of(answer) == (None if id is None else json.loads(id), code)
+        assert not wired.link.closed and not wired.receiver.requests
+        wired.hear(request())
+        assert len(wired.receiver.requests) == 1
+
+    def test_is_not_answered_when_the_receiver_does_not_want_it(self, wired: Wired) -> None:
+        wired.receiver.tells_malformed = False
+        assert wired.hear(b"Loading model...", b"[]", b"[1]", b'{"id":1,"method":"m"}') == []
+        assert [frame for frame, _ in wired.receiver.malformed][:2] == [b"Loading model...", b"[]"]
+
+    def test_a_lenient_peer_needs_no_version(self) -> None:
+        wired = Wired(strict=False)
+        assert wired.hear(b'{"id":1,"method":"m"}', b'{"jsonrpc":"1.0","method":"n"}') == []
+        assert len(wired.receiver.requests) == len(wired.receiver.notifications) == 1
+
+    @pytest.mark.rule("G-143")
+    def test_an_oversize_request_is_refused_with_its_id(self, wired: Wired) -> None:
+        big = FramingError(
+            "message is larger than 9 bytes", b'{"jsonrpc":"2.0","id":"a,b","method":"m","pa', True
+        )
+        wired.peer.link_messages([big, request()])
+        assert [error_of(answer) for answer in wired.link.take()] == [("a,b", -32600)]
+        assert len(wired.receiver.requests) == 1 and not wired.link.closed
+
+    def test_a_broken_framing_is_answered_and_ends_the_connection(self, wired: Wired) -> None:
+        wired.peer.link_messages([FramingError("no length", b'{"id":1,', fatal=True)])
+        assert [error_of(answer) for answer in wired.link.take()] == [(None, -32700)]
+        assert wired.link.closed
+
+    @pytest.mark.rule("G-017")
+    def test_a_stranger_is_cut_off_without_an_answer(self, wired: Wired) -> None:
+        wired.peer.link_messages([FramingError("not ours", fatal=True, silent=True)])
+        assert wired.link.take() == []
+        assert wired.link.closed
+
+
+class TestOutgoing:
+    @pytest.mark.rule("G-010")
+    def test_ids_count_up_from_one_for_each_peer(self, wired: Wired) -> None:
+        for peer in (wired, Wired()):
+            assert [peer.peer.request("m", b'{"a":1.0}', lambda reply: None) for _ in range(3)] == [1, 2, 3]
+            assert peer.link.sent[2] == b'{"jsonrpc":"2.0","id":3,"method":"m","params":{"a":1.0}}'
+
+    def test_answers_reach_who_asked_in_any_order(self, wired: Wired) -> None:
+        replies: dict[str, Reply] = {}
+        for name in "abc":
+            wired.peer.request("m", b"{}", partial(replies.__setitem__, name))
+        wired.hear(
+            b'{"jsonrpc":"2.0","id":3,"result":{"x": 1e2}}',
+            b'{"jsonrpc":"2.0","id":1,"error":{"code": -5,"message":"no"}}',
+            b'{"jsonrpc":"2.0","id":2,"result":null,"error":null}',
+        )
+        assert replies == {
+            "a": Reply(error=b'{"code": -5,"message":"no"}'),
+            "b": Reply(result=b"null"),
+            "c": Reply(result=b'{"x": 1e2}'),
+        }
+        assert [replies[name].ok for name in "abc"] == [False, True, True]
+
+    def test_a_response_without_a_result_counts_as_null(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("fs/write_text_file", b"{}", replies.append)
+        wired.link.take()
+        assert wired.hear(b'{"jsonrpc":"2.0","id":1}') == []
+        assert replies == [Reply(result=b"null")]
+
+    @pytest.mark.parametrize("id", [b"2", b'"1"', b"1.0", b"null", b"true", b"{}", b"-1", b"0"])
+    @pytest.mark.rule("G-013")
+    def test_a_response_that_nobody_waits_for_is_dropped(self, wired: Wired, id: bytes) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.link.take()
+        for member in (b'"result":1', b'"error":{"code":1,"message":""}', b'"result":1,"error":null'):
+            assert wired.hear(b'{"jsonrpc":"2.0","id":%b,%b}' % (id, member)) == []
+        assert replies == [] and not wired.receiver.malformed
+
+    @pytest.mark.rule("G-013")
+    def test_a_second_response_is_dropped(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.link.take()
+        line = b'{"jsonrpc":"2.0","id":1,"result":1}'
+        assert wired.hear(line, line) == []
+        assert len(replies) == 1
+
+    def test_a_forgotten_request_gets_no_reply(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        call = wired.peer.request("m", b"{}", replies.append)
+        wired.peer.forget(call)
+        wired.peer.forget(call)
+        wired.hear(b'{"jsonrpc":"2.0","id":1,"result":1}')
+        wired.peer.link_closed(None)
+        assert replies == []
+
+    def test_a_reply_handler_that_raises_does_not_end_the_connection(self, wired: Wired) -> None:
+        def fail(_: Reply) -> None:
+            raise RuntimeError
+
+        wired.peer.request("m", b"{}", fail)
+        wired.hear(b'{"jsonrpc":"2.0","id":1,"result":1}', request())
+        assert len(wired.receiver.requests) == 1
+
+    @pytest.mark.rule("G-012")
+    def test_one_id_may_be_outstanding_in_both_directions(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("ours", b"{}", replies.append)
+        wired.hear(request(b"1", "theirs"), b'{"jsonrpc":"2.0","id":1,"result":"for us"}')
+        wired.receiver.requests[0].reply(b'"for them"')
+        assert replies == [Reply(result=b'"for us"')]
+        assert wired.link.take() == [{"jsonrpc": "2.0", "id": 1, "result": "for them"}]
+
+    @pytest.mark.rule("G-143")
+    def test_an_oversize_response_fails_the_request_and_is_not_answered(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("fs/read_text_file", b"{}", replies.append)
+        wired.link.take()
+        big = FramingError("too large", b'{"jsonrpc":"2.0","id":1,"result":{"content":"aaa', oversize=True)
+        wired.peer.link_messages([big, big])
+        assert wired.link.take() == []
+        (reply,) = replies
+        assert json.loads(reply.error)["data"] == {"reason": "message_too_large"}
+
+    def test_an_oversize_request_with_the_id_of_one_of_ours_is_not_its_response(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.link.take()
+        wired.peer.link_messages([FramingError("too large", b'{"id":1,"params":{"aaa', oversize=True)])
+        assert [error_of(answer) for answer in wired.link.take()] == [(1, -32600)]
+        assert replies == []
+
+    def test_notifications_have_no_id(self, wired: Wired) -> None:
+        wired.peer.notify("n", encode({"a": [1]}))
+        assert wired.link.sent == [b'{"jsonrpc":"2.0","method":"n","params":{"a":[1]}}']
+
+
+@pytest.mark.rule("G-067")
+class TestCancelling:
+    def test_a_request_of_ours_is_withdrawn_by_its_id_and_still_answered(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("a", b"{}", lambda reply: None)
+        call = wired.peer.request("b", b"{}", replies.append)
+        wired.link.take()
+        wired.peer.cancel(call)
+        assert wired.link.sent == [b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}']
+        wired.hear(b'{"jsonrpc":"2.0","id":2,"error":{"code":-32800,"message":""}}')
+        assert len(replies) == 1
+
+    def test_what_is_settled_or_unknown_is_not_withdrawn(self, wired: Wired) -> None:
+        call = wired.peer.request("a", b"{}", lambda reply: None)
+        wired.hear(b'{"jsonrpc":"2.0","id":1,"result":1}')
+        wired.peer.cancel(call)
+        wired.peer.cancel(99)
+        assert wired.link.take() == []
+
+    @pytest.mark.parametrize("id", [b"5", b'"5"', b"null", b"5.0"])
+    def test_the_peer_withdraws_the_request_that_it_names(self, wired: Wired, id: bytes) -> None:
+        cancelled: list[bytes] = []
+
+        def watch(request: Request) -> None:
+            request.on_cancel = lambda: cancelled.append(request.id)
+
+        wired.receiver.on_request = watch
+        wired.hear(*map(request, [b"5", b'"5"', b"null", b"5.0"]))
+        assert wired.hear(self.cancel(b'{"requestId":%b}' % id)) == []
+        assert cancelled == [id]
+        assert not wired.receiver.notifications
+
+    @pytest.mark.parametrize(
+        "params",
+        [b'{"requestId":2}', b'{"requestId":{}}', b'{"requestId":true}', b"{}", b"[]", b"null", b"1"],
+    )
+    def test_one_that_names_nothing_is_dropped(self, wired: Wired, params: bytes) -> None:
+        wired.hear(request())
+        assert wired.hear(self.cancel(params)) == []
+        assert not wired.receiver.malformed and not wired.receiver.notifications
+
+    def test_one_that_comes_late_is_dropped(self, wired: Wired) -> None:
+        cancelled: list[int] = []
+        wired.hear(request())
+        (asked,) = wired.receiver.requests
+        asked.on_cancel = lambda: cancelled.append(1)
+        asked.reply(b"1")
+        wired.link.take()
+        assert wired.hear(self.cancel(b'{"requestId":1}')) == []
+        assert not cancelled
+
+    def test_one_that_nobody_handles_or_that_fails_does_no_harm(self, wired: Wired) -> None:
+        wired.hear(request(b"1"), request(b"2"))
+
+        def fail() -> None:
+            raise RuntimeError
+
+        wired.receiver.requests[1].on_cancel = fail
+        assert wired.hear(self.cancel(b'{"requestId":1}'), self.cancel(b'{"requestId":2}')) == []
+        assert wired.hear(b'{"jsonrpc":"2.0","method":"n"}') == []
+        assert len(wired.receiver.notifications) == 1
+
+    @staticmethod
+    def cancel(params: bytes) -> bytes:
+        return b'{"jsonrpc":"2.0","method":"$/cancel_request","params":%b}' % params
+
+
+class TestClosing:
+    def test_every_pending_request_of_ours_fails_once_with_what_the_receiver_says(self, wired: Wired) -> None:
+        wired.receiver.closing_error = internal("The agent died", "agent_exited")
+        replies: list[Reply] = []
+        for _ in range(3):
+            wired.peer.request("m", b"{}", replies.append)
+        wired.peer.link_closed("pipe broke")
+        wired.peer.link_closed(None)
+        assert wired.receiver.closings == ["pipe broke"]
+        assert replies == [Reply.failed(internal("The agent died", "agent_exited"))] * 3
+
+    def test_without_a_reason_it_says_who_is_gone(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.peer.link_closed(None)
+        error = json.loads(replies[0].error)
+        assert error["message"] == "the other side is gone"
+        assert error["data"] == {"reason": "connection_closed"}
+
+    def test_one_that_fails_does_not_cost_the_others_their_answer(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+
+        def fail(_: Reply) -> None:
+            raise RuntimeError
+
+        for on_reply in (replies.append, fail, replies.append):
+            wired.peer.request("m", b"{}", on_reply)
+        wired.peer.link_closed(None)
+        assert len(replies) == 2
+
+    def test_asking_afterwards_fails_at_once_and_sends_nothing(self, wired: Wired) -> None:
+        wired.peer.link_closed(None)
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.peer.notify("n", b"{}")
+        assert len(replies) == 1 and not replies[0].ok
+        assert wired.link.take() == []
+
+    def test_asking_from_within_a_failed_reply_does_not_loop(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+
+        def again(reply: Reply) -> None:
+            replies.append(reply)
+            wired.peer.request("m", b"{}", replies.append)
+
+        wired.peer.request("m", b"{}", again)
+        wired.peer.link_closed(None)
+        assert len(replies) == 2
+
+    def test_requests_of_the_peer_are_forgotten(self, wired: Wired) -> None:
+        wired.hear(request())
+        (asked,) = wired.receiver.requests
+        wired.peer.link_closed(None)
+        assert wired.peer.incoming(asked.key) is None
+
+    def test_back_pressure_is_told_to_the_receiver(self, wired: Wired) -> None:
+        wired.peer.link_writable(False)
+        wired.peer.link_writable(True)
+        assert wired.receiver.writable == [False, True]
+
+
+@pytest.mark.rule("G-018")
+class TestBatches:
+    @pytest.fixture
+    def echoing(self, wired: Wired) -> Iterator[Wired]:
+        wired.receiver.on_request = lambda request: request.reply(request.params)
+        yield wired
+
+    def test_the_answers_come_as_one_array(self, echoing: Wired) -> None:
+        echoing.peer.link_messages([b" [" + request(b"1", params=b"[1.0]") + b" , " + request(b'"1"') + b"]"])
+        assert echoing.link.sent == [
+            b'[{"jsonrpc":"2.0","id":1,"result":[1.0]},{"jsonrpc":"2.0","id":"1","result":{}}]'
+        ]
+
+    def test_the_array_waits_for_the_last_answer(self, wired: Wired) -> None:
+        assert wired.hear(b"[" + b",".join(map(request, [b"1", b"2", b"3"])) + b"]") == []
+        for asked in reversed(wired.receiver.requests):
+            assert wired.link.sent == []
+            asked.reply(b"null")
+        (answers,) = wired.link.take()
+        assert [answer["id"] for answer in answers] == [3, 2, 1]
+
+    def test_an_empty_array_is_one_error(self, wired: Wired) -> None:
+        assert [error_of(answer) for answer in wired.hear(b"[]")] == [(None, -32600)]
+
+    def test_a_broken_array_is_one_parse_error(self, wired: Wired) -> None:
+        assert [error_of(answer) for answer in wired.hear(b"[" + request() + b",")] == [(None, -32700)]
+        assert not wired.receiver.requests
+
+    def test_notifications_and_responses_alone_get_no_reply(self, wired: Wired) -> None:
+        replies: list[Reply] = []
+        wired.peer.request("m", b"{}", replies.append)
+        wired.link.take()
+        note = b'{"jsonrpc":"2.0","method":"n"}'
+        assert wired.hear(b'[%b,{"jsonrpc":"2.0","id":1,"result":1},%b]' % (note, note)) == []
+        assert len(wired.receiver.notifications) == 2 and len(replies) == 1
+
+    def test_each_invalid_entry_gets_its_own_error(self, echoing: Wired) -> None:
+        entries = [
+            b"1",
+            b"null",
+            b"[]",
+            b"[" + request(b"8") + b"]",
+            b'{"id":7}',
+            request(b"true"),
+            request(b"2"),
+        ]
+        (answers,) = echoing.hear(b"[" + b",".join([*entries, b'{"jsonrpc":"2.0","method":"n"}']) + b"]")
+        assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+            (None, -32600),
+            (None, -32600),
+            (None, -32600),
+            (None, -32600),
+            (7, -32600),
+            (None, -32600),
+            (2, None),
+        ]
+
+    def test_an_id_used_twice_in_one_array_is_refused_once(self, wired: Wired) -> None:
+        wired.hear(b"[" + request() + b"," + request() + b"]")
+        (asked,) = wired.receiver.requests
+        asked.reply(b"1")
+        (answers,) = wired.link.take()
+        assert ["error" in answer for answer in answers] == [True, False]
+
+    def test_an_array_that_is_too_long_is_refused_as_a_whole(
+        self, wired: Wired, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "MAX_BATCH_ENTRIES", 3)
+        (answer,) = wired.hear(b"[1,1,1,1]")
+        assert error_of(answer) == (None, -32600)
+        assert "at most 3" in repr(answer)
+        (answers,) = wired.hear(b"[1,1,1]")
+        assert len(answers) == 3
+
+    @pytest.mark.parametrize("line", [b"[]", b"[1]", b"[" + request() + b"]"])
+    def test_a_switch_refuses_them_all(self, line: bytes) -> None:
+        wired = Wired(accept_batches=False)
+        assert [error_of(answer) for answer in wired.hear(line)] == [(None, -32600)]
+        assert not wired.receiver.requests
+
+    def test_a_handler_that_raises_has_its_error_in_the_array(self, wired: Wired) -> None:
+        def fail(_: Request) -> None:
+            raise RuntimeError
+
+        wired.receiver.on_request = fail
+        (answers,) = wired.hear(b"[" + request() + b"]")
+        assert error_of(answers[0]) == (1, -32603)
