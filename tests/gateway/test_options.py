@@ -1,0 +1,133 @@
+"""Config options: one state, whatever shape the agent speaks."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.options import Options
+
+SELECT = {
+    "id": "effort",
+    "type": "select",
+    "currentValue": "low",
+    "options": [{"value": "low", "name": "Low"}],
+}
+BOOLEAN = {"id": "web", "type": "boolean", "currentValue": True}
+MODELS = {
+    "currentModelId": "big",
+    "availableModels": [
+        {"modelId": "big", "name": "Big", "description": "slow"},
+        {"modelId": "small", "name": None, "description": None},
+        {"id": "old"},
+    ],
+}
+SYNTHETIC = {
+    "id": "model",
+    "name": "Model",
+    "category": "model",
+    "type": "select",
+    "currentValue": "big",
+    "options": [
+        {"value": "big", "name": "Big", "description": "slow"},
+        {"value": "small", "name": "small"},
+        {"value": "old", "name": "old"},
+    ],
+}
+
+
+def read(result: dict[str, Any], *, boolean: bool = False) -> tuple[Options, bool]:
+    options = Options()
+    return options, options.read_result(result, boolean=boolean)
+
+
+@pytest.mark.parametrize(
+    "result", [{}, {"configOptions": None}, {"configOptions": [SELECT]}, {"models": None}]
+)
+def test_a_v1_result_is_left_alone(result: dict[str, Any]) -> None:
+    before = copy.deepcopy(result)
+    _, changed = read(result)
+    assert not changed
+    assert result == before
+
+
+@pytest.mark.rule("G-052")
+def test_boolean_options_are_shown_to_clients_that_know_them() -> None:
+    result: dict[str, Any] = {"configOptions": [SELECT, BOOLEAN]}
+    options, changed = read(result, boolean=True)
+    assert not changed and result["configOptions"] == [SELECT, BOOLEAN]
+    options, changed = read(result, boolean=False)
+    assert changed and result["configOptions"] == [SELECT]
+    assert options.full == [SELECT, BOOLEAN]
+
+
+def test_the_models_of_an_old_agent_become_an_option() -> None:
+    """D-35."""
+    result: dict[str, Any] = {"models": MODELS, "configOptions": [SELECT]}
+    options, changed = read(result)
+    assert changed and options.native_models
+    assert result == {"models": MODELS, "configOptions": [SELECT, SYNTHETIC]}
+    assert options.synthetic_model == options.model_option_id() == "model"
+
+
+def test_a_model_option_of_the_agents_own_is_enough() -> None:
+    own = {**SELECT, "id": "m", "category": "model"}
+    options, changed = read({"models": MODELS, "configOptions": [own]})
+    assert not changed
+    assert options.synthetic_model is None
+    assert options.model_option_id() == "m"
+
+
+def test_a_taken_id_is_not_taken_again() -> None:
+    options, _ = read({"models": MODELS, "configOptions": [{**SELECT, "id": "model"}]})
+    assert options.synthetic_model == options.model_option_id() == "_model"
+
+
+@pytest.mark.parametrize("models", [{}, {"availableModels": None}, {"availableModels": [1, None]}])
+def test_malformed_models_do_no_harm(models: dict[str, Any]) -> None:
+    options, _ = read({"models": models})
+    assert options.model_option_id() == "model"
+
+
+def test_without_models_there_is_no_model_option() -> None:
+    options, _ = read({"configOptions": [SELECT]})
+    assert options.model_option_id() is None and not options.native_models
+
+
+def test_setting_the_model_gives_the_whole_list_and_leaves_earlier_ones_alone() -> None:
+    result: dict[str, Any] = {"models": MODELS, "configOptions": [SELECT]}
+    options, _ = read(result)
+    assert options.set_model("small") == [SELECT, {**SYNTHETIC, "currentValue": "small"}]
+    assert result["configOptions"][1]["currentValue"] == "big"
+
+
+class TestUpdates:
+    def test_a_full_list_is_remembered_and_passes(self) -> None:
+        options, _ = read({"configOptions": [SELECT]})
+        update = {"configOptions": [{**SELECT, "currentValue": "high"}]}
+        assert not options.read_update(update, boolean=False)
+        assert options.full == update["configOptions"]
+
+    def test_a_list_that_lacks_the_synthetic_option_is_completed(self) -> None:
+        """D-70."""
+        options, _ = read({"models": MODELS, "configOptions": [SELECT]})
+        update = {"configOptions": [{**SELECT, "currentValue": "high"}]}
+        assert options.read_update(update, boolean=False)
+        assert update["configOptions"] == [{**SELECT, "currentValue": "high"}, SYNTHETIC]
+
+    def test_boolean_options_are_hidden_again(self) -> None:
+        options, _ = read({"configOptions": [SELECT, BOOLEAN]})
+        update = {"configOptions": [SELECT, {**BOOLEAN, "currentValue": False}]}
+        assert options.read_update(update, boolean=False)
+        assert update["configOptions"] == [SELECT]
+        assert options.full[1]["currentValue"] is False
+
+    @pytest.mark.parametrize("value", [None, "x", {}, 1])
+    def test_what_is_no_list_passes_as_it_is(self, value: Any) -> None:
+        options, _ = read({"configOptions": [SELECT]})
+        update = {"configOptions": value}
+        assert not options.read_update(update, boolean=False)
+        assert update == {"configOptions": value}
+        assert options.full == [SELECT]
