@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,14 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def dragoman(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Start]:
+def home() -> Iterator[Path]:
+    """A short DRAGOMAN_HOME: the path of a socket inside it must not exceed 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="dgm-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+async def dragoman(home: Path) -> AsyncIterator[Start]:
     """Start gateways: `await dragoman("acp", "scripted", agents={...}, limits={...})`.
 
     Without `agents` there is one scripted agent named `scripted`, which is the default. At the end every
@@ -46,9 +54,7 @@ async def dragoman(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
         agents = agents or {"scripted": agent()}
         config = {"default_agent": next(iter(agents)), **sections, "agents": agents}
         words = arguments or ("acp", "scripted")
-        gateway = await Dragoman.start(
-            tmp_path / "home", *words, config=config, env=env, framing=framing, cwd=cwd
-        )
+        gateway = await Dragoman.start(home, *words, config=config, env=env, framing=framing, cwd=cwd)
         started.append(gateway)
         return gateway
 
