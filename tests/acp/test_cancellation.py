@@ -276,12 +276,26 @@ async def test_cancelling_a_request_that_does_not_exist_does_nothing(
 
 @pytest.mark.rule("G-067", "G-096")
 async def test_an_agent_that_withdraws_its_question_is_heard_by_the_client(
-    client: Dragoman, workspace: Path
+    client: Dragoman, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
-    turn = client.start_prompt(session, "cancel-request")
+    turn = client.start_prompt(session, f"cancel-request {tmp_path / 'seen'}")
     asked = await client.next_message(is_request("session/request_permission"))
+    (tmp_path / "seen").touch()
     withdrawn = await client.next_message("$/cancel_request")
     assert withdrawn["params"]["requestId"] == asked["id"]
     client.reply_error(asked, -32800, "Request cancelled")
     assert (await turn).report("cancel-request") == {"result": CANCELLED}
+
+
+@pytest.mark.rule("G-067", "G-096")
+async def test_a_question_that_is_withdrawn_at_once_is_answered_once(
+    client: Dragoman, workspace: Path
+) -> None:
+    """Whether the client ever sees it is the gateway's choice; if so, it sees the end of it too."""
+    session = await client.new_session(workspace)
+    turn = await client.prompt(session, "cancel-request")
+    assert turn.report("cancel-request") == {"result": CANCELLED}
+    asked = [m["id"] for m in client.received if m.get("method") == "session/request_permission"]
+    withdrawn = [m["params"]["requestId"] for m in client.received if m.get("method") == "$/cancel_request"]
+    assert asked == withdrawn

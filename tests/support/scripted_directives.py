@@ -153,9 +153,11 @@ def permission_no_wait(turn: Turn, rest: str) -> None:
 
 
 def cancel_request(turn: Turn, rest: str) -> None:
-    asked = turn.connection.ask(
-        "session/request_permission", {"sessionId": turn.session, **permission_params(rest)}
-    )
+    """Ask, wait for the file `rest` if there is one, then withdraw the question."""
+    params = {"sessionId": turn.session, **permission_params("")}
+    asked = turn.connection.ask("session/request_permission", params)
+    if rest:
+        wait_file(turn, rest)
     turn.connection.notify("$/cancel_request", {"requestId": asked})
     turn.report("cancel-request", turn.connection.wait_for(asked))
 
