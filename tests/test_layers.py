@@ -154,11 +154,10 @@ def test_wire_does_no_io() -> None:
     assert not wrong
 
 
-CLICK = pytest.mark.xfail(reason="acp_run raises click's exceptions", strict=False)
 START_PATH = [
     "dragoman.cli.entry",
     "dragoman.cli.acp",
-    pytest.param("dragoman.cli.acp_run", marks=CLICK),
+    "dragoman.cli.acp_run",
     "dragoman.gateway.gateway",
     "dragoman.agents.acp",
     "dragoman.transports.stdio",

@@ -39,11 +39,11 @@ class ProcessLauncher:
         self._environ = os.environ if environ is None else environ
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """The program and every argument that is a file, with size and time: a new version is another agent."""
+        """The program, and the script of an interpreter, with size and time: a new version is another agent."""
         program = locate(agent.command, agent.env.get("PATH"))
         if program is None:
             return None
-        files = [program, *(Path(part) for part in agent.command[1:] if part.startswith("/"))]
+        files = [program, *(Path(part) for part in agent.command[1:2] if part.startswith("/"))]
         return "\n".join([*(_stamp(file) for file in files), *agent.command[1:]])
 
     async def launch(

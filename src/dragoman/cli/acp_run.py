@@ -8,8 +8,6 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-import click
-
 from dragoman.cli.acp import AcpOptions
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.config.errors import ConfigError
@@ -32,7 +30,7 @@ def run(options: AcpOptions, config: Config, paths: Paths) -> int:
     try:
         return run_loop(_run(options, config, paths))
     except ListenError as error:
-        raise click.ClickException(str(error)) from error
+        raise ConfigError(str(error)) from error
 
 
 async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:

@@ -255,7 +255,7 @@ class AgentConnection:
                 self.handle.close()
                 self.client.gateway.spawn(self.stop())
                 self.peer.link_closed("garbage")
-        return False
+        return error.id != b"null"  # a request that cannot be read must not leave the agent waiting (G-143)
 
     def peer_writable(self, writable: bool) -> None:
         """An agent that reads slowly is handled by `overloaded`, so that other sessions go on (G-084)."""

@@ -103,7 +103,9 @@ class ClientConnection:
             return
         session_id = session_of(params)
         session = self.session(session_id) if session_id is not None else None
-        if method == "session/cancel":
+        if method in REQUESTS and method != "session/cancel":
+            log.info("request without an id ignored", extra={"client": self.key, "method": method})
+        elif method == "session/cancel":
             if session is not None:
                 session.cancel()
         elif session is not None:
@@ -177,9 +179,9 @@ class ClientConnection:
         except asyncio.CancelledError:
             request.fail(RpcError(-32800, "Request cancelled"))
             raise
-        finally:
-            if not request.answered:
-                request.fail(internal("Internal error in the gateway; its log has the details"))
+        except Exception:  # a bug of ours must not cost the client its answer
+            log.exception("request failed", extra={"request": request.id.decode(), "method": request.method})
+            request.fail(internal("Internal error in the gateway; its log has the details"))
 
     # -- from an agent, about no session
 

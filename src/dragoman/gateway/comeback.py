@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import replay, revival
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.feed import JournalFeed
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
+from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.ports.store import HeldElsewhere, StoreError
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import Session, result_line
@@ -50,10 +52,10 @@ async def load(client: ClientConnection, request: Request) -> None:
     if journal is None:
         await _pass_through(client, request, session, params, LOAD)
         return
+    until = await _adopt(session, client, journal)
     terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
     attachment = _fresh_attachment(session, client)
-    attachment.start_at(0, history_until=journal.delivered, terminals=terminals)
-    until = journal.delivered
+    attachment.start_at(0, history_until=until, terminals=terminals)
     facts = await _revive(session, client, result)
 
     def answer() -> None:
@@ -76,6 +78,7 @@ async def resume(client: ClientConnection, request: Request) -> None:
         raise invalid_params(
             "_meta.dragoman.afterSeq must be the number of the last event that you have", "afterSeq"
         )
+    await _adopt(session, client, journal)
     facts = await _revive(session, client, result)
     attachment = _fresh_attachment(session, client)
     request.reply(result_line(None, dict(session.last_result), {**facts, "seq": journal.delivered}))
@@ -129,6 +132,40 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
         return gateway.sessions[session.id]
     gateway.add(session)
     return session
+
+
+async def _adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
+    """A session that only its agent knows: journal the agent's own replay. Returns where history ends."""
+    if journal.seq or session.agent is not None or not session.agent_session_id:
+        return journal.delivered
+    agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    if not agent.capabilities.load:
+        session.gateway.pool.reap(agent)
+        return 0
+    end = 0
+
+    def heard(reply: Reply) -> None:
+        nonlocal end
+        end = journal.seq
+
+    session.bind(agent, session.agent_session_id)
+    params = {
+        "sessionId": session.agent_session_id,
+        "cwd": session.cwd,
+        "mcpServers": session.setup.get("mcpServers"),
+    }
+    params["mcpServers"] = mcp_servers(params["mcpServers"], agent.capabilities, agent.name)
+    try:
+        reply = await agent.call(LOAD, encode(params), heard=heard)
+    except asyncio.CancelledError:
+        await session.gateway.close_session(session)
+        raise
+    if not reply.ok:
+        await session.gateway.close_session(session)
+        raise revival.as_error(reply_for_client(reply, session.agent_session_id, session.id))
+    session.session_result(reply, boolean=client.capabilities.boolean_options)
+    await session.settled()
+    return end
 
 
 async def _revive(session: Session, client: ClientConnection, result: JsonObject) -> JsonObject:

@@ -42,7 +42,7 @@ def read_update(update: JsonObject) -> list[JsonObject] | None:
     if kind == "user_message":
         return _user_message(update)
     changed = False
-    if kind in RENAMED_KINDS:
+    if isinstance(kind, str) and kind in RENAMED_KINDS:
         update["sessionUpdate"] = kind = RENAMED_KINDS[kind]
         changed = True
     reader = UPDATE_READERS.get(kind) if isinstance(kind, str) else None
@@ -57,7 +57,7 @@ def read_tool(tool: JsonObject) -> bool:
     name = tool.pop("toolName", None)
     if name is not None:
         tool.setdefault("title", name)
-        tool.setdefault("_meta", {}).setdefault("dragoman", {})["toolName"] = name
+        _own_meta(tool)["toolName"] = name
         changed = True
     if "arguments" in tool:
         tool.setdefault("rawInput", tool.pop("arguments"))
@@ -151,7 +151,7 @@ def read_permission(params: JsonObject) -> bool:
 def read_stop_reason(result: JsonObject) -> JsonObject | None:
     """A v1 stop reason, the original kept in `_meta` (D-50); None if it is one already or an error."""
     reason = result.get("stopReason")
-    if reason in STOP_REASONS or reason == "error":
+    if is_one_of(reason, STOP_REASONS) or reason == "error":
         return None
     meta = as_object(result.get("_meta"))
     return {**result, "stopReason": "end_turn", "_meta": {**meta, "dragoman": {"stopReason": reason}}}
@@ -167,9 +167,22 @@ _LOST_SESSION_CODES = frozenset({-32001, -32602, -32000, -32603})
 
 def is_session_lost(error: JsonObject) -> bool:
     """An agent's way of saying that it does not know the session (D-100; -32603 is claude's and qwen's)."""
-    return error.get("code") in _LOST_SESSION_CODES and bool(
+    return is_one_of(error.get("code"), _LOST_SESSION_CODES) and bool(
         _LOST_SESSION.search(str(error.get("message", "")))
     )
+
+
+def is_one_of(value: object, known: frozenset[Any]) -> bool:
+    """Membership for values that a peer chose: a list or an object is never one of them."""
+    return isinstance(value, str | int) and value in known
+
+
+def _own_meta(holder: JsonObject) -> JsonObject:
+    """Our own part of an object's `_meta`, which may be absent or null."""
+    meta = holder["_meta"] = as_object(holder.get("_meta"))
+    own: JsonObject = as_object(meta.get("dragoman"))
+    meta["dragoman"] = own
+    return own
 
 
 def _user_message(update: JsonObject) -> list[JsonObject]:
@@ -195,7 +208,7 @@ def _flatten(tool: JsonObject) -> bool:
 
 
 def _tool_result(tool: JsonObject, result: Any) -> None:
-    if isinstance(result, dict) and result.get("type") in CONTENT_TYPES:
+    if isinstance(result, dict) and is_one_of(result.get("type"), CONTENT_TYPES):
         tool.setdefault("content", [{"type": "content", "content": result}])
         return
     tool.setdefault("rawOutput", result)
@@ -210,9 +223,9 @@ def _tool_content(tool: JsonObject) -> bool:
         return False
     changed = False
     for index, item in enumerate(items):
-        if not isinstance(item, dict) or item.get("type") in TOOL_CONTENT_TYPES:
+        if not isinstance(item, dict) or is_one_of(item.get("type"), TOOL_CONTENT_TYPES):
             continue
-        if item.get("type") in CONTENT_TYPES:
+        if is_one_of(item.get("type"), CONTENT_TYPES):
             items[index] = {"type": "content", "content": item}
         elif "type" not in item and "terminalId" in item:
             item["type"] = "terminal"
@@ -234,7 +247,7 @@ def _plan_entry(entry: JsonObject) -> bool:
             entry[field] = default
             changed = True
     if changed and "id" in entry:
-        entry.setdefault("_meta", {}).setdefault("dragoman", {})["id"] = entry.pop("id")
+        _own_meta(entry)["id"] = entry.pop("id")
     return changed
 
 
@@ -259,9 +272,9 @@ def _permission_option(option: JsonObject) -> bool:
     if "name" not in option:
         option["name"] = option.pop("title", None) or str(option.get("optionId", ""))
         changed = True
-    if option.get("kind") not in OPTION_KINDS:
+    if not is_one_of(option.get("kind"), OPTION_KINDS):
         option["kind"] = _guess_option_kind(str(option.get("optionId", "")))
-        option.setdefault("_meta", {}).setdefault("dragoman", {})["kindGuessed"] = True
+        _own_meta(option)["kindGuessed"] = True
         changed = True
     return changed
 

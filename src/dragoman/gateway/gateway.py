@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+SETTLE_TIMEOUT = 2.0
+"""Seconds that the last events have to be stored at shutdown."""
+
 OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
     "agentCapabilities": {
         "loadSession": True,
@@ -248,6 +251,7 @@ class Gateway:
         for session in list(self.sessions.values()):
             if session.turn is not None:
                 session.turn.fail(error)
+        await self._settle_sessions()
         for client in list(self.clients):
             client.peer.link.close()
         await self.pool.close()
@@ -257,6 +261,12 @@ class Gateway:
         if self.store is not None:
             await self.store.close()
             self.store = None
+
+    async def _settle_sessions(self) -> None:
+        """The last answers go out before the links close; a store that hangs does not keep us."""
+        waits = [asyncio.ensure_future(session.settled()) for session in self.sessions.values()]
+        if waits:
+            await asyncio.wait(waits, timeout=SETTLE_TIMEOUT)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -48,7 +48,8 @@ def _result(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
         members = message.members(reply.result)
     except Malformed:
         return reply
-    if members.get("sessionId") != Raw(encode(agent_session_id)):
+    raw = members.get("sessionId")
+    if raw is None or message.id_key(raw) != (str, agent_session_id):
         return reply
     return Reply(result=encode({**members, "sessionId": session_id}))
 

@@ -294,6 +294,12 @@ class Session:
 
         self.feed.then(hand_over)
 
+    async def settled(self) -> None:
+        """Wait until everything published so far is stored and handed over."""
+        done = asyncio.Event()
+        self.feed.then(done.set)
+        await done.wait()
+
     def terminals_used(self) -> None:
         """A replay of this session has terminal references to replace."""
         if not self.has_terminals:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.gateway.dialects import is_one_of
 from dragoman.gateway.json_types import JsonObject
 
 FINAL = frozenset({"completed", "failed"})
@@ -16,7 +17,7 @@ class OpenTools:
         tool_id = tool.get("toolCallId")
         if not isinstance(tool_id, str):
             return
-        if tool.get("status") in FINAL:
+        if is_one_of(tool.get("status"), FINAL):
             self._open.pop(tool_id, None)
         elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
             self._open.setdefault(tool_id, str(tool.get("title") or ""))

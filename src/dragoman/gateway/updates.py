@@ -15,6 +15,7 @@ from msgspec import Raw
 from dragoman.gateway import dialects
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.wire import message
+from dragoman.wire.errors import Malformed
 from dragoman.wire.message import ABSENT
 
 UPDATE = "session/update"
@@ -92,7 +93,10 @@ class UpdateRewriter:
         """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
         envelope = message.members(line)
         params = message.members(envelope["params"])
-        update = decode_object(params["update"])
+        try:
+            update = decode_object(params["update"])
+        except Malformed:  # a number that Python cannot hold, such as 1e400: passed on unread
+            return [self.splice(line)]
         changed = dialects.read_update(update)
         if changed is None:
             return [

@@ -76,5 +76,7 @@ class StreamLink(asyncio.Protocol):
 
     def _end(self, reason: str | None) -> None:
         if not self._ended:
+            if not self._decoder.headers:
+                self.data_received(b"\n")  # a last line without its line feed counts
             self._ended = True
             self._handler.link_closed(reason)

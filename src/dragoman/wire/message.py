@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from dragoman.wire.errors import INVALID_REQUEST, PARSE_ERROR, Malformed
+from dragoman.wire.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Malformed
 
 ABSENT: Final = Raw()
 """Stands for a member that is not there; compare with `is`."""
@@ -126,7 +126,7 @@ def members(raw: bytes | Raw) -> dict[str, Raw]:
     try:
         return _members.decode(raw)
     except _NOT_JSON as error:
-        raise Malformed(INVALID_REQUEST, f"Expected an object: {error}") from error
+        raise Malformed(INVALID_PARAMS, f"Expected an object: {error}") from error
 
 
 def request(id: bytes | int, method: str, params: bytes) -> bytes:
