@@ -99,19 +99,19 @@ class Arena:
             self._commands[name] = CONTENDERS[name].command()
         return self._commands[name]
 
-    def home(self, journal: bool = False) -> Path:
-        """Return the `DRAGOMAN_HOME` of this run, with or without a journal."""
-        home = self._root / ("journal" if journal else "plain")
+    def home(self, journal: bool = False, name: str | None = None) -> Path:
+        """Return the `DRAGOMAN_HOME` of this run, with or without a journal, or one of a row's own."""
+        home = self._root / (name or ("journal" if journal else "plain"))
         if not home.exists():
             home.mkdir(mode=0o700)
             text = CONFIG.format(command=json.dumps(AGENT), journal=json.dumps(journal))
             (home / "config.toml").write_text(text)
         return home
 
-    def start(self, command: list[str], journal: bool = False) -> Conversation:
+    def start(self, command: list[str], journal: bool = False, home: Path | None = None) -> Conversation:
         """Start a process with an environment of its own, so that nobody's settings take part."""
         env = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-        env["DRAGOMAN_HOME"] = str(self.home(journal))
+        env["DRAGOMAN_HOME"] = str(home or self.home(journal))
         return Conversation(command, env, self.workspace)
 
     def connect(self, name: str) -> Conversation:

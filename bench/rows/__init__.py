@@ -1,7 +1,15 @@
 """All rows, in the order of the table; a module per family."""
 
 from bench.row import Row
-from bench.rows import crowd, echo, flood, memory, startup
+from bench.rows import crowd, echo, flood, memory, sessions, startup
 
 # Last of all the faults: that row adds up what every other row saw.
-ROWS: tuple[Row, ...] = (*flood.ROWS, *echo.ROWS, *startup.ROWS, *crowd.ROWS, *memory.ROWS, *flood.FAULT_ROWS)
+ROWS: tuple[Row, ...] = (
+    *flood.ROWS,
+    *echo.ROWS,
+    *startup.ROWS,
+    *crowd.ROWS,
+    *memory.ROWS,
+    *sessions.ROWS,
+    *flood.FAULT_ROWS,
+)

@@ -258,7 +258,10 @@ class TestMembers:
             "e": b'"\\u0061"',
         }
 
-    @pytest.mark.parametrize("raw", [b"[]", b"null", b"1", b'"x"', b"{", DEEP])
+    def test_null_counts_as_an_object_without_members(self) -> None:
+        assert message.members(b"null") == {}
+
+    @pytest.mark.parametrize("raw", [b"[]", b"1", b'"x"', b"{", DEEP])
     def test_anything_but_an_object_is_malformed(self, raw: bytes) -> None:
         with pytest.raises(Malformed):
             message.members(raw)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway import events, replay
 from dragoman.gateway.ports.store import Row, StoreError
+from dragoman.wire import limits
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_BYTES = 256 * 1024
 """How much is read from the journal at once: enough for one write, little enough to wait for a slow client."""
+FIRST_BYTES = 8 * 1024
+FIRST_EVENTS = 32
+"""Shown before the rest of a replay is prepared, so that people see at once that it comes."""
 
 
 class Attachment:
@@ -40,6 +44,7 @@ class Attachment:
         """The last event that this client has."""
         self._plain = not client.capabilities.seq
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
+        self._first = -1  # events until the loop gets a turn to send them
         self._history_until = 0  # up to here only what belongs to the conversation is shown
         self._terminals: dict[str, str] = {}
         self._task: asyncio.Task[None] | None = None
@@ -50,6 +55,9 @@ class Attachment:
     def push(self, batch: Batch) -> None:
         """A stored batch; whoever is behind finds it in the journal."""
         if not self.live:
+            return
+        if not self.client.writable and self.client.peer.link.backlog > limits.ATTACHMENT_BACKLOG_BYTES:
+            self.live = False
             return
         if self._plain and not batch.authors and batch.first_seq > self.position:
             send = self.send
@@ -84,6 +92,7 @@ class Attachment:
         """Begin behind the present; events up to `history_until` are a replay."""
         self.position = position
         self._history_until = history_until
+        self._first = FIRST_EVENTS
         self._terminals = terminals or {}
         self.fall_behind()
         self.catch_up()
@@ -106,21 +115,21 @@ class Attachment:
 
     async def _catch_up(self) -> None:
         feed = self.session.journal
-        while feed is not None and self.client.writable and not self._gone:
+        while feed is not None and self._has_room and not self._gone:
             try:
-                rows = await feed.store.read(self.session.id, self.position, CATCH_UP_BYTES)
+                size = FIRST_BYTES if self._first > 0 else CATCH_UP_BYTES
+                rows = await feed.store.read(self.session.id, self.position, size)
             except StoreError as error:
                 log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
                 self._give_up(feed)
                 return
             for row in rows:
-                self._show_row(feed, row)
+                await self._show_row(feed, row)
             self._run_due(self.position)
             if not rows or self.position >= feed.delivered:
                 self.position = max(self.position, feed.delivered)
                 self._run_due(self.position)
-                if self.client.writable:
-                    self.live = True
+                self.live = True
                 return
 
     def _give_up(self, feed: JournalFeed) -> None:
@@ -129,8 +138,15 @@ class Attachment:
         self.live = True
         self._run_due(None)
 
-    def _show_row(self, feed: JournalFeed, row: Row) -> None:
+    @property
+    def _has_room(self) -> bool:
+        return self.client.writable or self.client.peer.link.backlog < limits.ATTACHMENT_BACKLOG_BYTES
+
+    async def _show_row(self, feed: JournalFeed, row: Row) -> None:
         for seq, event in enumerate(row.events(), row.first_seq):
+            if self._first == 0:
+                await asyncio.sleep(0)
+            self._first -= 1
             shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
             if event[0] in shown and (seq <= self._history_until or feed.authors.get(seq) is not self.client):
                 line = event[1:]

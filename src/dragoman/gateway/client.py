@@ -124,7 +124,7 @@ class ClientConnection:
         for attachment in list(self.attachments.values()):
             agent = attachment.session.agent
             if attachment.session.journal is not None:
-                attachment.catch_up() if writable else attachment.fall_behind()
+                attachment.catch_up()
             elif agent is not None:
                 agent.release(self) if writable else agent.hold(self)
 

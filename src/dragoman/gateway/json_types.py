@@ -22,6 +22,8 @@ def decode_object(raw: bytes | Raw) -> JsonObject:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(INVALID_PARAMS, f"Invalid params: {error}") from error
+    if value is None:
+        return {}
     if not isinstance(value, dict):
         raise Malformed(INVALID_PARAMS, "Invalid params: expected an object")
     return value

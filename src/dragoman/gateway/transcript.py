@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 
 from dragoman.gateway import events
@@ -13,6 +14,7 @@ from dragoman.wire.errors import Malformed
 SEED_BYTES = 100_000
 """How much of a conversation a new agent is told: the end of it, well below any model's window."""
 READ_BYTES = 1024 * 1024
+RECENT_EVENTS = 1000
 
 _SPEAKERS = {
     "user_message_chunk": "User",
@@ -23,14 +25,11 @@ _SPEAKERS = {
 
 async def for_agent(store: Store, session_id: str) -> str:
     """What a new agent is told; empty if nothing was said yet."""
-    parts: list[str] = []
-    async for speaker, text in paragraphs(store, session_id):
-        if speaker != "Thinking":
-            parts.append(f"{speaker}: {text}")
-    told = "\n\n".join(parts)
+    recent, whole = await _recent(store, session_id)
+    told = "\n\n".join(f"{speaker}: {text}" for speaker, text in _join(recent) if speaker != "Thinking")
     if not told:
         return ""
-    if len(told) > SEED_BYTES:
+    if not whole or len(told) > SEED_BYTES:
         told = "[…]\n" + told[-SEED_BYTES:]
     return (
         "This conversation began in an earlier session that you do not remember. Here is its transcript, as context "
@@ -52,19 +51,17 @@ async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
 
 async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, str]]:
     """Who said what: chunks of one speaker are one paragraph, a tool call is its title and outcome."""
-    speaker, text = "", ""
+    speaker, parts = "", list[str]()
     async for update in updates(store, session_id):
         who, said = _said(update)
-        if not said:
-            continue
-        if who == speaker and who != "Tool":
-            text += said
-            continue
-        if text:
-            yield speaker, text
-        speaker, text = who, said
-    if text:
-        yield speaker, text
+        if said and (who != speaker or who == "Tool"):
+            if parts:
+                yield speaker, "".join(parts)
+            speaker, parts = who, []
+        if said:
+            parts.append(said)
+    if parts:
+        yield speaker, "".join(parts)
 
 
 async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
@@ -78,6 +75,33 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
                     if update is not None:
                         yield update
             position = row.last_seq
+
+
+async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
+    """The end of a conversation, as much as a seed may hold, and whether that is all: long ones are not read whole."""
+    said: list[tuple[str, str]] = []
+    size = 0
+    before = await store.last_seq(session_id) + 1
+    while before > 1 and size < SEED_BYTES:
+        rows = await store.read_before(session_id, before, RECENT_EVENTS)
+        if not rows:
+            break
+        lines = [event[1:] for row in rows for event in row.events() if event[0] in events.REPLAYED]
+        earlier = [_said(update) for line in lines if (update := read_update(line)) is not None]
+        said = [*earlier, *said]
+        size += sum(len(text) for _, text in earlier)
+        before = rows[0].first_seq
+    return said, before <= 1
+
+
+def _join(said: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    joined: list[tuple[str, str]] = []
+    for speaker, texts in itertools.groupby((each for each in said if each[1]), key=lambda each: each[0]):
+        parts = [text for _, text in texts]
+        joined.extend(
+            [(speaker, part) for part in parts] if speaker == "Tool" else [(speaker, "".join(parts))]
+        )
+    return joined
 
 
 def read_update(line: bytes) -> JsonObject | None:

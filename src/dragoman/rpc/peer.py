@@ -367,7 +367,7 @@ def _raw_id(envelope: Envelope) -> bytes:
 
 
 def _params(envelope: Envelope) -> bytes:
-    return message.EMPTY if envelope.params is ABSENT or envelope.params == _NULL else bytes(envelope.params)
+    return message.EMPTY if envelope.params is ABSENT else bytes(envelope.params)
 
 
 def encode(value: object) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ROW_BYTES = 256 * 1024
+ROW_BYTES = 64 * 1024
 """A reader that wants one event must not fetch a flood's worth of neighbours."""
 
 GROUP_BYTES = 8 * 1024 * 1024

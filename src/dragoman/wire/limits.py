@@ -23,6 +23,9 @@ WRITE_HIGH_WATER = 256 * 1024
 WRITE_LOW_WATER = 64 * 1024
 """Bytes queued to one peer below which whoever feeds it goes on."""
 
+ATTACHMENT_BACKLOG_BYTES = 2 * 1024 * 1024
+"""Bytes queued to one client before it has to read on from the journal: memory per slow client."""
+
 AGENT_BACKLOG_BYTES = 64 * 1024 * 1024
 """An agent that stops reading its stdin: further requests to it are refused, other sessions go on (G-084)."""
 

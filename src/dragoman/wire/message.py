@@ -122,7 +122,9 @@ def _first_members(prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def members(raw: bytes | Raw) -> dict[str, Raw]:
-    """One level of an object with its values still encoded; `Malformed` if it is not an object."""
+    """One level of an object with its values still encoded; `Malformed` if it is not one (null counts as empty)."""
+    if len(raw) == 4 and bytes(raw) == b"null":
+        return {}
     try:
         return _members.decode(raw)
     except _NOT_JSON as error:
