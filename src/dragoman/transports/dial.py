@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.rpc.link import LinkHandler
+from dragoman.transports.socket_path import short_path
 from dragoman.transports.stream import StreamLink
 
 
@@ -32,9 +34,10 @@ class UnixDialer:
     async def dial(self, socket_path: str, handler: LinkHandler) -> DialedLink:
         loop = asyncio.get_running_loop()
         try:
-            _, link = await loop.create_unix_connection(
-                lambda: DialedLink(handler, self._max_bytes), socket_path
-            )
+            with short_path(Path(socket_path)) as name:
+                _, link = await loop.create_unix_connection(
+                    lambda: DialedLink(handler, self._max_bytes), name
+                )
         except OSError as error:
             raise AgentUnavailable(f"{socket_path} cannot be reached: {error.strerror or error}") from error
         return link

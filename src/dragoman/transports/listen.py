@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dragoman.gateway.client import ClientConnection
+from dragoman.transports.socket_path import short_path
 from dragoman.transports.stream import StreamLink
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,8 @@ class Listener:
             path.unlink()
         mask = os.umask(0o177)
         try:
-            self._server = await loop.create_unix_server(self._accept, str(path))
+            with short_path(path) as name:
+                self._server = await loop.create_unix_server(self._accept, name)
         except OSError as error:
             raise ListenError(_explain(str(path), error)) from error
         finally:
