@@ -1,0 +1,133 @@
+"""The path map: the two-way translation between host paths and paths inside a sandbox (G-150).
+
+A value is translated only if it is, as a whole, an absolute path equal to or below a mapped root, compared component
+by component; the longest root wins. All else, relative paths and paths elsewhere included, comes back as the very
+same object. What stands below the root is carried over as text, so translating there and back is the identity.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
+
+_DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
+_PCHAR = "!$&'()*+,;=:@~-._"
+"""What RFC 3986 lets stand in a path's component without an escape."""
+_SCHEME = "file://"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One end of a mapping: a folder, POSIX or Windows."""
+
+    text: str
+    """Without a separator at the end: the root folder is empty."""
+    windows: bool
+
+    @classmethod
+    def of(cls, path: str) -> Root:
+        if _DRIVE.match(path):
+            return cls(path.replace("/", "\\").rstrip("\\"), windows=True)
+        return cls(posixpath.normpath("/" + path.lstrip("/")).rstrip("/"), windows=False)
+
+    @property
+    def parts(self) -> list[str]:
+        return [part for part in self.text.replace("\\", "/" if self.windows else "\\").split("/") if part]
+
+    def same(self, part: str, other: str) -> bool:
+        return part.lower() == other.lower() if self.windows else part == other
+
+    def rest_of(self, path: str) -> str | None:
+        """What of `path` stands below this root, with `/` before each component; None if it is not there."""
+        if self.windows:
+            path = path.replace("\\", "/")
+            own = self.text.replace("\\", "/")
+            start, rest = path[: len(own)].lower() == own.lower(), path[len(own) :]
+        else:
+            start, rest = path[:1] == "/" and path.startswith(self.text), path[len(self.text) :]
+        return rest if start and (not rest or rest[0] == "/") and not _climbs(rest.split("/")) else None
+
+    def join(self, rest: str) -> str:
+        if self.windows:
+            return (self.text + rest.replace("/", "\\")) if rest else self.text
+        return self.text + rest or "/"
+
+    def uri_path(self) -> str:
+        return "".join("/" + quote(part, safe=_PCHAR) for part in self.parts)
+
+
+class Translation:
+    """One direction of a path map."""
+
+    def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
+        # Stable: of two roots of one length the first named is tried first.
+        self._pairs = sorted(pairs, key=lambda pair: -len(pair[0].parts))
+
+    def path(self, value: str) -> str:
+        """The path on the other side."""
+        for source, target in self._pairs:
+            rest = source.rest_of(value)
+            if rest is not None:
+                return target.join(rest)
+        return value
+
+    def uri(self, value: str) -> str:
+        """A `file://` URI on the other side; escapes below the root, query and fragment stay as they are."""
+        if not value.startswith(_SCHEME):
+            return value
+        authority, slash, after = value[len(_SCHEME) :].partition("/")
+        if not slash or authority not in ("", "localhost"):
+            return value
+        end = next((at for at, letter in enumerate(after) if letter in "?#"), len(after))
+        parts = after[:end].split("/")
+        plain = [unquote_to_bytes(part).decode(errors="replace") for part in parts]
+        for source, target in self._pairs:
+            count = _matching(source, plain)
+            if count is not None and not _climbs(plain[count:]):
+                below = "".join("/" + part for part in parts[count:])
+                return _SCHEME + authority + (target.uri_path() + below or "/") + after[end:]
+        return value
+
+    def covers(self, path: str) -> bool:
+        """Whether the path is at or below a root."""
+        return any(source.rest_of(path) is not None for source, _ in self._pairs)
+
+
+class PathMap:
+    """Host paths to box paths and back.
+
+    Several host roots may lead to one box root (a workspace and the folder that it is a symlink to); the way back
+    leads to the first of them.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        roots = [(Root.of(host), Root.of(box)) for host, box in pairs]
+        self.to_box = Translation(roots)
+        back: dict[Root, Root] = {}
+        for host, box in roots:
+            back.setdefault(box, host)
+        self.to_host = Translation(back.items())
+        self.changes = any(host != box for host, box in roots)
+        """False where every path is the same on both sides."""
+
+
+def _matching(root: Root, parts: Sequence[str]) -> int | None:
+    """How many components the root takes of a URI's, if they are the root's own."""
+    own = root.parts
+    fits = len(parts) >= len(own) and all(map(root.same, parts, own))
+    return len(own) if fits else None
+
+
+def _climbs(parts: Sequence[str]) -> bool:
+    """Whether `..` leads out of the folder that the parts start in."""
+    if ".." not in parts:
+        return False
+    depth = 0
+    for part in parts:
+        depth += -1 if part == ".." else part not in ("", ".")
+        if depth < 0:
+            return True
+    return False

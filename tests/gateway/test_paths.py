@@ -1,0 +1,196 @@
+"""The path map is exact, two-way and touches nothing that it need not."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.gateway.paths import PathMap
+
+HOST, BOX = "/home/ada/project", "/home/agent/workspace"
+MAP = PathMap([(HOST, BOX)])
+NESTED = PathMap([("/data", "/mnt"), ("/data/deep/er", "/deep"), ("/", "/host")])
+WINDOWS = PathMap([("C:\\Users\\Ada\\my project", "/workspace")])
+
+SAME_ON_BOTH_SIDES = [
+    "/home/ada/projects",
+    "/home/ada/project2/x",
+    "/home/ada",
+    "/",
+    "",
+    "home/ada/project",
+    "./x",
+    "--root=/home/ada/project",
+    "see /home/ada/project/x",
+    " /home/ada/project",
+    "/home/ada/project/../other",
+    "/home/ada/project/a/../../other",
+    "/HOME/ada/project",
+    "C:\\home\\ada\\project",
+]
+
+
+@pytest.mark.rule("G-150")
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        (HOST, BOX),
+        (f"{HOST}/", f"{BOX}/"),
+        (f"{HOST}/a.txt", f"{BOX}/a.txt"),
+        (f"{HOST}/a//b/./c", f"{BOX}/a//b/./c"),
+        (f"{HOST}/a/../b", f"{BOX}/a/../b"),
+        (f"{HOST}/with space/ünïcode/ ", f"{BOX}/with space/ünïcode/ "),
+        (f"{HOST}/back\\slash", f"{BOX}/back\\slash"),
+    ],
+)
+def test_paths_at_and_below_the_root_are_translated_both_ways(host: str, box: str) -> None:
+    assert MAP.to_box.path(host) == box
+    assert MAP.to_host.path(box) == host
+
+
+@pytest.mark.rule("G-150")
+@pytest.mark.parametrize("value", SAME_ON_BOTH_SIDES)
+def test_everything_else_comes_back_as_it_is(value: str) -> None:
+    assert MAP.to_box.path(value) is value
+    assert MAP.to_host.path(value) is value
+
+
+@pytest.mark.rule("G-150")
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        ("/data/deep/er/x", "/deep/x"),
+        ("/data/deep/x", "/mnt/deep/x"),
+        ("/data/deep/era", "/mnt/deep/era"),
+        ("/dat", "/host/dat"),
+        ("/", "/host/"),
+    ],
+)
+def test_the_longest_root_wins(host: str, box: str) -> None:
+    assert NESTED.to_box.path(host) == box
+    assert NESTED.to_host.path(box) == host
+
+
+def test_nothing_relative_is_below_the_root_folder() -> None:
+    for value in ("", "a", "./a", "C:\\a"):
+        assert NESTED.to_box.path(value) is value
+
+
+def test_a_symlinked_workspace_is_known_by_both_names_and_called_by_the_clients() -> None:
+    linked = PathMap([("/home/ada/link", "/workspace"), ("/mnt/disk/project", "/workspace")])
+    assert linked.to_box.path("/home/ada/link/x") == "/workspace/x"
+    assert linked.to_box.path("/mnt/disk/project/x") == "/workspace/x"
+    assert linked.to_host.path("/workspace/x") == "/home/ada/link/x"
+
+
+def test_a_map_knows_when_it_changes_nothing() -> None:
+    assert MAP.changes
+    assert not PathMap([("/same", "/same/"), ("/other", "/other")]).changes
+
+
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        (f"file://{HOST}", f"file://{BOX}"),
+        (f"file://{HOST}/a%20b/%C3%BC%2Fx.txt", f"file://{BOX}/a%20b/%C3%BC%2Fx.txt"),
+        (f"file://localhost{HOST}/a", f"file://localhost{BOX}/a"),
+        (f"file://{HOST}/a.py?x=1#L10", f"file://{BOX}/a.py?x=1#L10"),
+        (f"file://{HOST}#top", f"file://{BOX}#top"),
+        (f"file://{HOST}/A%2fB", f"file://{BOX}/A%2fB"),
+    ],
+)
+def test_file_uris_are_translated_with_their_escapes_kept(host: str, box: str) -> None:
+    assert MAP.to_box.uri(host) == box
+    assert MAP.to_host.uri(box) == host
+
+
+def test_a_root_is_recognised_however_its_uri_is_escaped() -> None:
+    spaced = PathMap([("/home/ada/my project", "/workspace")])
+    assert spaced.to_box.uri("file:///home/ada/my%20project/a%20b") == "file:///workspace/a%20b"
+    assert spaced.to_box.uri("file:///home/%61da/my project/a b") == "file:///workspace/a b"
+    assert spaced.to_host.uri("file:///workspace/a") == "file:///home/ada/my%20project/a"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://example.com/home/ada/project",
+        "file://elsewhere/home/ada/project/x",
+        "file:///home/ada/projects/x",
+        "file:///home/ada/project/../x",
+        "file:///home/ada/project/%2E%2E/x",
+        "file:///home/ada%2Fproject/x",
+        "file://",
+        f"{HOST}/x",
+        "zed:///agent/selection?path=/home/ada/project",
+    ],
+)
+def test_other_uris_come_back_as_they_are(value: str) -> None:
+    assert MAP.to_box.uri(value) is value
+
+
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        ("C:\\Users\\Ada\\my project", "/workspace"),
+        ("C:\\Users\\Ada\\my project\\src\\a.py", "/workspace/src/a.py"),
+    ],
+)
+def test_windows_paths_are_translated_both_ways(host: str, box: str) -> None:
+    assert WINDOWS.to_box.path(host) == box
+    assert WINDOWS.to_host.path(box) == host
+
+
+@pytest.mark.parametrize("host", ["c:/users/ada/My Project/src/a.py", "C:\\Users/Ada\\my project/src\\a.py"])
+def test_windows_paths_are_recognised_in_any_spelling(host: str) -> None:
+    assert WINDOWS.to_box.path(host) == "/workspace/src/a.py"
+
+
+def test_windows_paths_in_uris() -> None:
+    uri = "file:///C:/Users/Ada/my%20project/src/a.py"
+    assert WINDOWS.to_box.uri(uri) == "file:///workspace/src/a.py"
+    assert WINDOWS.to_host.uri("file:///workspace/src/a.py") == uri
+    assert WINDOWS.to_box.uri("file:///c%3A/Users/Ada/my%20project/a") == "file:///workspace/a"
+    assert WINDOWS.to_box.uri("file:///D:/Users/Ada/my%20project/a").startswith("file:///D:")
+
+
+part = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1).filter(
+    lambda text: text not in (".", "..")
+)
+absolute = st.lists(part, min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+below = st.lists(part, max_size=4).map(lambda parts: "".join("/" + each for each in parts))
+
+
+@pytest.mark.rule("G-150")
+@given(host=absolute, box=absolute, rest=below)
+def test_there_and_back_is_the_identity(host: str, box: str, rest: str) -> None:
+    paths = PathMap([(host, box)])
+    assert paths.to_box.path(host + rest) == box + rest
+    assert paths.to_host.path(paths.to_box.path(host + rest)) == host + rest
+    assert paths.to_box.path(paths.to_host.path(box + rest)) == box + rest
+
+
+@given(host=absolute, box=absolute, rest=below, safe=st.sampled_from(["/", "/~!$&'()*+,;=:@", "/ü"]))
+def test_there_and_back_is_the_identity_for_uris(host: str, box: str, rest: str, safe: str) -> None:
+    paths = PathMap([(host, box)])
+    uri = "file://" + quote(host, safe="/!$&'()*+,;=:@~-._") + quote(rest, safe=safe)
+    assert paths.to_host.uri(paths.to_box.uri(uri)) == uri
+
+
+@given(roots=st.lists(st.tuples(absolute, absolute), min_size=1, max_size=4), value=absolute)
+def test_what_is_below_no_root_is_never_touched(roots: list[tuple[str, str]], value: str) -> None:
+    paths = PathMap(roots)
+    if not any((value + "/").startswith(host.rstrip("/") + "/") for host, _ in roots):
+        assert paths.to_box.path(value) is value
+
+
+@given(value=st.text())
+def test_any_text_is_survived(value: str) -> None:
+    for paths in (MAP, NESTED, WINDOWS):
+        for translation in (paths.to_box, paths.to_host):
+            translation.path(value)
+            translation.uri(value)
+            translation.uri("file://" + value)
