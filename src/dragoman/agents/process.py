@@ -29,6 +29,7 @@ from dragoman.agents.stderr import StderrTail
 from dragoman.agents.streams import Incoming, Outgoing
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
+from dragoman.rpc.pipe import LoopPipe
 from dragoman.wire import limits
 from dragoman.wire.framing import LineDecoder
 
@@ -175,10 +176,12 @@ class AgentProcess:
         outgoing = Outgoing(self._outbox, self._begin_goodbye)
         stdout = Incoming(self._on_stdout, self._on_stdout_end)
         stderr = Incoming(self._stderr.feed, self._on_stderr_end)
-        self._stdin_pipe, _ = await self._loop.connect_write_pipe(lambda: outgoing, child.stdin)
+        assert child.stdin and child.stdout and child.stderr
+        stdin = LoopPipe(child.stdin)
+        self._stdin_pipe, _ = await self._loop.connect_write_pipe(lambda: outgoing, stdin)
         self._outbox.attach(self._stdin_pipe)
-        self._stderr_pipe, _ = await connect_read(lambda: stderr, child.stderr)
-        self._stdout_pipe, _ = await connect_read(lambda: stdout, child.stdout)
+        self._stderr_pipe, _ = await connect_read(lambda: stderr, LoopPipe(child.stderr))
+        self._stdout_pipe, _ = await connect_read(lambda: stdout, LoopPipe(child.stdout))
         on_exit(child, self._on_exit)
 
     def _on_stdout(self, data: bytes) -> None:

@@ -10,6 +10,7 @@ import threading
 from typing import IO, cast
 
 from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.pipe import LoopPipe
 from dragoman.transports.stream import StreamLink
 
 READ_SIZE = 64 * 1024
@@ -52,19 +53,22 @@ class StdioLink(StreamLink):
             _set_blocking(descriptor)  # terminals are shared with the shell, which expects them blocking
 
     async def _open_writer(self, pipe: IO[bytes]) -> None:
-        self._shared = [pipe]
         loop = asyncio.get_running_loop()
         if _is_pollable(pipe):
-            transport, _ = await loop.connect_write_pipe(lambda: _Writer(self), pipe)
+            shared = LoopPipe(pipe)
+            self._shared = [shared]
+            transport, _ = await loop.connect_write_pipe(lambda: _Writer(self), shared)
             self._outbox.attach(transport)
         else:
+            self._shared = []
             self._outbox.attach(_FileWriter(pipe, self))
 
     async def _open_reader(self, pipe: IO[bytes]) -> None:
-        self._shared.append(pipe)
         loop = asyncio.get_running_loop()
         if _is_pollable(pipe):
-            await loop.connect_read_pipe(lambda: self, pipe)
+            shared = LoopPipe(pipe)
+            self._shared.append(shared)
+            await loop.connect_read_pipe(lambda: self, shared)
         else:
             threading.Thread(target=self._read_file, args=(pipe, loop), daemon=True).start()
 
@@ -121,7 +125,7 @@ def _is_pollable(pipe: IO[bytes]) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(pipe.fileno())
 
 
-def _set_blocking(pipe: IO[bytes]) -> None:
+def _set_blocking(pipe: LoopPipe) -> None:
     try:
         os.set_blocking(pipe.fileno(), True)
     except (OSError, ValueError):
