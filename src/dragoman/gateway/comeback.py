@@ -172,16 +172,12 @@ async def _revive(session: Session, client: ClientConnection, result: JsonObject
     """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
-    if session.reviving is None:
-        session.reviving = session.gateway.spawn(revival.revive(session, client))
     try:
-        revived = await asyncio.shield(session.reviving)
+        revived = await revival.revive(session, client)
     except RpcError as error:
         log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
         session.notice(f"The agent is not available: {error.message}")
         return {"revived": None, "error": error.message, "state": session.state}
-    finally:
-        session.reviving = None
     return {**as_object(as_object(revived.get("_meta")).get("dragoman")), "state": session.state}
 
 

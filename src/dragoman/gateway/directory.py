@@ -261,6 +261,7 @@ class StoreDirectory:
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
         session.save(SessionChanges(state="idle"))
+        await session.settled()  # it belongs to the history that whoever loads is shown
 
     async def _owners(self) -> frozenset[str]:
         return frozenset(owner.owner_id for owner in await self.store.owners())

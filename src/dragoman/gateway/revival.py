@@ -36,7 +36,22 @@ LOST = "The agent was started anew and does not remember this conversation. It g
 
 
 async def revive(session: Session, client: ClientConnection) -> JsonObject:
-    """Give the session an agent again; returns the agent's session result, `_meta.dragoman.revived` says how."""
+    """Give the session an agent again; returns the agent's session result, `_meta.dragoman.revived` says how.
+
+    Whoever asks while it is under way waits for the same agent: a prompt and a load must not start two.
+    """
+    if session.reviving is None:
+
+        def done(_: object) -> None:
+            session.reviving = None
+
+        session.reviving = session.gateway.spawn(_try(session, client))
+        session.reviving.add_done_callback(done)
+    return await asyncio.shield(session.reviving)
+
+
+async def _try(session: Session, client: ClientConnection) -> JsonObject:
+    """A few times, each time more patiently."""
     error: RpcError | None = None
     for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:
         await asyncio.sleep(delay)
@@ -65,7 +80,7 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
         raise
     session.record("revived", rung=rung)
     log.info("session revived", extra={"session": session.id, "rung": rung})
-    if rung == "seed":
+    if session.context_lost:
         session.notice(LOST)
     meta = result.setdefault("_meta", {})
     meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
