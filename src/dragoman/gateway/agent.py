@@ -64,6 +64,10 @@ class AgentConnection:
         except AgentUnavailable as error:
             self._gone = internal(str(error), "agent_unavailable", agent=self.name)
             raise self._gone from error
+        if self.peer.closed:
+            self._gone = None  # it was said before there was a handle to ask how it ended
+            failure = self.gone_error()
+            raise internal(f"It did not start: {failure.message}", "agent_unavailable", agent=self.name)
         log.info("agent started", extra={"agent": self.name, "pid": self.handle.pid})
         params: JsonObject = {"protocolVersion": PROTOCOL_VERSION, "clientCapabilities": capabilities}
         params["clientInfo"] = client_info or {
@@ -80,12 +84,12 @@ class AgentConnection:
                 agent=self.name,
             ) from error
         if not reply.ok:
-            failure = as_object(decode_object(reply.error))
+            refusal = as_object(decode_object(reply.error))
             raise internal(
-                f"The agent {self.name} refused to start: {failure.get('message')}{self._stderr()}",
+                f"The agent {self.name} refused to start: {refusal.get('message')}{self._stderr()}",
                 "agent_unavailable",
                 agent=self.name,
-                error=failure,
+                error=refusal,
             )
         result = decode_object(reply.result)
         self.capabilities = AgentCapabilities(result)
