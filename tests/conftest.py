@@ -61,6 +61,8 @@ async def dragoman(home: Path) -> AsyncIterator[Start]:
     yield start
     failures = []
     for gateway in started:
+        gateway.leave()  # all of them first: one may watch a session of another, which then stays
+    for gateway in started:
         try:
             await gateway.stop()
         except (AssertionError, TimeoutError) as failure:

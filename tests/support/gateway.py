@@ -86,6 +86,7 @@ class Dragoman(RpcPeer):
         self.home = Path()
         self.mark = ""
         self.listens = False
+        self._left = False
         self.connections: list[RpcPeer] = []
         self._drain: asyncio.Task[None]
         self._stderr_changed = asyncio.Event()
@@ -133,14 +134,24 @@ class Dragoman(RpcPeer):
     async def no_process_left(self, timeout: float = PATIENCE) -> None:
         await gone(lambda: self.processes(), timeout)
 
+    def leave(self) -> None:
+        """Go as a client goes; the gateway ends by itself once nobody else watches its sessions."""
+        if self.process.returncode is None and not self._left:
+            self._left = True
+            self.eof()
+            self.resume()
+            if self.listens:
+                self.process.send_signal(signal.SIGTERM)  # no stdin whose end would tell it
+
+    async def kill(self) -> None:
+        """`kill -9`, and wait until it is dead; what it had written before can still be read."""
+        end_process(self.process.pid)
+        await self.wait_exit()
+
     async def stop(self, expect_clean: bool = True) -> None:
         """End it as a leaving client does, and make sure that nothing stays behind."""
         try:
-            if self.process.returncode is None:
-                self.eof()
-                self.resume()
-                if self.listens:
-                    self.process.send_signal(signal.SIGTERM)  # no stdin whose end would tell it
+            self.leave()
             await self.wait_exit()
             if expect_clean:
                 await self.no_process_left()
@@ -163,8 +174,11 @@ Start = Callable[..., Awaitable[Dragoman]]
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without any setting of Dragoman's."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    """This process's environment without any setting of Dragoman's; `TESTED_JOURNAL=off` tests without a journal."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
+    if clean.get("TESTED_JOURNAL") == "off":
+        clean["DRAGOMAN_SESSIONS_JOURNAL"] = "false"
+    return clean
 
 
 def marked_processes(mark: str) -> dict[int, str]:

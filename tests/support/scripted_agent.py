@@ -53,7 +53,12 @@ ALL_SESSION_METHODS = {
 def parse_flags(arguments: list[str]) -> argparse.Namespace:
     flags = argparse.ArgumentParser(description=__doc__)
     add = flags.add_argument
-    add("--session-ids", default="s", metavar="PREFIX", help="ids are PREFIX1, PREFIX2, ... in every process")
+    add(
+        "--session-ids",
+        default="s",
+        metavar="PREFIX",
+        help="ids are PREFIX1, PREFIX2, ... in every process; {pid} is replaced",
+    )
     add(
         "--request-ids",
         choices=("zero", "string", "big"),
@@ -156,7 +161,8 @@ class Agent:
             raise RpcError(4242, "session/new refused by the script", {"why": "new-error", "big": 2**60})
         if self.flags.new_hang:
             threading.Event().wait()
-        session = f"{self.flags.session_ids}{next(self.session_numbers)}"
+        prefix = self.flags.session_ids.replace("{pid}", str(os.getpid()))
+        session = f"{prefix}{next(self.session_numbers)}"
         self.sessions[session] = params
         for number in range(self.flags.early_updates):
             self.connection.say(session, f"early {number}")

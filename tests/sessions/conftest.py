@@ -1,0 +1,41 @@
+"""Clients that watch sessions of a gateway from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.attaching import Watch, attach, rememberer
+from support.gateway import Dragoman, Start
+from support.rpc_peer import RpcPeer
+
+
+@pytest.fixture
+async def watch(dragoman: Start) -> AsyncIterator[Watch]:
+    """One more client, over the owner's socket; all of them leave before the gateways do."""
+    peers: list[RpcPeer] = []
+
+    async def connect(gateway: Dragoman, **capabilities: Any) -> RpcPeer:
+        peers.append(await attach(gateway, **capabilities))
+        return peers[-1]
+
+    yield connect
+    for peer in peers:
+        await peer.close()
+
+
+@pytest.fixture
+async def gateway(dragoman: Start) -> Dragoman:
+    """An initialized client of `dragoman acp scripted`, whose agent can resume."""
+    started = await dragoman(agents={"scripted": rememberer()})
+    await started.initialize()
+    return started
+
+
+@pytest.fixture
+def signal_file(tmp_path: Path) -> Path:
+    """For `wait-file`: the agent goes on once it exists."""
+    return tmp_path / "go"
