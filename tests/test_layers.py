@@ -23,6 +23,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "rpc": ("wire",),
     "gateway": ("wire", "rpc", "config.model"),
     "agents": ("wire", "rpc", "gateway.ports", "config"),
+    "sandbox": ("wire", "gateway.ports", "gateway.paths", "config", "agents"),
     "transports": ("wire", "rpc", "gateway"),
     "store": ("wire", "gateway.ports", "config"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
@@ -30,7 +31,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "__main__": ("cli",),
     "__init__": (),
 }
-PORTS = ("wire", "rpc", "config.model", "gateway.ports")
+PORTS = ("wire", "rpc", "config.model", "gateway.ports", "gateway.paths")
 """What the ports may use: whoever implements one must not drag in the gateway behind it."""
 
 HEAVY = (

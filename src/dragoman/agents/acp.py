@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +11,10 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import AgentError, NotInstalled, locate, require
 from dragoman.agents.launch import SpawnError
-from dragoman.agents.process import AgentProcess
+from dragoman.agents.process import LEAVE_PATIENCE, AgentProcess
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.rpc.link import LinkHandler
 
 
@@ -26,6 +28,27 @@ class AcpAgent(AgentProcess):
             status.signal if status is not None else None,
             self.stderr_tail(),
         )
+
+
+class BoxedAgent(AcpAgent):
+    """An agent inside a sandbox: what it leaves running there is ended too."""
+
+    _leaving: asyncio.Task[None] | None = None
+
+    def enclosed(self, inside: Enclosed) -> None:
+        """Called right after the start, before anything is sent."""
+        if inside.preface:
+            self.send(inside.preface.removesuffix(b"\n"))
+        self._leaving = asyncio.get_running_loop().create_task(self._see_out_inside(inside))
+
+    async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
+        await super().stop(patience)
+        if self._leaving is not None:
+            await asyncio.shield(self._leaving)
+
+    async def _see_out_inside(self, inside: Enclosed) -> None:
+        await self.wait_closed()
+        await inside.leave()
 
 
 class ProcessLauncher:
@@ -47,8 +70,10 @@ class ProcessLauncher:
         return "\n".join([*(_stamp(file) for file in files), *agent.command[1:]])
 
     async def launch(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
     ) -> AgentHandle:
+        if box is not None:
+            return await self._launch_inside(name, agent, handler, cwd, box)
         try:
             require(name, agent)
             return await AcpAgent.spawn(
@@ -63,6 +88,27 @@ class ProcessLauncher:
             raise AgentUnavailable(_sentence(str(error))) from error
         except (SpawnError, AgentError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be started. {error}") from error
+
+    async def _launch_inside(
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box
+    ) -> AgentHandle:
+        inside = await box.agent(name, agent, cwd)
+        try:
+            running = await BoxedAgent.spawn(
+                inside.words,
+                handler=handler,
+                custody=self._custody,
+                env=inside.env,
+                cwd=inside.cwd,
+                max_message_bytes=self._max_message_bytes,
+            )
+        except SpawnError as error:
+            await inside.leave()
+            raise AgentUnavailable(
+                f"The agent {name} cannot be started in the sandbox {box.name}. {error}"
+            ) from error
+        running.enclosed(inside)
+        return running
 
 
 def _stamp(file: Path) -> str:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
+from dragoman.gateway import pathfields
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.updates import UPDATE, read_head
+from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
@@ -32,13 +35,28 @@ Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 class AgentConnection:
     """An agent process and the sessions in it; `Receiver` of what it says."""
 
-    def __init__(self, name: str, config: AgentConfig, client: ClientConnection, *, shared: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: AgentConfig,
+        client: ClientConnection,
+        *,
+        shared: bool,
+        box: Box | None = None,
+    ) -> None:
         self.name = name
         self.config = config
         self.client = client
         """The client it was started for: unknown requests without a session go there."""
         self.shared = shared
-        self.peer = Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
+        self.box = box
+        """The sandbox that it runs in."""
+        self.paths = box.paths if box is not None else None
+        self.peer = (
+            Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
+            if self.paths is None
+            else MappedPeer(f"The agent {name}", self, self.paths, self._intercept)
+        )
         self.capabilities = AgentCapabilities({})
         self.sessions: dict[str, Session] = {}
         self.handle: AgentHandle | None = None
@@ -109,6 +127,8 @@ class AgentConnection:
         if self._gone is None:
             end = self.handle.end() if self.handle is not None else None
             how = end.describe() if end is not None else "is not running"
+            if self.box is not None and end is not None:
+                how = f"in the sandbox {self.box.name} {how}{self.box.explain(end)}"
             self._gone = internal(
                 f"The agent {self.name} {how}{self._stderr()}",
                 "agent_exited",
@@ -118,6 +138,14 @@ class AgentConnection:
                 stderrTail=end.stderr_tail if end else "",
             )
         return self._gone
+
+    def rewriter(
+        self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool]
+    ) -> UpdateRewriter:
+        """What turns this agent's updates of a session into the clients'."""
+        if self.paths is None:
+            return UpdateRewriter(agent_session_id, session_id, see)
+        return MappedRewriter(agent_session_id, session_id, see, self.paths)
 
     # -- asking
 
@@ -217,8 +245,10 @@ class AgentConnection:
                 self._forget_request(request)
                 self._hold_early(asid, message.request(request.id, request.method, request.params))
                 return
+            self._translate(request)
             session.agent_request(request)
         elif not self.shared:
+            self._translate(request)
             self.client.agent_request(self, request)
         else:
             raise method_not_found(request.method)
@@ -232,6 +262,8 @@ class AgentConnection:
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
         if session is not None:
+            if method == UPDATE and self.paths is not None:
+                params = update_params(params, self.paths)
             session.agent_notification(method, params)
         elif asid is None and not self.shared:
             self.client.agent_notification(self, method, params)
@@ -293,6 +325,10 @@ class AgentConnection:
     def _forget_early(self, except_for: Session | None) -> None:
         kept = except_for.agent_session_id if except_for is not None else None
         self._early = {asid: held for asid, held in self._early.items() if asid == kept}
+
+    def _translate(self, request: Request) -> None:
+        if self.paths is not None:
+            request.params = pathfields.asked(request.method, request.params, self.paths.to_host)
 
     def _forget_request(self, request: Request) -> None:
         request.answered = True

@@ -251,10 +251,16 @@ class ClientConnection:
         try:
             config = self.gateway.agent_config(name)
             told = self.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
-            agent_result = self.gateway.cached_capabilities(config, told)
-            warming = self.gateway.pool.warm(self, name)
+            box = self.gateway.box_for(name, None, None)
+            agent_result = self.gateway.cached_capabilities(config, told, box)
+            # Which box a session will need is not known yet, so there is nothing to warm up but for the question.
+            if box is None or agent_result is None:
+                warming = self.gateway.pool.warm(self, name)
             if agent_result is None:
-                agent_result = (await asyncio.shield(warming)).capabilities.result
+                agent = await asyncio.shield(warming)
+                agent_result = agent.capabilities.result
+                if box is not None:
+                    self.gateway.pool.reap(agent)
         except RpcError as error:
             if self.bound_agent is not None:
                 self._initialized = False

@@ -21,8 +21,10 @@ from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
 from dragoman.gateway.ports.dial import Dialer
+from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
+from dragoman.gateway.retention import keep_house
 from dragoman.gateway.session import Session
 from dragoman.wire.errors import RpcError, internal
 
@@ -64,6 +66,7 @@ class Outside:
     store: Store | None = None
     trouble: str | None = None
     """Why there is no store although there should be one."""
+    boxes: Boxes | None = None
     spawn_in_cwd: bool = False
     """Agents start in their session's folder; on stdio they start where the editor started us."""
 
@@ -76,6 +79,7 @@ class Gateway:
         self.cache = outside.cache
         self.services = outside.services
         self.dialer = outside.dialer
+        self.boxes = outside.boxes
         self.store = outside.store
         self.trouble = outside.trouble
         self.spawn_in_cwd = outside.spawn_in_cwd
@@ -86,11 +90,13 @@ class Gateway:
         self.clients: set[ClientConnection] = set()
         self.closing = False
         self._someone_left = asyncio.Event()
+        self._housekeeping: asyncio.Task[None] | None = None
         self._keys = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
         if self.store is not None:
             self.directory = StoreDirectory(self.store, self._journal_failed, self._journal_congested)
             self.store.on_drained = self._journal_drained
+            self._housekeeping = self.spawn(keep_house(self, self.store))
 
     @property
     def journaling(self) -> bool:
@@ -118,13 +124,21 @@ class Gateway:
                 return rule.agent
         return self.config.default_agent
 
-    def cached_capabilities(self, config: AgentConfig, told: JsonObject) -> JsonObject | None:
-        identity = self.launcher.identity(config)
+    def box_for(self, name: str, cwd: str | None, workspace: str | None) -> Box | None:
+        """The sandbox that an agent's session runs in; before any session, one over an empty workspace."""
+        return None if self.boxes is None else self.boxes.find(name, self.agent_config(name), cwd, workspace)
+
+    def cached_capabilities(
+        self, config: AgentConfig, told: JsonObject, box: Box | None = None
+    ) -> JsonObject | None:
+        identity = (box or self.launcher).identity(config)
         return self.cache.get(identity, fingerprint(told)) if identity is not None else None
 
-    def remember_capabilities(self, config: AgentConfig, told: JsonObject, result: JsonObject) -> None:
+    def remember_capabilities(
+        self, config: AgentConfig, told: JsonObject, result: JsonObject, box: Box | None = None
+    ) -> None:
         """A changed agent corrects the cache."""
-        identity = self.launcher.identity(config)
+        identity = (box or self.launcher).identity(config)
         if identity is not None and self.cache.get(identity, fingerprint(told)) != result:
             self.cache.put(identity, fingerprint(told), result)
 
@@ -252,12 +266,16 @@ class Gateway:
             if session.turn is not None:
                 session.turn.fail(error)
         await self._settle_sessions()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
         for client in list(self.clients):
             client.peer.link.close()
         await self.pool.close()
         pending = [task for task in self._tasks if task is not asyncio.current_task()]
         if pending:
             await asyncio.wait(pending, timeout=10)
+        if self.boxes is not None:
+            await self.boxes.close()
         if self.store is not None:
             await self.store.close()
             self.store = None

@@ -166,6 +166,8 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
 def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
                  agent_session_id: str | None = None) -> bytes:  # fmt: skip
     """What the client sent, with the agent's session id and servers in the shape that the agent takes."""
+    if agent.box is not None:
+        agent.box.check(str(params.get("cwd")), check_directories(params.get("additionalDirectories")))
     raw = message.members(request.params)
     raw["mcpServers"] = Raw(encode(mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name)))
     if agent_session_id is not None:

@@ -11,6 +11,7 @@ from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentHandle
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError
 
@@ -40,22 +41,28 @@ class Pool:
     def warm(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
         """Start an agent before it is needed."""
         config = self._gateway.agent_config(name)
-        if config.share == "all":
+        box = self._gateway.box_for(name, None, None)
+        if config.share == "all" and box is None:
             return self._shared_task(self._shared_key(client, name, ""), client, name, None)
         key = (str(client.key), name)
         task = self._spares.get(key)
         if task is None:
-            task = self._spares[key] = self._gateway.spawn(self._launch(client, name, None, shared=False))
+            task = self._spares[key] = self._gateway.spawn(
+                self._launch(client, name, None, shared=False, box=box)
+            )
         return task
 
     async def take(self, client: ClientConnection, name: str, cwd: str, workspace: str) -> AgentConnection:
         """The agent for a new session of this client."""
         share = self._gateway.agent_config(name).share
+        box = self._gateway.box_for(name, cwd, workspace)
         if share == "session":
-            return await self._spare(client, name) or await self._launch(client, name, cwd, shared=False)
-        key = self._shared_key(client, name, workspace if share == "workspace" else "")
+            spare = await self._spare(client, name) if box is None else None
+            return spare or await self._launch(client, name, cwd, shared=False, box=box)
+        # Different roots never share a box, whatever `share` says.
+        key = self._shared_key(client, name, workspace if share == "workspace" or box is not None else "")
         for _ in range(2):
-            agent = await asyncio.shield(self._shared_task(key, client, name, cwd))
+            agent = await asyncio.shield(self._shared_task(key, client, name, cwd, box))
             if agent.alive:
                 return agent
             self._shared.pop(key, None)  # it died since: once more
@@ -115,16 +122,18 @@ class Pool:
         if task is None:
             return None
         agent = await task
-        return agent if agent.alive else None
+        return agent if agent.alive and agent.box is None else None
 
     def _shared_key(self, client: ClientConnection, name: str, workspace: str) -> Key:
         return (name, fingerprint(self._told(client, name)), workspace)
 
-    def _shared_task(self, key: Key, client: ClientConnection, name: str,
-                     cwd: str | None) -> asyncio.Task[AgentConnection]:  # fmt: skip
+    def _shared_task(self, key: Key, client: ClientConnection, name: str, cwd: str | None,
+                     box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
         task = self._shared.get(key)
         if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-            task = self._shared[key] = self._gateway.spawn(self._launch(client, name, cwd, shared=True))
+            task = self._shared[key] = self._gateway.spawn(
+                self._launch(client, name, cwd, shared=True, box=box)
+            )
         return task
 
     def _told(self, client: ClientConnection, name: str) -> JsonObject:
@@ -132,22 +141,24 @@ class Pool:
         return client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
 
     async def _launch(
-        self, client: ClientConnection, name: str, cwd: str | None, *, shared: bool
+        self, client: ClientConnection, name: str, cwd: str | None, *, shared: bool, box: Box | None
     ) -> AgentConnection:
         gateway = self._gateway
         config = gateway.agent_config(name)
         told = self._told(client, name)
-        agent = AgentConnection(name, config, client, shared=shared)
+        agent = AgentConnection(name, config, client, shared=shared, box=box)
         self._agents.add(agent)
         try:
             limit = gateway.config.limits.start_timeout
             spawn_cwd = cwd if gateway.spawn_in_cwd else None
 
             def launch(handler: LinkHandler) -> Awaitable[AgentHandle]:
+                if box is not None:  # inside there is no other folder to start in
+                    return gateway.launcher.launch(name, config, handler, cwd, box)
                 return gateway.launcher.launch(name, config, handler, spawn_cwd)
 
             result = await agent.start(launch, told, client.info, limit)
-            gateway.remember_capabilities(config, told, result)
+            gateway.remember_capabilities(config, told, result, box)
             await client.reauthenticate(agent)
         except (RpcError, asyncio.CancelledError):
             self._agents.discard(agent)

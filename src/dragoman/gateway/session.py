@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ class Session:
         self.last_result: JsonObject = {}
         """Modes and options as the agent gave them, for clients that come later."""
         self.current: dict[str, bytes] = {}
+        self.last_used = time.monotonic()
         self.crashes = 0
         """Deaths of the agent since the last turn that ended well."""
         self._muted = False
@@ -82,7 +84,7 @@ class Session:
         self.gone = None
         self.parked = False
         self._muted = False
-        self._rewriter = UpdateRewriter(agent_session_id, self.id, self._see)
+        self._rewriter = agent.rewriter(agent_session_id, self.id, self._see)
         agent.sessions[agent_session_id] = self
 
     def mute(self, muted: bool) -> None:
@@ -160,7 +162,9 @@ class Session:
         return sorted(clients, key=lambda client: client is not author)
 
     def open_services(self) -> LocalServices:
-        return self.gateway.services.open([self.workspace, self.cwd, *self.additional_directories], self.cwd)
+        folders = [self.workspace, self.cwd, *self.additional_directories]
+        box = self.agent.box if self.agent is not None else None
+        return self.gateway.services.open(folders, self.cwd, box)
 
     # -- from the client
 
@@ -331,6 +335,7 @@ class Session:
     def turn_ended(self, turn: Turn, reply: Reply) -> None:
         if self.turn is turn:
             self.turn = None
+        self.last_used = time.monotonic()
         self.questions.cancel_all("turn_end")
         outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}

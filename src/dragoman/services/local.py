@@ -14,11 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from dragoman.agents.custody import Custody
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.rpc.peer import Request
 from dragoman.services.files import Files
 from dragoman.services.roots import Roots
-from dragoman.services.spawn import LocalSpawn, Spawn
+from dragoman.services.spawn import BoxSpawn, LocalSpawn, Spawn
 from dragoman.services.terminals import Terminals
 from dragoman.wire.errors import CANCELLED, RpcError, internal, method_not_found
 
@@ -44,14 +45,19 @@ class WorkspaceServices:
         self, custody: Custody, *, environment: Mapping[str, str] | None = None, spawn: Spawn | None = None
     ) -> None:
         self._environment = os.environ if environment is None else environment
+        self._custody = custody
         self._spawn = spawn or LocalSpawn(custody)
         self._threads: ThreadPoolExecutor | None = None
 
-    def open(self, roots: Sequence[str], cwd: str) -> LocalServices:
+    def open(self, roots: Sequence[str], cwd: str, box: Box | None = None) -> LocalServices:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(FILE_THREADS, "files")
-        folders = Roots(roots)
-        terminals = Terminals(folders, cwd, self._environment, self._spawn)
+        if box is None:
+            folders = Roots(roots)
+            terminals = Terminals(folders, cwd, self._environment, self._spawn)
+        else:
+            folders = Roots([folder for folder in roots if box.writable(folder)])
+            terminals = Terminals(folders, cwd, box.environment, BoxSpawn(self._custody, box))
         return SessionServices(Files(folders), terminals, self._threads)
 
 

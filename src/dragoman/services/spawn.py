@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from dragoman.agents.custody import Custody, CustodyError, Ward
 from dragoman.agents.custody.exits import on_exit
 from dragoman.agents.launch import SpawnError, explain, find_program
 from dragoman.agents.process import ExitStatus
+from dragoman.gateway.ports.agent import AgentUnavailable
+from dragoman.gateway.ports.sandbox import Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Command:
 
     words: Sequence[str]
     env: Mapping[str, str]
-    cwd: str
+    cwd: str | None
 
 
 class Running(Protocol):
@@ -51,18 +53,53 @@ class LocalSpawn:
         self._custody = custody
 
     async def __call__(self, command: Command, output: int) -> Running:
+        return await self.start(command, output)
+
+    async def start(self, command: Command, output: int, preface: bytes = b"") -> Running:
+        """Start it with a stdin that holds the preface and nothing else."""
         program = find_program(command.words, command.env, command.cwd)
         try:
             ward = self._custody.admit()
         except CustodyError as error:
             raise SpawnError(str(error)) from error
         try:
-            child = _start(program, command, ward.mark(command.env), output)
+            child = _start(program, command, ward.mark(command.env), output, preface)
         except OSError as error:
             self._custody.release(ward)
             raise SpawnError(explain(command.words[0], error)) from error
         self._custody.started(ward, child.pid)
         return _LocalRunning(child, self._custody, ward)
+
+
+class BoxSpawn:
+    """Starts commands inside a sandbox."""
+
+    def __init__(self, custody: Custody, box: Box) -> None:
+        self._local = LocalSpawn(custody)
+        self._box = box
+
+    async def __call__(self, command: Command, output: int) -> Running:
+        try:
+            inside = await self._box.command(command.words, command.env, command.cwd or "/")
+        except AgentUnavailable as error:
+            raise SpawnError(str(error)) from error
+        outside = Command(inside.words, inside.env, inside.cwd)
+        return _BoxRunning(await self._local.start(outside, output, inside.preface), inside.leave)
+
+
+class _BoxRunning:
+    def __init__(self, running: Running, leave: Callable[[], Awaitable[None]]) -> None:
+        self._running = running
+        self._leave: Callable[[], Awaitable[None]] | None = leave
+
+    async def wait(self) -> ExitStatus:
+        return await self._running.wait()
+
+    async def end(self) -> None:
+        await self._running.end()
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            await leave()
 
 
 class _LocalRunning:
@@ -79,13 +116,19 @@ class _LocalRunning:
         await self._custody.end(self._ward)
 
 
-def _start(program: str, command: Command, env: Mapping[str, str], output: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def _start(
+    program: str, command: Command, env: Mapping[str, str], output: int, preface: bytes
+) -> subprocess.Popen[bytes]:
+    child = subprocess.Popen(
         [program, *command.words[1:]],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if preface else subprocess.DEVNULL,
         stdout=output,
         stderr=output,
         env=env,
         cwd=command.cwd,
         start_new_session=True,
     )
+    if child.stdin is not None:
+        with child.stdin as stdin:
+            stdin.write(preface)
+    return child

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.config.model import AgentConfig
 from dragoman.rpc.link import Link, LinkHandler
+
+if TYPE_CHECKING:
+    from dragoman.gateway.ports.sandbox import Box
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,9 @@ class Launcher(Protocol):
         """Changes whenever the agent's program or arguments do: the key of the capability cache; None if unknown."""
 
     async def launch(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
     ) -> AgentHandle:
-        """Start it; raises `AgentUnavailable`."""
+        """Start it, inside a sandbox if there is one; raises `AgentUnavailable`."""
 
 
 class CapabilityCache(Protocol):

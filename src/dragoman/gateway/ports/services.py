@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.rpc.peer import Request
 
 
@@ -18,4 +19,5 @@ class LocalServices(Protocol):
 
 
 class ServicesFactory(Protocol):
-    def open(self, roots: list[str], cwd: str) -> LocalServices: ...
+    def open(self, roots: list[str], cwd: str, box: Box | None = None) -> LocalServices:
+        """Serve these folders; where the agent runs in a box, as that box allows and with commands inside it."""

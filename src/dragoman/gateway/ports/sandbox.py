@@ -1,0 +1,79 @@
+"""What the gateway needs of a sandbox: which box a session's agent runs in, and how to start something inside."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.config.model import AgentConfig
+from dragoman.gateway.paths import PathMap
+from dragoman.gateway.ports.agent import AgentEnd
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosed:
+    """A command as it is started on this machine so that it runs inside a box."""
+
+    words: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str | None = None
+    preface: bytes = b""
+    """Lines for its stdin, before anything else."""
+    leave: Callable[[], Awaitable[None]] = _nothing
+    """Ends what it left running inside; called once, when the process on this machine has ended."""
+
+
+class Box(Protocol):
+    """The box of one workspace; all sessions below that root share it."""
+
+    @property
+    def name(self) -> str:
+        """The sandbox's, as the configuration calls it."""
+
+    @property
+    def key(self) -> str:
+        """Differs wherever two boxes differ."""
+
+    @property
+    def paths(self) -> PathMap | None:
+        """None where every path is the same inside."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What commands inside may know of this machine's environment."""
+
+    def identity(self, agent: AgentConfig) -> str | None:
+        """Changes whenever the agent inside may be another: the key of the capability cache; None if unknown."""
+
+    def check(self, cwd: str, directories: Sequence[str]) -> None:
+        """Raise `RpcError` for folders that do not exist inside."""
+
+    def writable(self, folder: str) -> bool:
+        """Whether a folder of this machine can be written to from inside."""
+
+    async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
+        """An agent's command; makes the box if there is none yet. Raises `AgentUnavailable`."""
+
+    async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
+        """Any other command, in a folder named by its path on this machine. Raises `AgentUnavailable`."""
+
+    def explain(self, end: AgentEnd) -> str:
+        """What the end of a process inside says about the box, and what to do; empty if nothing."""
+
+
+class Boxes(Protocol):
+    """All sandboxes of a gateway."""
+
+    def find(self, name: str, agent: AgentConfig, cwd: str | None, workspace: str | None) -> Box | None:
+        """The box for a session, None for an agent that runs beside the gateway; raises `RpcError`.
+
+        Without a folder, before any session: a box over an empty workspace, to ask an agent what it can do.
+        """
+
+    async def close(self) -> None:
+        """Leave every box, and remove those that are not to be kept."""
