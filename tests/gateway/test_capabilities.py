@@ -215,7 +215,7 @@ class TestUnbound:
         caps = self.result(journal=journal)["agentCapabilities"]
         assert caps["loadSession"] is journal
         own: dict[str, Any] = (
-            {"list": {}, "resume": {}, "close": {}, "delete": {}} if journal else {"close": {}}
+            {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}} if journal else {"close": {}}
         )
         assert caps["sessionCapabilities"] == own
 

@@ -27,8 +27,8 @@ NEITHER = "{}"
 
 
 def rememberer(*flags: str, caps: str = RESUME, **settings: Any) -> Table:
-    """A scripted agent whose session ids are its own, so that it is asked for them again after a restart."""
-    return agent("--session-ids", "s{pid}-", "--caps", caps, *flags, **settings)
+    """A scripted agent whose session ids are its own, and which replays something when it loads one of them."""
+    return agent("--session-ids", "s{pid}-", "--caps", caps, "--load-replay", "1", *flags, **settings)
 
 
 @dataclass

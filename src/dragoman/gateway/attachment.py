@@ -59,7 +59,7 @@ class Attachment:
         if not self.client.writable and self.client.peer.link.backlog > limits.ATTACHMENT_BACKLOG_BYTES:
             self.live = False
             return
-        if self._plain and not batch.authors and batch.first_seq > self.position:
+        if self._plain and not batch.authors and not batch.varied and batch.first_seq > self.position:
             send = self.send
             for line in batch.lines:
                 send(line)
@@ -75,7 +75,13 @@ class Attachment:
                 and event[0] in events.SHOWN
                 and batch.authors.get(index) is not self.client
             ):
-                self._show(seq, event[1:])
+                self._show(seq, self.own_view(event[1:]))
+
+    def own_view(self, line: bytes) -> bytes:
+        """A terminal belongs to the client that runs it; the others see its output as far as it is known."""
+        if b'"terminalId"' not in line:
+            return line
+        return replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
         """Run `action` when this client has everything up to `seq`."""
@@ -150,8 +156,9 @@ class Attachment:
             shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
             if event[0] in shown and (seq <= self._history_until or feed.authors.get(seq) is not self.client):
                 line = event[1:]
-                if seq <= self._history_until and b'"terminalId"' in line:
-                    line = replay.without_terminals(line, self._terminals)
+                if b'"terminalId"' in line:
+                    past = seq <= self._history_until
+                    line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
                 self._show(seq, line)
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)

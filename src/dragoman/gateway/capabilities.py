@@ -17,7 +17,7 @@ from dragoman.gateway.json_types import JsonObject, as_object
 PROTOCOL_VERSION = 1
 
 # Sessions belong to the gateway, so these hold for every agent, bound or not (DESIGN.md, settled details).
-OWN_SESSION_CAPABILITIES = ("list", "resume", "close", "delete")
+OWN_SESSION_CAPABILITIES = ("list", "resume", "close", "delete", "fork")
 
 
 class ClientCapabilities:
@@ -45,7 +45,8 @@ class ClientCapabilities:
 
     @property
     def notices(self) -> bool:
-        return bool(as_object(self.raw.get("session")).get("notices"))
+        """An object marker; `{}` counts as on, as elsewhere in the protocol."""
+        return as_object(self.raw.get("session")).get("notices") not in (None, False)
 
     @property
     def seq(self) -> bool:

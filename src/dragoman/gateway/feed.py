@@ -34,8 +34,13 @@ class Feed(Protocol):
     delivered: int
     """The number of the last event that was handed over; 0 without a journal."""
 
-    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
-        """Show one update to every attachment but its author's, who knows it already."""
+    def publish(
+        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
+    ) -> None:
+        """Show one update to every attachment but its author's, who knows it already.
+
+        `varied`: it speaks of one client's own terminals, so others are shown it differently.
+        """
 
     def record(self, event: bytes) -> None:
         """Journal what is no update."""
@@ -51,10 +56,12 @@ class DirectFeed:
         self.attachments: list[Attachment] = []
         self.delivered = 0
 
-    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
+    def publish(
+        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
+    ) -> None:
         for attachment in self.attachments:
             if attachment.client is not author:
-                attachment.send(line)
+                attachment.send(attachment.own_view(line) if varied else line)
 
     def record(self, event: bytes) -> None:
         pass
@@ -66,7 +73,7 @@ class DirectFeed:
 class Batch:
     """Events that are stored and handed over together."""
 
-    __slots__ = ("actions", "authors", "events", "first_seq", "lines")
+    __slots__ = ("actions", "authors", "events", "first_seq", "lines", "varied")
 
     def __init__(self) -> None:
         self.first_seq = 0
@@ -75,6 +82,8 @@ class Batch:
         """What all attachments see of them."""
         self.authors: dict[int, ClientConnection] = {}
         """Who is not shown a line, because it is his own, by its index in `events`."""
+        self.varied = False
+        """Not every client may be sent the same bytes: some speak of one client's own terminals."""
         self.actions: list[Action] = []
 
     @property
@@ -115,10 +124,14 @@ class JournalFeed:
         """The number of the last event that was published."""
         return self._next - 1 + (len(self._open.events) if self._open is not None else 0)
 
-    def publish(self, tag: bytes, line: bytes, author: ClientConnection | None = None) -> None:
+    def publish(
+        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
+    ) -> None:
         batch = self._open or self._begin()
         if author is not None:
             batch.authors[len(batch.events)] = author
+        if varied:
+            batch.varied = True
         batch.events.append(tag + line)
         batch.lines.append(line)
 

@@ -23,7 +23,10 @@ def with_seq(line: bytes, seq: int) -> bytes:
     return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
 
 
-def without_terminals(line: bytes, outputs: dict[str, str]) -> bytes:
+UNKNOWN = "(the output of this terminal was not kept)"
+
+
+def without_terminals(line: bytes, outputs: dict[str, str] | ForeignTerminals) -> bytes:
     """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
     envelope = message.members(line)
     params = message.members(envelope["params"])
@@ -33,17 +36,30 @@ def without_terminals(line: bytes, outputs: dict[str, str]) -> bytes:
     return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
 
 
-def replace_terminals(update: JsonObject, outputs: dict[str, str]) -> bool:
+def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTerminals) -> bool:
     content = update.get("content")
     if not isinstance(content, list):
         return False
     changed = False
     for index, item in enumerate(content):
         if as_object(item).get("type") == "terminal":
-            text = outputs.get(str(item.get("terminalId")), "(the output of this terminal was not kept)")
+            text = outputs.get(str(item.get("terminalId")), UNKNOWN)
+            if text is None:
+                continue
             content[index] = {"type": "content", "content": {"type": "text", "text": text}}
             changed = True
     return changed
+
+
+class ForeignTerminals:
+    """Outputs of the terminals that a client does not have; None for its own, which stay as they are."""
+
+    def __init__(self, own: frozenset[str], outputs: dict[str, str]) -> None:
+        self._own = own
+        self._outputs = outputs
+
+    def get(self, terminal: str, default: str) -> str | None:
+        return None if terminal in self._own else self._outputs.get(terminal, default)
 
 
 async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:

@@ -98,10 +98,13 @@ async def _climb(
         if not able or not session.agent_session_id:
             continue
         reply = await _bring_back(session, agent, method)
-        if reply.ok:
+        if reply.ok and (rung == "resume" or await _remembers(session)):
             session.context_lost = False
             return rung, session.session_result(reply, boolean=boolean)
-        _check_failure(agent, reply, method)
+        if reply.ok:
+            _unbind(session, agent)
+        else:
+            _check_failure(agent, reply, method)
     if session.journal is None:
         # Without a journal nobody remembers the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
@@ -123,6 +126,30 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     if not reply.ok:
         _unbind(session, agent)
     return reply
+
+
+async def _remembers(session: Session) -> bool:
+    """Compare the agent's replay with the journal: some agents load anything, with nothing in it (qwen 0.15)."""
+    journal = session.journal
+    if journal is None or not journal.delivered:
+        return True
+    last = await transcript.last_prompt(journal.store, session.id)
+    if last is None:
+        return True
+    replayed = [transcript.read_update(line) or {} for line in session.swallowed]
+    if not replayed:
+        log.warning("agent loaded an empty session", extra={"session": session.id})
+        return False
+    prompts = [text for who, text in map(transcript.said, replayed) if who == "User"]
+    if prompts and not any(_same_words(last, prompt) for prompt in prompts):
+        session.notice("The agent remembers an earlier state of this conversation than the one shown here.")
+    return True
+
+
+def _same_words(one: str, other: str) -> bool:
+    """Agents cut, wrap and decorate what they replay."""
+    mine, theirs = " ".join(one.split())[:200], " ".join(other.split())
+    return bool(mine) and mine in theirs
 
 
 async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> JsonObject:

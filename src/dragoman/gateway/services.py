@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.services import LocalServices
+from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, method_not_found
@@ -22,6 +23,9 @@ TERMINAL_METHODS = frozenset(
 )
 METHODS = FS_METHODS | TERMINAL_METHODS
 
+MAX_OUTPUTS = 100
+"""Outputs of terminals kept for other clients; older ones are in the journal."""
+
 
 class Services:
     """One session's calls to its client's files and terminals."""
@@ -30,6 +34,8 @@ class Services:
         self._session = session
         self._local: LocalServices | None = None
         self._terminals: dict[str, ClientConnection] = {}
+        self._released: dict[ClientConnection, frozenset[str]] = {}
+        self._outputs: dict[str, str] = {}
 
     def call(self, request: Request) -> None:
         if request.method in TERMINAL_METHODS and request.method != "terminal/create":
@@ -51,9 +57,17 @@ class Services:
         self._terminals.clear()
 
     def client_gone(self, client: ClientConnection) -> None:
+        self._released.pop(client, None)
         self._terminals = {
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
+
+    def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
+        """What a client sees in place of terminals that run elsewhere."""
+        own = frozenset(
+            self._client_id(each, client) for each, owner in self._terminals.items() if owner is client
+        )
+        return ForeignTerminals(own | self._released.get(client, frozenset()), self._outputs)
 
     async def close(self) -> None:
         if self._local is not None:
@@ -83,6 +97,9 @@ class Services:
             raise method_not_found(request.method)
         if request.method == "terminal/release":
             self._terminals.pop(terminal, None)
+            # The client goes on showing a terminal that was released (ACP v1, terminals).
+            known = self._released.get(client, frozenset())
+            self._released[client] = known | {self._client_id(terminal, client)}
         self._forward(request, client, terminalId=self._client_id(terminal, client))
 
     def _forward(self, request: Request, client: ClientConnection, **changes: object) -> None:
@@ -107,6 +124,9 @@ class Services:
         """The last output is what a replay shows in place of a terminal that is long gone (G-069)."""
         terminal = self._client_id(str(decode_object(request.params).get("terminalId")), client)
         output = decode_object(reply.result).get("output")
+        self._outputs[terminal] = str(output)
+        if len(self._outputs) > MAX_OUTPUTS:
+            del self._outputs[next(iter(self._outputs))]
         self._session.record("terminal_output", terminalId=terminal, output=output)
 
     def _created(self, client: ClientConnection, reply: Reply) -> Reply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from dragoman.gateway.rewrite import reply_for_client, with_session
 from dragoman.gateway.services import Services
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.turn import Turn
-from dragoman.gateway.updates import LOOKED_AT, UpdateRewriter, update_line
+from dragoman.gateway.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_SWALLOWED = 500
+TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
 """State that a client who comes later is told as it stands (G-163)."""
 
@@ -71,6 +74,8 @@ class Session:
         self.last_used = time.monotonic()
         self.crashes = 0
         """Deaths of the agent since the last turn that ended well."""
+        self.swallowed: deque[bytes] = deque(maxlen=MAX_SWALLOWED)
+        """The end of a replay that was not shown, to compare it with the journal."""
         self._muted = False
         self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
         self._rewriter = UpdateRewriter("", id, self._see)
@@ -90,6 +95,8 @@ class Session:
     def mute(self, muted: bool) -> None:
         """Swallow what the agent says: a replay that is not to be seen twice."""
         self._muted = muted
+        if muted:
+            self.swallowed.clear()
 
     def attach(self, client: ClientConnection) -> Attachment:
         known = client.attachments.get(self.id)
@@ -218,14 +225,18 @@ class Session:
     def agent_update(self, kind: str, line: bytes) -> None:
         """The message path: splice and publish (see updates.py for what is looked into)."""
         if self._muted:
+            if kind in HISTORY_KINDS:
+                self.swallowed.append(line)
             return
         if kind not in LOOKED_AT:
-            self.feed.publish(events.HISTORY, self._rewriter.splice(line))
+            self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))
             return
         for shown in self._rewriter.rewrite(line):
             if kind in REMEMBERED:
                 self.current[kind] = shown
-            self.feed.publish(events.tag_of(kind), shown)
+            self.feed.publish(
+                events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
+            )
 
     def agent_request(self, request: Request) -> None:
         if request.method == questions.PERMISSION:
@@ -389,7 +400,7 @@ class Session:
     def _see(self, update: JsonObject) -> bool:
         """Follow what the session must know; True if the update was edited."""
         kind = update.get("sessionUpdate")
-        if kind in ("tool_call", "tool_call_update"):
+        if kind in TOOL_KINDS:
             self.tools.see(update)
             return self.services.tool_content_for_client(update)
         if kind == "config_option_update":

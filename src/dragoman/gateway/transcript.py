@@ -37,6 +37,12 @@ async def for_agent(store: Store, session_id: str) -> str:
     )
 
 
+async def last_prompt(store: Store, session_id: str) -> str | None:
+    """The last thing that the user said."""
+    recent, _ = await _recent(store, session_id)
+    return next((text for speaker, text in reversed(recent) if speaker == "User" and text), None)
+
+
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
     """Pieces of Markdown, for people."""
     async for speaker, text in paragraphs(store, session_id):
@@ -53,13 +59,13 @@ async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, 
     """Who said what: chunks of one speaker are one paragraph, a tool call is its title and outcome."""
     speaker, parts = "", list[str]()
     async for update in updates(store, session_id):
-        who, said = _said(update)
-        if said and (who != speaker or who == "Tool"):
+        who, text = said(update)
+        if text and (who != speaker or who == "Tool"):
             if parts:
                 yield speaker, "".join(parts)
             speaker, parts = who, []
-        if said:
-            parts.append(said)
+        if text:
+            parts.append(text)
     if parts:
         yield speaker, "".join(parts)
 
@@ -79,7 +85,7 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
 
 async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
     """The end of a conversation, as much as a seed may hold, and whether that is all: long ones are not read whole."""
-    said: list[tuple[str, str]] = []
+    found: list[tuple[str, str]] = []
     size = 0
     before = await store.last_seq(session_id) + 1
     while before > 1 and size < SEED_BYTES:
@@ -87,16 +93,16 @@ async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]],
         if not rows:
             break
         lines = [event[1:] for row in rows for event in row.events() if event[0] in events.REPLAYED]
-        earlier = [_said(update) for line in lines if (update := read_update(line)) is not None]
-        said = [*earlier, *said]
+        earlier = [said(update) for line in lines if (update := read_update(line)) is not None]
+        found = [*earlier, *found]
         size += sum(len(text) for _, text in earlier)
         before = rows[0].first_seq
-    return said, before <= 1
+    return found, before <= 1
 
 
-def _join(said: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _join(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     joined: list[tuple[str, str]] = []
-    for speaker, texts in itertools.groupby((each for each in said if each[1]), key=lambda each: each[0]):
+    for speaker, texts in itertools.groupby((each for each in found if each[1]), key=lambda each: each[0]):
         parts = [text for _, text in texts]
         joined.extend(
             [(speaker, part) for part in parts] if speaker == "Tool" else [(speaker, "".join(parts))]
@@ -111,7 +117,8 @@ def read_update(line: bytes) -> JsonObject | None:
         return None
 
 
-def _said(update: JsonObject) -> tuple[str, str]:
+def said(update: JsonObject) -> tuple[str, str]:
+    """Who said what in an update; two empty strings if it says nothing."""
     kind = str(update.get("sessionUpdate"))
     if kind in _SPEAKERS:
         return _SPEAKERS[kind], _text(as_object(update.get("content")))
