@@ -1,9 +1,8 @@
-"""One client: its handshake, its methods, its end. Everything it sends arrives here."""
+"""One client: its methods, its sessions, its end. Everything it sends arrives here."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +14,14 @@ from msgspec import Raw
 from dragoman.gateway import comeback, lifecycle, listing, settings
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.attachment import Attachment
-from dragoman.gateway.capabilities import ClientCapabilities, bound_result, unbound_result
+from dragoman.gateway.capabilities import ClientCapabilities
+from dragoman.gateway.handshake import Handshake
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.login import Login
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.session import Session
-from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import message
 from dragoman.wire.errors import (
     Malformed,
@@ -76,9 +77,8 @@ class ClientConnection:
         self.left = asyncio.Event()
         """Set when everything of this client has been cleaned up."""
         self.on_left: Callable[[], None] | None = None
-        self._initialized = False
-        self._initialize_result: bytes | None = None
-        self._credentials: dict[str, bytes] = {}
+        self.handshake: Handshake = Handshake(self)
+        self.login: Login = Login(self)
         self._setups: set[asyncio.Task[None]] = set()
 
     # -- Receiver
@@ -88,9 +88,9 @@ class ClientConnection:
             "request", extra={"client": self.key, "request": request.id.decode(), "method": request.method}
         )
         if request.method == "initialize":
-            self._initialize(request)
+            self.handshake.initialize(request)
             return
-        if not self._initialized:
+        if not self.handshake.done:
             raise invalid_request("The first request must be initialize", "not_initialized")
         handler = REQUESTS.get(request.method)
         if handler is not None:
@@ -99,7 +99,7 @@ class ClientConnection:
             self._unknown_request(request)
 
     def peer_notification(self, method: str, params: bytes) -> None:
-        if not self._initialized:
+        if not self.handshake.done:
             return
         session_id = session_of(params)
         session = self.session(session_id) if session_id is not None else None
@@ -208,114 +208,6 @@ class ClientConnection:
             return params
         return encode({**message.members(params), "requestId": Raw(origin)})
 
-    # -- initialize and authentication
-
-    def _initialize(self, request: Request) -> None:
-        params = decode_object(request.params)
-        version = params.get("protocolVersion")
-        if type(version) is not int or not 0 <= version <= 65535:
-            raise invalid_params("protocolVersion must be an integer from 0 to 65535", "protocolVersion")
-        self._check_token(params)
-        if self._initialized:
-            if not self.terms.repeat_initialize:
-                raise invalid_request(
-                    "initialize was already called on this connection", "already_initialized"
-                )
-            if self._initialize_result is not None:
-                request.reply(self._initialize_result)
-                return
-        self._initialized = True
-        self.capabilities = ClientCapabilities(as_object(params.get("clientCapabilities")))
-        self.info = params.get("clientInfo")
-        self.setup(request, ClientConnection._answer_initialize)
-
-    def _check_token(self, params: JsonObject) -> None:
-        expected = self.terms.token
-        if expected is None:
-            return
-        given = as_object(as_object(params.get("_meta")).get("dragoman")).get("token")
-        # In constant time, so that a token cannot be guessed letter by letter.
-        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), expected.encode()):
-            self.gateway.spawn(self._hang_up())
-            raise invalid_request("A valid token is required in initialize: _meta.dragoman.token", "token")
-
-    async def _hang_up(self) -> None:
-        self.peer.link.close()
-
-    async def _answer_initialize(self, request: Request) -> None:
-        """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
-        name = self.bound_agent or self.gateway.config.default_agent
-        if not self.terms.warm:
-            request.reply(encode(unbound_result(name, [], None, journal=self.gateway.journaling)))
-            return
-        try:
-            config = self.gateway.agent_config(name)
-            told = self.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
-            box = self.gateway.box_for(name, None, None)
-            agent_result = self.gateway.cached_capabilities(config, told, box)
-            # Which box a session will need is not known yet, so there is nothing to warm up but for the question.
-            if box is None or agent_result is None:
-                warming = self.gateway.pool.warm(self, name)
-            if agent_result is None:
-                agent = await asyncio.shield(warming)
-                agent_result = agent.capabilities.result
-                if box is not None:
-                    self.gateway.pool.reap(agent)
-        except RpcError as error:
-            if self.bound_agent is not None:
-                self._initialized = False
-                raise
-            log.warning("default agent is not available: %s", error.message, extra={"agent": name})
-            agent_result = None
-        self._initialize_result = encode(self._merged(name, agent_result))
-        request.reply(self._initialize_result)
-
-    def _merged(self, name: str, agent_result: JsonObject | None) -> JsonObject:
-        if self.bound_agent is not None:
-            return bound_result(name, agent_result or {}, journal=self.gateway.journaling)
-        return unbound_result(
-            name, self.gateway.agents.names(), agent_result, journal=self.gateway.journaling
-        )
-
-    async def authenticate(self, request: Request) -> None:
-        """To the agent that offers the method; repeated for every process that is started later."""
-        method = decode_object(request.params).get("methodId")
-        if not isinstance(method, str):
-            raise invalid_params("methodId is required", "methodId")
-        name = self.bound_agent or self.gateway.config.default_agent
-        if self.bound_agent is None and ":" in method:
-            name, _, method = method.partition(":")
-        agent = await self.gateway.pool.borrow(self, name)
-        if method not in agent.capabilities.auth_method_ids:
-            offered = ", ".join(agent.capabilities.auth_method_ids) or "none"
-            raise invalid_params(
-                f"Unknown authentication method {method!r}; {name} offers: {offered}", "methodId"
-            )
-        params = encode({**message.members(request.params), "methodId": method})
-        reply = await agent.call("authenticate", params, request)
-        if reply.ok:
-            self._credentials[name] = params
-            reply = Reply(result=message.EMPTY) if reply.result == b"null" else reply
-        request.answer(reply)
-
-    async def reauthenticate(self, agent: AgentConnection) -> None:
-        """What the user logged into once holds for every process of that agent."""
-        params = self._credentials.get(agent.name)
-        if params is not None:
-            await agent.call("authenticate", params)
-
-    async def logout(self, request: Request) -> None:
-        """Every agent of this client that can (G-051)."""
-        self._credentials.clear()
-        name = self.bound_agent or self.gateway.config.default_agent
-        agents = self.gateway.pool.agents_of(self) or [await self.gateway.pool.borrow(self, name)]
-        able = [agent for agent in agents if agent.capabilities.logout]
-        if not able:
-            raise method_not_found("logout")
-        replies = await asyncio.gather(*(agent.call("logout", request.params) for agent in able))
-        failed = next((reply for reply in replies if not reply.ok), None)
-        request.answer(failed or Reply(result=message.EMPTY))
-
     # -- the rest
 
     def _unknown_request(self, request: Request) -> None:
@@ -394,8 +286,8 @@ def _cancel(client: ClientConnection, request: Request) -> None:
 
 
 REQUESTS: dict[str, Handler] = {
-    "authenticate": _in_setup(ClientConnection.authenticate),
-    "logout": _in_setup(ClientConnection.logout),
+    "authenticate": _in_setup(lambda client, request: client.login.authenticate(request)),
+    "logout": _in_setup(lambda client, request: client.login.logout(request)),
     "session/new": _in_setup(lifecycle.new),
     "session/load": _in_setup(comeback.load),
     "session/resume": _in_setup(comeback.resume),

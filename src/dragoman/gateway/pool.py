@@ -159,7 +159,7 @@ class Pool:
 
             result = await agent.start(launch, told, client.info, limit)
             gateway.remember_capabilities(config, told, result, box)
-            await client.reauthenticate(agent)
+            await client.login.repeat(agent)
         except (RpcError, asyncio.CancelledError):
             self._agents.discard(agent)
             gateway.spawn(agent.stop())

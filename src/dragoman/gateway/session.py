@@ -7,6 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig, PolicyConfig
@@ -339,7 +340,7 @@ class Session:
                 meta = {"dragoman": {"notice": severity}}
                 update = {"sessionUpdate": "agent_message_chunk", "content": text, "_meta": meta}
             line = update_line(self.id, update)
-            self.after_events(lambda send=attachment.send, line=line: send(line), attachment.client)  # type: ignore[misc]
+            self.after_events(partial(attachment.send, line), attachment.client)
 
     # -- the end of things
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -184,9 +185,8 @@ class Turn:
         self.settle(CANCELLED)
         self.session.give_up_agent()
 
-    def _later(self, seconds: float, action: object) -> None:
-        loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(seconds, action))  # type: ignore[arg-type]
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
 
 
 def _read_result(reply: Reply) -> Reply:

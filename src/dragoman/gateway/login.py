@@ -1,0 +1,64 @@
+"""`authenticate` and `logout`: one login holds for every process of an agent (G-050, G-051)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import decode_object, encode
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import message
+from dragoman.wire.errors import invalid_params, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+
+
+class Login:
+    """One client's logins, by agent."""
+
+    def __init__(self, client: ClientConnection) -> None:
+        self._client = client
+        self._done: dict[str, bytes] = {}
+
+    async def authenticate(self, request: Request) -> None:
+        """To the agent that offers the method; where sessions pick their agent, its name stands before the id."""
+        client = self._client
+        method = decode_object(request.params).get("methodId")
+        if not isinstance(method, str):
+            raise invalid_params("methodId is required", "methodId")
+        name = client.bound_agent or client.gateway.config.default_agent
+        if client.bound_agent is None and ":" in method:
+            name, _, method = method.partition(":")
+        agent = await client.gateway.pool.borrow(client, name)
+        if method not in agent.capabilities.auth_method_ids:
+            offered = ", ".join(agent.capabilities.auth_method_ids) or "none"
+            raise invalid_params(
+                f"Unknown authentication method {method!r}; {name} offers: {offered}", "methodId"
+            )
+        params = encode({**message.members(request.params), "methodId": method})
+        reply = await agent.call("authenticate", params, request)
+        if reply.ok:
+            self._done[name] = params
+            reply = Reply(result=message.EMPTY) if reply.result == b"null" else reply
+        request.answer(reply)
+
+    async def repeat(self, agent: AgentConnection) -> None:
+        """A process that was started later than the user logged in."""
+        params = self._done.get(agent.name)
+        if params is not None:
+            await agent.call("authenticate", params)
+
+    async def logout(self, request: Request) -> None:
+        """Every agent of this client that can."""
+        self._done.clear()
+        client = self._client
+        name = client.bound_agent or client.gateway.config.default_agent
+        agents = client.gateway.pool.agents_of(client) or [await client.gateway.pool.borrow(client, name)]
+        able = [agent for agent in agents if agent.capabilities.logout]
+        if not able:
+            raise method_not_found("logout")
+        replies = await asyncio.gather(*(agent.call("logout", request.params) for agent in able))
+        failed = next((reply for reply in replies if not reply.ok), None)
+        request.answer(failed or Reply(result=message.EMPTY))
