@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: help setup test lint types unit bench lock clean
+.PHONY: help setup test test-real lint types unit bench lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,12 +31,15 @@ types: $(READY)
 unit: $(READY)
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
+test-real: $(READY) ## real agents from npm, offline against a scripted model
+	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS)
+
 bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench
 
 lock: $(READY) ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --group dev pyproject.toml -o requirements/dev.lock
+		--no-emit-index-url --extra agent --group dev pyproject.toml -o requirements/dev.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -27,6 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "transports": ("wire", "rpc", "gateway"),
     "store": ("wire", "gateway.ports", "config"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
+    "builtin": ("wire", "rpc", "config", "transports", "agents", "services"),
     "cli": ANYTHING,
     "__main__": ("cli",),
     "__init__": (),

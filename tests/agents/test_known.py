@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,9 +57,23 @@ def test_an_unknown_name_gets_the_nearest_ones(config: Config) -> None:
     assert caught.value.nearest[0] == "opencode"
 
 
-def test_the_built_in_agent_is_not_there_yet(config: Config) -> None:
-    with pytest.raises(NotAvailable, match="do not run yet; there are claude"):
-        find_agent(config, "builtin", {})
+def test_the_built_in_agent_is_python_of_our_own(config: Config) -> None:
+    assert find_agent(config, "builtin", {}).command == [sys.executable, "-P", "-m", "dragoman.builtin"]
+
+
+def test_the_built_in_agent_is_told_its_model() -> None:
+    agent = AgentConfig(kind="builtin", model="ollama:llama3.2", base_url="http://localhost:11434/v1")
+    config = Config(agents={"local": agent})
+    expected = ["--model", "ollama:llama3.2", "--base-url", "http://localhost:11434/v1"]
+    assert find_agent(config, "local", {}).command[4:] == expected
+
+
+def test_a_kind_without_an_adapter_says_so() -> None:
+    config = Config(
+        agents={"far": AgentConfig(kind="remote", url="ws://far"), "near": AgentConfig(command=["x"])}
+    )
+    with pytest.raises(NotAvailable, match="do not run yet; there are near"):
+        find_agent(config, "far", {})
 
 
 def test_in_test_mode_any_name_is_a_program(config: Config) -> None:

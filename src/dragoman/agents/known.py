@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.agents.hosted import HOSTED, with_command
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
@@ -185,7 +186,7 @@ class NotAvailable(AgentError):
     """The agent is of a kind that this version cannot run."""
 
 
-RUNNABLE_KINDS = frozenset({"acp"})
+RUNNABLE_KINDS = frozenset({"acp", *HOSTED})
 """Kinds that have an adapter."""
 
 
@@ -209,8 +210,8 @@ def find_agent(config: Config, name: str, environ: Mapping[str, str] | None = No
             f'agents of kind "{agent.kind}", such as "{name}", do not run yet; there are {others}'
         )
     if env.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
-        return msgspec.structs.replace(agent, sandbox=None)
-    return agent
+        agent = msgspec.structs.replace(agent, sandbox=None)
+    return with_command(agent)
 
 
 def locate(command: Sequence[str], path: str | None = None) -> Path | None:

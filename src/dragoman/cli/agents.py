@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.agents.hosted import with_command
 from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hint, locate
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
@@ -46,6 +47,7 @@ def list_agents(as_json: bool) -> None:
 
 def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
     known = KNOWN.get(name)
+    agent = with_command(agent)
     program = locate(agent.command, agent.env.get("PATH"))
     return {
         "name": name,
@@ -106,7 +108,7 @@ def _installed(agents: dict[str, AgentConfig]) -> list[str]:
     return [
         name
         for name, agent in agents.items()
-        if agent.kind in RUNNABLE_KINDS and locate(agent.command, agent.env.get("PATH"))
+        if agent.kind in RUNNABLE_KINDS and locate(with_command(agent).command, agent.env.get("PATH"))
     ]
 
 

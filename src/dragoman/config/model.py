@@ -20,6 +20,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     kind: Annotated[AgentKind, Meta(description="How the gateway speaks to it.")] = "acp"
     command: Annotated[list[str], Meta(description="The program and its arguments.")] = []
     env: Annotated[dict[str, str], Meta(description="Added to the agent's environment.")] = {}
+    secrets: Annotated[
+        dict[str, str],
+        Meta(description="Variables from elsewhere: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`."),
+    ] = {}
     sandbox: Annotated[
         str | None, Meta(description="Where it runs: the name of a sandbox, or `local` or `bubblewrap`.")
     ] = None
@@ -41,7 +45,20 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         str | None,
         Meta(description="Where a `remote` agent listens: `ws://`, `wss://`, `http://` or `https://`."),
     ] = None
-    entry: Annotated[str | None, Meta(description="What a `python` agent runs: `module:name`.")] = None
+    entry: Annotated[
+        str | None, Meta(description="What a `python` agent runs: `module:name` or `/path/to/file.py:name`.")
+    ] = None
+    model: Annotated[
+        str | None,
+        Meta(description="The model of a `builtin` agent, as `provider:name`; unset: by the keys in `env`."),
+    ] = None
+    base_url: Annotated[
+        str | None,
+        Meta(description="The server of that model, if not the provider's own: any OpenAI-compatible one."),
+    ] = None
+    context_window: Annotated[
+        int, Meta(ge=0, description="Tokens that the model can hold; 0: what is known of it.")
+    ] = 0
 
 
 class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +75,49 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(description="The template of a `command` box, with `{workspace}`, `{cwd}` and `{agent...}`."),
     ] = []
     env: Annotated[dict[str, str], Meta(description="Added to the environment inside the box.")] = {}
+    pass_env: Annotated[
+        list[str],
+        Meta(description="Variables that go into the box, besides the few that always do; `*` works."),
+    ] = []
     network: Annotated[bool, Meta(description="Whether the box reaches the network.")] = True
+    roots: Annotated[
+        list[str],
+        Meta(description="Folders that a workspace must lie in; empty: anywhere but the home itself."),
+    ] = []
+    mounts: Annotated[
+        list[str], Meta(description="More folders that the box may write to, as `PATH` or `PATH:INSIDE`.")
+    ] = []
+    read_only: Annotated[
+        list[str], Meta(description="More files and folders that it may read, as `PATH` or `PATH:INSIDE`.")
+    ] = []
+    login_files: Annotated[
+        list[str] | None,
+        Meta(
+            description="Files shown read-only so that the agent is logged in; unset: the known agent's own."
+        ),
+    ] = None
+    home: Annotated[
+        str | None,
+        Meta(
+            description="The home inside, empty but for login files; unset: `/root`, in bubblewrap your own path."
+        ),
+    ] = None
+    user: Annotated[
+        str | None, Meta(description="Who the agent is in a container, as `--user` takes it.")
+    ] = None
+    memory: Annotated[str | None, Meta(description="The most memory, such as `2g`.")] = None
+    cpus: Annotated[float, Meta(ge=0, description="The most processors of a container; 0: no limit.")] = 0.0
+    processes: Annotated[int, Meta(ge=0, description="The most processes; 0: no limit.")] = 0
+    hosts: Annotated[list[str], Meta(description="More host names of a container, as `NAME:ADDRESS`.")] = []
+    keep: Annotated[
+        bool, Meta(description="Keep the container when the gateway ends; otherwise it is removed.")
+    ] = False
+    engine: Annotated[
+        list[str], Meta(description="The engine's program and global options; unset: `podman` or `docker`.")
+    ] = []
+    options: Annotated[
+        list[str], Meta(description="More arguments for the engine's `run`, or for `ssh`.")
+    ] = []
 
 
 class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,109 @@
+"""The other side of the wire as the agent uses it: updates to send, questions to ask, files and terminals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman.rpc.peer import Peer, Reply
+from dragoman.wire.errors import CANCELLED, INTERNAL_ERROR, RpcError
+
+Json = dict[str, Any]
+
+
+class Client:
+    """Whoever started this agent."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._room = asyncio.Event()
+        self._room.set()
+        self.capabilities: Json = {}
+
+    # -- what it can do
+
+    @property
+    def reads_files(self) -> bool:
+        return _object(self.capabilities.get("fs")).get("readTextFile") is True
+
+    @property
+    def writes_files(self) -> bool:
+        return _object(self.capabilities.get("fs")).get("writeTextFile") is True
+
+    @property
+    def has_terminals(self) -> bool:
+        return self.capabilities.get("terminal") is True
+
+    # -- talking
+
+    def update(self, session: str, update: Mapping[str, Any]) -> None:
+        """Send one `session/update`; never blocks, see `room`."""
+        self._peer.notify("session/update", msgspec.json.encode({"sessionId": session, "update": update}))
+
+    def set_writable(self, writable: bool) -> None:
+        if writable:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    async def room(self) -> None:
+        """Wait while the client reads more slowly than we talk: nothing piles up here."""
+        if not self._room.is_set():
+            await self._room.wait()
+
+    async def request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Ask and wait; a cancelled wait withdraws the question."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply) -> None:
+            if not future.done():
+                future.set_result(reply)
+
+        call = self._peer.request(method, msgspec.json.encode(params), answered)
+        try:
+            reply = await future
+        except asyncio.CancelledError:
+            self._peer.cancel(call)
+            self._peer.forget(call)
+            raise
+        if reply.ok:
+            return msgspec.json.decode(reply.result)
+        raise _error(reply.error)
+
+    # -- questions, files, terminals
+
+    async def ask(self, session: str, tool_call: Json, options: list[Json]) -> str | None:
+        """The id of the chosen option; None when the question was cancelled."""
+        params = {"sessionId": session, "toolCall": tool_call, "options": options}
+        try:
+            answer = await self.request("session/request_permission", params)
+        except RpcError as error:
+            if error.code == CANCELLED:
+                return None
+            raise
+        outcome = _object(_object(answer).get("outcome"))
+        return str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None
+
+    async def read_text(self, session: str, path: str) -> str:
+        answer = await self.request("fs/read_text_file", {"sessionId": session, "path": path})
+        return str(_object(answer).get("content", ""))
+
+    async def write_text(self, session: str, path: str, content: str) -> None:
+        await self.request("fs/write_text_file", {"sessionId": session, "path": path, "content": content})
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _error(raw: bytes) -> RpcError:
+    error = _object(msgspec.json.decode(raw))
+    code = error.get("code")
+    return RpcError(
+        code if isinstance(code, int) else INTERNAL_ERROR,
+        str(error.get("message", "unknown error")),
+        error.get("data"),
+    )

@@ -1,0 +1,63 @@
+"""Slash commands from Markdown files: `.dragoman/commands/NAME.md` of the workspace, and the user's own."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 64 * 1024
+_NAME = re.compile(r"[a-z][\w-]{0,63}")
+_FRONT = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
+_DESCRIPTION = re.compile(r"^description:\s*(.+?)\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCommand:
+    """A prompt under a name."""
+
+    name: str
+    description: str
+    template: str
+
+    def prompt(self, rest: str) -> str:
+        """The prompt with what was typed after the name; at its end, unless the file says where."""
+        if "$ARGUMENTS" in self.template:
+            return self.template.replace("$ARGUMENTS", rest)
+        return f"{self.template}\n\n{rest}".strip()
+
+
+def find_commands(cwd: str) -> dict[str, CustomCommand]:
+    """The commands by name; the workspace's win over the user's."""
+    from dragoman.config.paths import find_paths
+
+    folders = (find_paths().config_file.parent / "commands", Path(cwd, ".dragoman", "commands"))
+    return {command.name: command for folder in folders for command in _commands_in(folder)}
+
+
+def _commands_in(folder: Path) -> list[CustomCommand]:
+    if not folder.is_dir():
+        return []
+    found = []
+    for file in sorted(folder.glob("*.md")):
+        if not _NAME.fullmatch(file.stem):
+            continue
+        try:
+            with file.open("rb") as stream:
+                text = stream.read(MAX_BYTES).decode(errors="replace")
+        except OSError as error:
+            log.warning("the command %s cannot be read: %s", file, error)
+            continue
+        found.append(_command(file.stem, text))
+    return found
+
+
+def _command(name: str, text: str) -> CustomCommand:
+    front = _FRONT.fullmatch(text)
+    body = (front[2] if front else text).strip()
+    named = _DESCRIPTION.search(front[1]) if front else None
+    first = body.splitlines()[0].lstrip("# ") if body else ""
+    return CustomCommand(name, (named[1].strip("\"'") if named else first)[:200] or name, body)

@@ -1,0 +1,61 @@
+"""What a model is told before the conversation: who it is, where it is, and what the project says."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+from dragoman.builtin.modes import Mode
+from dragoman.config.paths import find_paths
+from dragoman.config.workspace import find_root
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES = 64 * 1024
+"""Read of each file: a book in AGENTS.md would leave no room for the conversation."""
+
+WHO = """\
+You are Dragoman's built-in coding agent. You work with the user on the project in the working folder, with the tools
+you are given. Be brief and exact. Look before you answer: read and search instead of guessing. Make the smallest
+change that does what was asked, and check it with a command where there is one. For work of several steps keep a plan
+with the plan tool. When a tool call is rejected, do not try the same thing in another way: ask."""
+
+
+def instructions(cwd: str, mode: Mode) -> str:
+    """All of it, newest facts last."""
+    parts = [WHO]
+    for file, text in project_files(cwd):
+        parts.append(f"What {file} says:\n\n{text}")
+    facts = f"Working folder: {cwd}\nSystem: {platform.system()}\nDate: {date.today().isoformat()}"
+    parts.append(f"{facts}\nMode: {mode.name}. {mode.guidance}".rstrip())
+    return "\n\n".join(parts)
+
+
+def project_files(cwd: str) -> Iterator[tuple[str, str]]:
+    """The user's own AGENTS.md, then from the project's root down to the working folder."""
+    here = Path(cwd)
+    root = find_root(here)
+    between = [folder for folder in (here, *here.parents) if folder.is_relative_to(root)]
+    candidates = [find_paths().config_file.parent / "AGENTS.md"]
+    for folder in reversed(between):
+        candidates += [folder / "AGENTS.md", folder / ".dragoman" / "instructions.md"]
+    for file in candidates:
+        text = _read(file)
+        if text:
+            yield str(file), text
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return ""
+    except OSError as error:
+        log.warning("%s cannot be read: %s", file, error)
+        return ""
+    text = data[:MAX_BYTES].decode(errors="replace").strip()
+    return f"{text}\n[cut here]" if len(data) > MAX_BYTES else text

@@ -1,0 +1,412 @@
+"""The only module that knows pydantic-ai: a conversation, one streamed answer to it, and what failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    UnexpectedModelBehavior,
+    UserError,
+)
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import ToolDefinition
+
+from dragoman.builtin.model import ModelConfig
+from dragoman.builtin.toolbox import Outcome
+from dragoman.builtin.tools.tool import Tool
+
+SETTINGS = ModelSettings(max_retries=0)  # retries are ours, so that they are shown
+
+DEFAULT_CONTEXT_WINDOW = 128_000
+"""For models of which nothing is known: what current local models are usually run with at most."""
+
+LISTING_SECONDS = 5.0
+
+
+class ModelFailed(Exception):
+    """No answer; the message is for a person."""
+
+    def __init__(
+        self, message: str, reason: str, *, retry: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry = retry
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of an answer as it arrives."""
+
+    text: str
+    thinking: bool
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the model wants to use; `arguments` is None if they are not a JSON object."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer."""
+
+    calls: Sequence[Call]
+    finish: str | None
+    tokens: int
+    """How much of the context window is in use after it."""
+    cost: float | None
+    suspended: bool
+
+
+@dataclass
+class Conversation:
+    """The messages between the session and its models; `kept` of them are in the history already."""
+
+    messages: list[ModelMessage] = field(default_factory=list)
+    kept: int = 0
+    partial: list[str] = field(default_factory=list)
+    """The text of an answer that is still coming."""
+
+    @classmethod
+    def restore(cls, encoded: Sequence[bytes]) -> Conversation:
+        messages = ModelMessagesTypeAdapter.validate_json(b"[" + b",".join(encoded) + b"]")
+        return cls(messages, len(messages))
+
+    def add_prompt(self, content: Sequence[str | BinaryContent]) -> None:
+        parts: list[UserContent] = list(content)
+        self.messages.append(ModelRequest([UserPromptPart(parts)]))
+
+    def add_results(self, results: Sequence[tuple[Call, Outcome]]) -> None:
+        """What came of the calls of the last answer; pictures follow as if the user sent them."""
+        parts: list[Any] = []
+        pictures: list[UserContent] = []
+        for call, outcome in results:
+            kind = {"done": "success", "refused": "denied", "invalid": "retried"}.get(
+                outcome.status, "failed"
+            )
+            parts.append(ToolReturnPart(call.name, outcome.text, call.id, outcome=kind))  # type: ignore[arg-type]
+            pictures += [BinaryContent(each.data, media_type=each.media_type) for each in outcome.pictures]
+        if pictures:
+            parts.append(UserPromptPart(["The pictures that were read:", *pictures]))
+        self.messages.append(ModelRequest(parts))
+
+    def interrupted(self, calls: Sequence[Call], results: Sequence[tuple[Call, Outcome]]) -> None:
+        """The turn was cancelled: what was said stays, calls without an outcome get one."""
+        if self.partial:
+            self.messages.append(ModelResponse([TextPart("".join(self.partial))]))
+            self.partial = []
+        done = {call.id for call, _ in results}
+        open_calls = [call for call in calls if call.id not in done]
+        cancelled = [(call, Outcome("failed", "The user cancelled this.")) for call in open_calls]
+        if results or cancelled:
+            self.add_results([*results, *cancelled])
+
+    def forget_from(self, start: int) -> None:
+        """A refusal: the prompt and all after it are no part of the context any more."""
+        del self.messages[start:]
+        self.kept = 0
+
+    def unsaved(self) -> list[bytes]:
+        """The messages that the history lacks, encoded."""
+        fresh = self.messages[self.kept :]
+        self.kept = len(self.messages)
+        return [ModelMessagesTypeAdapter.dump_json([message])[1:-1] for message in fresh]
+
+    def replace(self, summary: str, keep: int) -> list[bytes]:
+        """A compaction: a summary in place of all but the last `keep` messages; returns all, encoded."""
+        tail = self.messages[len(self.messages) - keep :] if keep else []
+        head = UserPromptPart(f"The conversation so far, in short:\n\n{summary}")
+        self.messages = [ModelRequest([head]), ModelResponse([TextPart("Understood.")]), *tail]
+        self.kept = 0
+        return self.unsaved()
+
+    def last_turn(self) -> int:
+        """How many messages the last turn has, which a compaction leaves alone."""
+        for count, message in enumerate(reversed(self.messages), start=1):
+            if isinstance(message, ModelRequest) and any(
+                isinstance(p, UserPromptPart) for p in message.parts
+            ):
+                return count
+        return 0
+
+    def estimate(self) -> int:
+        """Tokens, roughly: four bytes each, for models that do not tell."""
+        return len(ModelMessagesTypeAdapter.dump_json(self.messages)) // 4
+
+
+class Llm:
+    """One model, ready to be asked."""
+
+    def __init__(self, model: Model, name: str, context_window: int | None = None) -> None:
+        self.model = model
+        self.name = name
+        self.context_window = context_window or model.context_window or DEFAULT_CONTEXT_WINDOW
+
+    def accepts(self, media_type: str) -> bool:
+        """Whether the model takes files of this type."""
+        profile = self.model.profile
+        if media_type.startswith("image/"):
+            return profile.get("supports_image_input", True)
+        if media_type.startswith("audio/"):
+            return profile.get("supports_audio_file_input", True)
+        return False
+
+    async def answer(
+        self, conversation: Conversation, instructions: str, tools: Sequence[Tool]
+    ) -> AsyncIterator[Piece | Answer]:
+        """The pieces of one answer as they come, then the whole; raises `ModelFailed`."""
+        _instruct(conversation.messages, instructions)
+        parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
+        conversation.partial = partial = []
+        try:
+            async with model_request_stream(
+                self.model,
+                conversation.messages,
+                model_settings=SETTINGS,
+                model_request_parameters=parameters,
+            ) as stream:
+                async for event in stream:
+                    piece = _piece(event)
+                    if piece is None:
+                        continue
+                    if not piece.thinking:
+                        partial.append(piece.text)
+                    yield piece
+                response = stream.get()
+        except (ModelAPIError, UnexpectedModelBehavior, UserError) as error:
+            raise explain(error, self.name) from error
+        conversation.partial = []
+        if _cut(response):
+            raise ModelFailed(f"{self.name} broke off in the middle of its answer.", "model_cut", retry=True)
+        conversation.messages.append(response)
+        yield _whole(response)
+
+
+def build(spec: str, config: ModelConfig, environ: Mapping[str, str] = os.environ) -> Llm:
+    """The model by its full name; raises `ModelFailed` with what to do about it."""
+    provider, _, name = spec.partition(":")
+    try:
+        return Llm(_model(provider, name, spec, config.base_url, environ), spec, config.context_window)
+    except UserError as error:
+        raise ModelFailed(_plain(f"{spec} cannot be used: {error}"), "model_config") from error
+    except ImportError as error:
+        raise ModelFailed(_plain(f"{spec} needs a package: {error}"), "model_config") from error
+
+
+def _model(provider: str, name: str, spec: str, base_url: str | None, environ: Mapping[str, str]) -> Model:
+    if provider == "ollama":
+        server = base_url or _ollama_url(environ)
+        return _openai_chat(name if name != "auto" else _first_model(server), server, environ)
+    if provider in ("openai", "openai-chat") and (base_url or environ.get("OPENAI_BASE_URL")):
+        return _openai_chat(name, base_url or environ["OPENAI_BASE_URL"], environ)
+    if provider == "anthropic" and base_url:
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        key = environ.get("ANTHROPIC_API_KEY", "none")
+        return AnthropicModel(name, provider=AnthropicProvider(api_key=key, base_url=base_url))
+    if provider == "google" and base_url:
+        from pydantic_ai.models.google import GoogleModel
+        from pydantic_ai.providers.google import GoogleProvider
+
+        key = environ.get("GEMINI_API_KEY") or environ.get("GOOGLE_API_KEY", "none")
+        return GoogleModel(name, provider=GoogleProvider(api_key=key, base_url=base_url))
+    return infer_model(spec)
+
+
+def _openai_chat(name: str, base_url: str, environ: Mapping[str, str]) -> Model:
+    """Chat Completions, which every compatible server has; local ones want no key but the SDK does."""
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    key = environ.get("OPENAI_API_KEY") or "none"
+    # Else a stream that is cut between two messages counts as a whole answer.
+    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
+    provider = OpenAIProvider(base_url=base_url, api_key=key)
+    return OpenAIChatModel(name, provider=provider, profile=profile)
+
+
+def _ollama_url(environ: Mapping[str, str]) -> str:
+    host = environ.get("OLLAMA_BASE_URL") or environ.get("OLLAMA_HOST") or "localhost:11434"
+    url = (host if "://" in host else f"http://{host}").rstrip("/")
+    return url if url.endswith("/v1") else f"{url}/v1"
+
+
+def _first_model(base_url: str) -> str:
+    """The first model that an OpenAI-compatible server lists."""
+    try:
+        with urllib.request.urlopen(f"{base_url.rstrip('/')}/models", timeout=LISTING_SECONDS) as response:
+            listing = json.load(response)
+        return str(listing["data"][0]["id"])
+    except (OSError, ValueError) as error:
+        raise ModelFailed(f"{base_url} cannot be reached: {error}.", "model_unreachable") from error
+    except (KeyError, IndexError, TypeError) as error:
+        raise ModelFailed(f"{base_url} has no model yet: pull one first.", "model_unknown") from error
+
+
+def _instruct(messages: list[ModelMessage], instructions: str) -> None:
+    """Only the newest request carries the instructions, so that they are the current ones."""
+    for message in messages:
+        if isinstance(message, ModelRequest):
+            message.instructions = None
+    for message in reversed(messages):
+        if isinstance(message, ModelRequest):
+            message.instructions = instructions
+            return
+
+
+def _definition(tool: Tool) -> ToolDefinition:
+    return ToolDefinition(name=tool.name, parameters_json_schema=tool.schema(), description=tool.description)
+
+
+def _piece(event: object) -> Piece | None:
+    if isinstance(event, PartDeltaEvent):
+        delta = event.delta
+        if isinstance(delta, TextPartDelta) and delta.content_delta:
+            return Piece(delta.content_delta, False, event.index)
+        if isinstance(delta, ThinkingPartDelta) and delta.content_delta:
+            return Piece(delta.content_delta, True, event.index)
+    elif isinstance(event, PartStartEvent):
+        part = event.part
+        if isinstance(part, TextPart | ThinkingPart) and part.content:
+            return Piece(part.content, isinstance(part, ThinkingPart), event.index)
+    return None
+
+
+def _cut(response: ModelResponse) -> bool:
+    """Whether the stream ended before the model did; the models for tests never say how they ended."""
+    scripted = response.provider_name in (None, "test", "function")
+    unfinished = response.finish_reason is None and not scripted
+    return unfinished or response.state == "incomplete" or not response.parts
+
+
+def _whole(response: ModelResponse) -> Answer:
+    calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
+    tokens = response.usage.input_tokens + response.usage.output_tokens
+    return Answer(calls, response.finish_reason, tokens, _cost(response), response.state == "suspended")
+
+
+def _call(part: ToolCallPart) -> Call:
+    arguments: object = part.args
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except ValueError:
+            arguments = None
+    elif arguments is None:
+        arguments = {}
+    return Call(part.tool_call_id, part.tool_name, arguments if isinstance(arguments, dict) else None)
+
+
+def _cost(response: ModelResponse) -> float | None:
+    """In US dollars; None for models without a known price, such as local ones."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+_REASONS: Sequence[tuple[type[Exception], str, str, bool]] = (
+    (
+        ModelAuthenticationError,
+        "model_auth",
+        "{name}: the key is wrong or may not use this model ({status}).",
+        False,
+    ),
+    (
+        ModelNotFoundError,
+        "model_unknown",
+        "{name}: there is no such model, or the address is wrong ({status}).",
+        False,
+    ),
+    (
+        ModelContextWindowExceededError,
+        "context_full",
+        "{name}: the conversation is longer than it can hold.",
+        False,
+    ),
+    (ModelRateLimitError, "model_rate_limit", "{name} asks for a pause ({status}).", True),
+    (ModelOverloadedError, "model_overloaded", "{name} is overloaded ({status}).", True),
+    (ModelUnavailableError, "model_unavailable", "{name} is not available now ({status}).", True),
+    (ModelServerError, "model_server", "{name} has trouble of its own ({status}).", True),
+    (ModelTimeoutError, "model_timeout", "{name} did not answer in time.", True),
+    (ModelConnectionError, "model_unreachable", "{name} cannot be reached: {detail}", True),
+)
+"""The first class that fits: reason, words, and whether asking again may help."""
+
+
+def explain(error: Exception, name: str) -> ModelFailed:
+    status = f"HTTP {error.status_code}" if isinstance(error, ModelHTTPError) else "no status"
+    detail = _detail(error)
+    after = error.retry_after if isinstance(error, ModelAPIError) else None
+    for kind, reason, words, retry in _REASONS:
+        if isinstance(error, kind):
+            text = words.format(name=name, status=status, detail=detail)
+            if detail and "{detail}" not in words:
+                text += f" {detail}"
+            return ModelFailed(_plain(text), reason, retry=retry, retry_after=after)
+    # Without a status it is the connection that failed, as when a stream is cut in the middle.
+    retry = isinstance(error, ModelAPIError) and (
+        not isinstance(error, ModelHTTPError) or error.in_stream or error.status_code >= 500
+    )
+    return ModelFailed(
+        _plain(f"{name} failed: {detail or error}"), "model_failed", retry=retry, retry_after=after
+    )
+
+
+def _detail(error: Exception) -> str:
+    """What the provider itself said."""
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        said = inner.get("message") if isinstance(inner, dict) else inner
+        if isinstance(said, str):
+            return said
+    return "" if isinstance(error, ModelHTTPError) else str(error)
+
+
+def _plain(text: str) -> str:
+    return text if len(text) <= 1000 else text[:1000] + "…"

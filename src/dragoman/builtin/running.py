@@ -1,0 +1,176 @@
+"""Commands that the agent runs: in the client's terminals when it has them, else here, in custody."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dragoman.agents.custody import Custody
+from dragoman.agents.launch import SpawnError
+from dragoman.builtin.client import Client
+from dragoman.builtin.errors import ToolError
+from dragoman.services.spawn import Command, LocalSpawn
+from dragoman.services.terminal import Terminal
+from dragoman.wire.errors import RpcError
+
+OUTPUT_BYTES = 256 * 1024
+"""Kept of a command's output, the last part: no model reads more."""
+
+MAX_BACKGROUND = 16
+"""Commands that may run at once without anybody waiting for them."""
+
+QUIET: Mapping[str, str] = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
+"""Nobody is there to press a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    text: str
+    truncated: bool
+    exit_code: int | None = None
+    signal: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.exit_code is not None or self.signal is not None
+
+    def describe(self) -> str:
+        if self.signal is not None:
+            return f"ended by {self.signal}"
+        return f"exit code {self.exit_code}" if self.exit_code is not None else "still running"
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Output:
+        status = answer.get("exitStatus") or {}
+        return cls(
+            str(answer.get("output", "")),
+            answer.get("truncated") is True,
+            status.get("exitCode"),
+            status.get("signal"),
+        )
+
+
+class RunningCommand(Protocol):
+    """A command that was started."""
+
+    terminal_id: str | None
+    """The client's terminal that shows it, if one does."""
+
+    async def wait(self) -> None: ...
+
+    async def output(self) -> Output: ...
+
+    async def kill(self) -> None:
+        """End it with everything it started; its output stays."""
+
+    async def release(self) -> None:
+        """Let it go; ends it if it still runs."""
+
+
+def shell(command: str) -> list[str]:
+    """The command line as words: bash where there is one, since that is what models write."""
+    return [shutil.which("bash") or "/bin/sh", "-c", command]
+
+
+class Commands:
+    """The commands of one session."""
+
+    def __init__(self, session: str, client: Client, custody: Custody) -> None:
+        self._session = session
+        self._client = client
+        self._custody = custody
+        self.background: dict[str, RunningCommand] = {}
+
+    async def start(self, words: Sequence[str], cwd: str, *, here: bool = False) -> RunningCommand:
+        """Start a command; `here` keeps it off the client's terminals, as a box needs."""
+        if self._client.has_terminals and not here:
+            return await _ClientCommand.start(self._client, self._session, words, cwd)
+        env = {**os.environ, **QUIET, "PWD": cwd}
+        try:
+            terminal = await Terminal.start(LocalSpawn(self._custody), Command(words, env, cwd), OUTPUT_BYTES)
+        except SpawnError as error:
+            raise ToolError(str(error)) from error
+        return _LocalCommand(terminal)
+
+    def keep(self, command: RunningCommand) -> str:
+        """Let a command run on; the id is what it is asked about by."""
+        if len(self.background) >= MAX_BACKGROUND:
+            raise ToolError(f"{MAX_BACKGROUND} commands run in the background already: stop one first.")
+        id = secrets.token_hex(3)
+        self.background[id] = command
+        return id
+
+    def find(self, id: str) -> RunningCommand:
+        if id not in self.background:
+            known = ", ".join(self.background) or "none"
+            raise ToolError(f"No command {id} runs in the background; there are: {known}.")
+        return self.background[id]
+
+    async def close(self) -> None:
+        commands, self.background = list(self.background.values()), {}
+        await asyncio.gather(*(command.release() for command in commands))
+
+
+class _LocalCommand:
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self.terminal_id: str | None = None
+
+    async def wait(self) -> None:
+        await self._terminal.wait()
+
+    async def output(self) -> Output:
+        return Output.of(self._terminal.output())
+
+    async def kill(self) -> None:
+        await self._terminal.end()
+
+    async def release(self) -> None:
+        await self._terminal.end()
+        self._terminal.close()
+
+
+class _ClientCommand:
+    def __init__(self, client: Client, session: str, terminal_id: str) -> None:
+        self._client = client
+        self._params = {"sessionId": session, "terminalId": terminal_id}
+        self.terminal_id: str | None = terminal_id
+
+    @classmethod
+    async def start(cls, client: Client, session: str, words: Sequence[str], cwd: str) -> _ClientCommand:
+        params = {
+            "sessionId": session,
+            "command": words[0],
+            "args": list(words[1:]),
+            "env": [{"name": name, "value": value} for name, value in QUIET.items()],
+            "cwd": cwd,
+            "outputByteLimit": OUTPUT_BYTES,
+        }
+        try:
+            answer = await client.request("terminal/create", params)
+        except RpcError as error:
+            raise ToolError(f"The command could not be started: {error.message}.") from error
+        return cls(client, session, str(answer["terminalId"]))
+
+    async def wait(self) -> None:
+        await self._ask("terminal/wait_for_exit")
+
+    async def output(self) -> Output:
+        return Output.of(await self._ask("terminal/output"))
+
+    async def kill(self) -> None:
+        await self._ask("terminal/kill")
+
+    async def release(self) -> None:
+        await self._ask("terminal/release")
+
+    async def _ask(self, method: str) -> Any:
+        try:
+            return await self._client.request(method, self._params)
+        except RpcError as error:
+            raise ToolError(f"The terminal is of no use any more: {error.message}.") from error

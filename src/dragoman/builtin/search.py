@@ -1,0 +1,253 @@
+"""Finding files and lines: with ripgrep and git where they are installed, else in Python."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
+"""Folders that nobody wants searched, where no git says so; hidden ones are left out as well."""
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""Larger files are data, not text that somebody wrote."""
+
+_PROBE_BYTES = 8192
+
+
+class SearchError(Exception):
+    """Why there is no answer; a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    path: str
+    """Relative to the folder that was searched."""
+    line: int
+    text: str
+
+
+async def search(folder: str, pattern: str, glob: str | None, ignore_case: bool, limit: int) -> list[Match]:
+    """The first matches below a folder; cancelling it stops the work."""
+    stop = threading.Event()
+    program = shutil.which("rg")
+    work: Callable[[], list[Match]]
+    if program is not None:
+        work = _Ripgrep(program, folder, pattern, glob, ignore_case, limit, stop).run
+    else:
+        expression = compile_pattern(pattern, ignore_case)
+
+        def work() -> list[Match]:
+            return search_in_python(folder, expression, glob, limit, stop)
+
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        stop.set()
+
+
+def compile_pattern(pattern: str, ignore_case: bool) -> re.Pattern[bytes]:
+    try:
+        return re.compile(pattern.encode(), re.MULTILINE | (re.IGNORECASE if ignore_case else 0))
+    except re.error as error:
+        raise SearchError(f"{pattern!r} is not a regular expression: {error}.") from error
+
+
+def search_in_python(
+    folder: str, expression: re.Pattern[bytes], glob: str | None, limit: int, stop: threading.Event
+) -> list[Match]:
+    """Each file is searched as a whole; only those with a match are split into lines."""
+    found: list[Match] = []
+    chosen = translate(glob).fullmatch if glob is not None else None
+    find = expression.search
+    for path in list_files(folder):
+        if stop.is_set():
+            break
+        if chosen is not None and chosen(path) is None:
+            continue
+        data = _read_text(f"{folder}/{path}")
+        if data and find(data) is not None and b"\0" not in data[:_PROBE_BYTES]:
+            found.extend(_matching_lines(path, data, expression))
+            if len(found) >= limit:
+                break
+    return found[:limit]
+
+
+def _read_text(path: str) -> bytes:
+    # os.open and not open(): the file object costs more than reading a small file.
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""  # gone meanwhile, or not ours to read: a search goes on
+    try:
+        data = os.read(descriptor, _PROBE_BYTES * 8)
+        if len(data) < _PROBE_BYTES * 8:
+            return data
+        if b"\0" in data[:_PROBE_BYTES] or os.fstat(descriptor).st_size > MAX_FILE_BYTES:
+            return b""
+        parts = [data]
+        while part := os.read(descriptor, 1024 * 1024):
+            parts.append(part)
+        return b"".join(parts)
+    except OSError:
+        return b""  # a folder or a device
+    finally:
+        os.close(descriptor)
+
+
+def _matching_lines(path: str, data: bytes, expression: re.Pattern[bytes]) -> Iterator[Match]:
+    for number, line in enumerate(data.splitlines(), start=1):
+        if expression.search(line) is not None:
+            yield Match(path, number, line.decode(errors="replace"))
+
+
+def list_files(folder: str) -> Iterable[str]:
+    """Paths of the files below a folder, relative to it, without what git ignores."""
+    listed = _git_files(folder)
+    return listed if listed is not None else _walk(folder, "")
+
+
+def _git_files(folder: str) -> list[str] | None:
+    """What git knows and what is new; None without git or outside of a repository."""
+    if not any((place / ".git").exists() for place in (Path(folder), *Path(folder).parents)):
+        return None
+    command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listing = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if listing.returncode != 0:
+        return None
+    return list(dict.fromkeys(os.fsdecode(name) for name in listing.stdout.split(b"\0") if name))
+
+
+def _walk(folder: str, below: str) -> Iterator[str]:
+    try:
+        with os.scandir(f"{folder}/{below}") as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return  # a folder that may not be read is no reason to find nothing
+    for entry in entries:
+        name = entry.name
+        if name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if name not in SKIPPED:
+                yield from _walk(folder, f"{below}{name}/")
+        elif entry.is_file():
+            yield below + name
+
+
+def glob_files(folder: str, pattern: str, limit: int) -> list[str]:
+    """Files whose path matches, the last changed first."""
+    chosen = translate(pattern).fullmatch
+    found = [path for path in list_files(folder) if chosen(path)]
+
+    def changed(path: str) -> float:
+        try:
+            return Path(folder, path).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    return sorted(found, key=changed, reverse=True)[:limit]
+
+
+_TOKENS = re.compile(r"\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|\{[^{}]*\}|.", re.DOTALL)
+
+
+def translate(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression for whole relative paths; without a slash it is for the name alone."""
+    pattern = pattern.removeprefix("./")
+    start = "" if "/" in pattern else "(?:.*/)?"
+    try:
+        return re.compile(start + "".join(map(_translate, _TOKENS.findall(pattern))))
+    except re.error as error:
+        raise SearchError(f"{pattern!r} is not a file pattern: {error}.") from error
+
+
+def _translate(token: str) -> str:
+    fixed = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    if token in fixed:
+        return fixed[token]
+    if token.startswith("[") and len(token) > 1:
+        return "[" + token[1:].replace("!", "^", 1) if token[1] == "!" else token
+    if token.startswith("{") and len(token) > 1:
+        choices = token[1:-1].split(",")
+        return "(?:" + "|".join("".join(map(_translate, _TOKENS.findall(c))) for c in choices) + ")"
+    return re.escape(token)
+
+
+class _RgText(msgspec.Struct):
+    text: str | None = None
+
+
+class _RgData(msgspec.Struct):
+    path: _RgText | None = None
+    lines: _RgText | None = None
+    line_number: int | None = None
+
+
+class _RgLine(msgspec.Struct):
+    type: str
+    data: _RgData
+
+
+class _Ripgrep:
+    """One run of ripgrep, read line by line so that it can be stopped early."""
+
+    def __init__(
+        self,
+        program: str,
+        folder: str,
+        pattern: str,
+        glob: str | None,
+        ignore_case: bool,
+        limit: int,
+        stop: threading.Event,
+    ) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._stop = stop
+        self._command = [program, "--json", "--max-filesize", "10M", "--sort", "path"]
+        self._command += ["--ignore-case"] if ignore_case else []
+        self._command += ["--glob", glob] if glob is not None else []
+        self._command += ["--regexp", pattern, "./"]
+
+    def run(self) -> list[Match]:
+        found: list[Match] = []
+        decoder = msgspec.json.Decoder(_RgLine)
+        with subprocess.Popen(
+            self._command,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None and process.stderr is not None
+            for raw in process.stdout:
+                line = decoder.decode(raw)
+                if line.type == "match":
+                    found.append(_rg_match(line.data))
+                if len(found) >= self._limit or self._stop.is_set():
+                    process.kill()
+                    return found
+            complaint = process.stderr.read().decode(errors="replace").strip()
+        if process.returncode == 2 and not found:
+            raise SearchError(f"The search failed: {complaint}")
+        return found
+
+
+def _rg_match(data: _RgData) -> Match:
+    path = data.path.text if data.path is not None and data.path.text is not None else "?"
+    text = data.lines.text if data.lines is not None and data.lines.text is not None else ""
+    return Match(path.removeprefix("./"), data.line_number or 0, text.rstrip("\n"))

@@ -1,0 +1,295 @@
+"""The protocol edge: ACP methods in, sessions behind.
+
+`initialize` is answered with nothing loaded but the wire; what speaks to models is imported in a thread
+afterwards, so that it is there when the first prompt comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman import __version__
+from dragoman.rpc.peer import Peer, Request
+from dragoman.wire.errors import (
+    INVALID_PARAMS,
+    Malformed,
+    RpcError,
+    internal,
+    invalid_params,
+    invalid_request,
+    method_not_found,
+)
+
+if TYPE_CHECKING:
+    from dragoman.builtin.model import ModelConfig
+    from dragoman.builtin.session import Session
+    from dragoman.builtin.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+Handler = Callable[[Json], Awaitable[Json]]
+
+PROTOCOL_VERSION = 1
+
+CAPABILITIES: Json = {
+    "loadSession": True,
+    "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": True},
+    "sessionCapabilities": {
+        "list": {},
+        "delete": {},
+        "resume": {},
+        "close": {},
+        "additionalDirectories": {},
+    },
+}
+
+
+class Server:
+    """`Receiver` of what the client says."""
+
+    def __init__(self, config: ModelConfig, state: Path | None) -> None:
+        from dragoman.builtin.client import Client
+
+        self.peer = Peer("The client", self)
+        self.client = Client(self.peer)
+        self.left = asyncio.Event()
+        self._config = config
+        self._state = state
+        self._sessions: Sessions | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._initialized = False
+        self._methods: dict[str, Handler] = {
+            "authenticate": self._authenticate,
+            "session/new": self._new,
+            "session/load": self._load,
+            "session/resume": self._resume,
+            "session/list": self._list,
+            "session/close": self._close,
+            "session/delete": self._delete,
+            "session/prompt": self._prompt,
+            "session/cancel": self._cancel,
+            "session/set_mode": self._set_mode,
+            "session/set_config_option": self._set_config_option,
+        }
+
+    # -- Receiver
+
+    def peer_request(self, request: Request) -> None:
+        params = _decode(request.params)
+        if request.method == "initialize":
+            request.reply(msgspec.json.encode(self._initialize(params)))
+            return
+        handler = self._methods.get(request.method)
+        if handler is None:
+            raise method_not_found(request.method)
+        if not self._initialized:
+            raise invalid_request("initialize comes first")
+        self._spawn(self._answer(request, handler(params)))
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        if method == "session/cancel":
+            self._cancel_now(_decode(params))
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        log.warning("a message makes no sense: %s", error.message)
+        return True
+
+    def peer_writable(self, writable: bool) -> None:
+        self.client.set_writable(writable)
+
+    def peer_closed(self, reason: str | None) -> RpcError | None:
+        self.client.set_writable(True)
+        self.left.set()
+        return None
+
+    async def close(self) -> None:
+        """End every turn, command and server that was started here."""
+        if self._sessions is not None:
+            await self._sessions.close_all()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._sessions is not None:
+            await self._custody.close()
+
+    # -- methods
+
+    def _initialize(self, params: Json) -> Json:
+        if type(params.get("protocolVersion")) is not int:
+            raise invalid_params("protocolVersion must be an integer", "protocolVersion")
+        self.client.capabilities = _object(params.get("clientCapabilities"))
+        self._initialized = True
+        asyncio.get_running_loop().call_soon(self._prepare)
+        return {
+            "protocolVersion": PROTOCOL_VERSION,
+            "agentCapabilities": CAPABILITIES,
+            "agentInfo": {"name": "dragoman-builtin", "title": "Dragoman", "version": __version__},
+            "authMethods": [],
+        }
+
+    def _prepare(self) -> None:
+        """Load what the first prompt will need, once the answer to `initialize` is on its way."""
+        from dragoman.builtin.model import installed
+
+        if self.sessions_models.default() is not None and installed():
+            from dragoman.builtin.warm import load
+
+            self._spawn(asyncio.to_thread(load, "dragoman.builtin.loop"))
+
+    @property
+    def sessions_models(self) -> Any:
+        return self._open_sessions()[1]
+
+    def _open_sessions(self) -> tuple[Sessions, Any]:
+        if self._sessions is None:
+            import os
+
+            from dragoman.agents.custody import Custody
+            from dragoman.builtin.model import Models
+            from dragoman.builtin.session import Surroundings
+            from dragoman.builtin.sessions import Sessions
+
+            self._custody = Custody()
+            self._models = Models(self._config, os.environ)
+            around = Surroundings(self.client, self._custody, self._models)
+            self._sessions = Sessions(around, self._state)
+        return self._sessions, self._models
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._open_sessions()[0]
+
+    async def _authenticate(self, params: Json) -> Json:
+        return {}
+
+    async def _new(self, params: Json) -> Json:
+        cwd, roots = _folders(params)
+        session = self.sessions.new(cwd, roots)
+        self._begin(session, params)
+        return {"sessionId": session.id, **session.state()}
+
+    async def _load(self, params: Json) -> Json:
+        session = self._revive(params)
+        for update in session.history.updates:
+            self.client.update(session.id, update)
+            await self.client.room()
+        return session.state()
+
+    async def _resume(self, params: Json) -> Json:
+        return self._revive(params).state()
+
+    async def _list(self, params: Json) -> Json:
+        cwd, cursor = params.get("cwd"), params.get("cursor")
+        return await asyncio.to_thread(
+            self.sessions.list,
+            cwd if isinstance(cwd, str) else None,
+            cursor if isinstance(cursor, str) else None,
+        )
+
+    async def _close(self, params: Json) -> Json:
+        await self.sessions.close(self.sessions.find(params.get("sessionId")).id)
+        return {}
+
+    async def _delete(self, params: Json) -> Json:
+        await self.sessions.delete(_text(params, "sessionId"))
+        return {}
+
+    async def _prompt(self, params: Json) -> Json:
+        from dragoman.builtin.turn import run_turn
+
+        session = self.sessions.find(params.get("sessionId"))
+        prompt = params.get("prompt")
+        if not isinstance(prompt, list) or not all(isinstance(block, dict) for block in prompt):
+            raise invalid_params("prompt must be a list of content blocks", "prompt")
+        if session.turn is not None and not session.turn.done():
+            raise invalid_request("A prompt of this session is still being answered", "turn_in_progress")
+        session.turn = asyncio.ensure_future(run_turn(session, prompt))
+        return {"stopReason": await asyncio.shield(session.turn)}
+
+    async def _cancel(self, params: Json) -> Json:
+        self._cancel_now(params)
+        return {}
+
+    def _cancel_now(self, params: Json) -> None:
+        session = self.sessions.get(params.get("sessionId"))
+        if session is not None and session.turn is not None:
+            session.turn.cancel()
+
+    async def _set_mode(self, params: Json) -> Json:
+        session = self.sessions.find(params.get("sessionId"))
+        session.set_mode(_text(params, "modeId"))
+        session.save()
+        return {}
+
+    async def _set_config_option(self, params: Json) -> Json:
+        session = self.sessions.find(params.get("sessionId"))
+        return {"configOptions": session.set_option(_text(params, "configId"), params.get("value"))}
+
+    # -- underneath
+
+    def _revive(self, params: Json) -> Session:
+        cwd, roots = _folders(params)
+        session = self.sessions.revive(_text(params, "sessionId"), cwd, roots)
+        self._begin(session, params)
+        return session
+
+    def _begin(self, session: Session, params: Json) -> None:
+        """What every session gets once it is known: its commands, and its MCP servers."""
+        from dragoman.builtin.mcp_client import McpServers
+        from dragoman.builtin.slash import available_commands
+
+        servers = params.get("mcpServers")
+        if isinstance(servers, list) and servers and session.mcp is None:
+            session.mcp = McpServers(servers, session.cwd)
+            session.mcp.start()
+        commands = {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": available_commands(session),
+        }
+        # After the answer: before it, the client does not know the session.
+        asyncio.get_running_loop().call_soon(lambda: session.update(commands, passing=True))
+
+    async def _answer(self, request: Request, work: Awaitable[Json]) -> None:
+        try:
+            request.reply(msgspec.json.encode(await work))
+        except RpcError as error:
+            request.fail(error)
+        except Exception:  # a bug of ours must not cost the client its answer
+            log.exception("%s failed", request.method)
+            request.fail(internal("Internal error in the built-in agent; its log has the details"))
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _decode(params: bytes) -> Json:
+    value = msgspec.json.decode(params)
+    if not isinstance(value, dict):
+        raise RpcError(INVALID_PARAMS, "params must be an object")
+    return value
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(params: Json, name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str) or not value:
+        raise invalid_params(f"{name} must be text", name)
+    return value
+
+
+def _folders(params: Json) -> tuple[str, list[str]]:
+    more = params.get("additionalDirectories")
+    roots = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
+    return _text(params, "cwd"), roots

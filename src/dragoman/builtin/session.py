@@ -1,0 +1,180 @@
+"""One conversation: its folder, mode, model, plan, tools and history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman.agents.custody import Custody
+from dragoman.builtin.client import Client
+from dragoman.builtin.history import Facts, History
+from dragoman.builtin.model import NONE, Models
+from dragoman.builtin.modes import MODES, modes_state
+from dragoman.builtin.permissions import Permissions
+from dragoman.builtin.running import Commands
+from dragoman.builtin.toolbox import Toolbox
+from dragoman.builtin.workspace import Workspace
+from dragoman.wire.errors import invalid_params
+
+if TYPE_CHECKING:
+    from dragoman.builtin.llm import Conversation
+    from dragoman.builtin.mcp_client import McpServers
+
+Json = dict[str, Any]
+
+TITLE_LENGTH = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all sessions of this process share."""
+
+    client: Client
+    custody: Custody
+    models: Models
+
+
+class Session:
+    """The state of one session; turns are run by `turn`."""
+
+    def __init__(
+        self,
+        id: str,
+        facts: Facts,
+        history: History,
+        permissions: Permissions,
+        around: Surroundings,
+    ) -> None:
+        self.id = id
+        self.cwd = facts.cwd
+        self.client = around.client
+        self.models = around.models
+        self.mode = facts.mode
+        self.model = facts.model
+        self.title = facts.title
+        self.history = history
+        self.permissions = permissions
+        self.workspace = Workspace(id, facts.cwd, facts.roots, around.client)
+        self.commands = Commands(id, around.client, around.custody)
+        self.toolbox = Toolbox(self)
+        self.plan: list[Json] = []
+        self.notes: list[str] = []
+        """What commands showed since the last prompt to the model, which should know it."""
+        self.conversation: Conversation | None = None
+        self.mcp: McpServers | None = None
+        self.turn: asyncio.Task[str] | None = None
+        self.cost: float | None = None
+
+    # -- telling the client
+
+    def update(self, update: Json, *, passing: bool = False) -> None:
+        """Tell the client; what is only `passing` is not replayed later."""
+        self.client.update(self.id, update)
+        if not passing:
+            self.history.record(update)
+
+    def say(self, text: str, *, kind: str = "agent_message_chunk", message: str | None = None) -> None:
+        update: Json = {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+        if message is not None:
+            update["messageId"] = message
+        self.update(update)
+
+    def set_plan(self, entries: Sequence[Json]) -> None:
+        self.plan = [dict(entry) for entry in entries]
+        self.update({"sessionUpdate": "plan", "entries": self.plan})
+
+    def name_after(self, prompt: str) -> None:
+        """The first prompt becomes the title."""
+        line = " ".join(prompt.split())
+        if self.title is None and line:
+            self.title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+            self.update({"sessionUpdate": "session_info_update", "title": self.title}, passing=True)
+
+    # -- mode and options
+
+    def state(self) -> Json:
+        """What `session/new`, `load` and `resume` answer besides the id."""
+        return {"modes": modes_state(self.mode), "configOptions": self.options()}
+
+    def options(self) -> list[Json]:
+        modes = [
+            {"value": mode.id, "name": mode.name, "description": mode.description} for mode in MODES.values()
+        ]
+        models = [{"value": value, "name": name} for value, name in self.models.offers(self.model)]
+        return [
+            _select("mode", "Mode", "What the tools may do", self.mode, modes),
+            _select("model", "Model", "Who answers", self.model or NONE, models),
+        ]
+
+    def set_mode(self, mode: str) -> None:
+        if mode not in MODES:
+            raise invalid_params(
+                f"Unknown mode: {mode!r}; there are {', '.join(MODES)}", "mode", modes=list(MODES)
+            )
+        if mode == self.mode:
+            return
+        self.mode = mode
+        self.update({"sessionUpdate": "current_mode_update", "currentModeId": mode}, passing=True)
+        self._options_changed()
+
+    def set_model(self, model: str) -> None:
+        """Takes effect with the next request to a model."""
+        chosen = None if model == NONE else self.models.full_name(model)
+        if chosen != self.model:
+            self.model = chosen
+            self._options_changed()
+
+    def set_option(self, option: str, value: object) -> list[Json]:
+        setters = {"mode": self.set_mode, "model": self.set_model}
+        if option not in setters:
+            raise invalid_params(f"Unknown option: {option!r}", "option", options=list(setters))
+        if not isinstance(value, str) or not value:
+            raise invalid_params(f"The value of {option!r} must be text", "value")
+        setters[option](value)
+        self.save()
+        return self.options()
+
+    def _options_changed(self) -> None:
+        self.update({"sessionUpdate": "config_option_update", "configOptions": self.options()}, passing=True)
+
+    # -- keeping
+
+    def save(self) -> None:
+        self.history.flush(
+            Facts(
+                cwd=self.cwd,
+                roots=list(self.workspace.roots),
+                mode=self.mode,
+                model=self.model,
+                title=self.title,
+            )
+        )
+
+    async def close(self) -> None:
+        """Stop what runs and let go of what is open."""
+        await self.cancel()
+        await self.commands.close()
+        if self.mcp is not None:
+            await self.mcp.close()
+        self.save()
+
+    async def cancel(self) -> None:
+        """End the running turn, and wait until it has said so."""
+        turn = self.turn
+        if turn is not None and not turn.done():
+            turn.cancel()
+            await asyncio.wait([turn])
+
+
+def _select(id: str, name: str, description: str, value: str, options: list[Json]) -> Json:
+    return {
+        "id": id,
+        "name": name,
+        "description": description,
+        "category": id,
+        "type": "select",
+        "currentValue": value,
+        "options": options,
+    }

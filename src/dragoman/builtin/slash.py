@@ -1,0 +1,257 @@
+"""Commands that a person types: they need no model and use the same tools, questions and diffs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman.builtin.custom import CustomCommand, find_commands
+from dragoman.builtin.model import NONE
+from dragoman.builtin.modes import MODES
+from dragoman.builtin.tools.tool import diff_content
+from dragoman.builtin.warm import load
+
+if TYPE_CHECKING:
+    from dragoman.builtin.session import Session
+
+Json = dict[str, Any]
+
+_COMMAND = re.compile(r"/([a-z][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
+_RANGE = re.compile(r"(.+?):(\d+)(?:-(\d+))?")
+_STATUS_MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
+
+
+class Usage(Exception):
+    """The command was not given what it needs; the message says how it is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table of commands."""
+
+    name: str
+    hint: str
+    description: str
+    run: Callable[[Session, str], Awaitable[None]]
+
+
+def parse(text: str) -> tuple[str, str] | None:
+    """The name and the rest, if the text is a command at all; a path such as `/etc/hosts` is none."""
+    found = _COMMAND.fullmatch(text.strip())
+    return (found[1], (found[2] or "").strip()) if found else None
+
+
+def find(session: Session, name: str) -> Command | CustomCommand | None:
+    return COMMANDS.get(name) or find_commands(session.cwd).get(name)
+
+
+def available_commands(session: Session) -> list[Json]:
+    """What `available_commands_update` tells."""
+    own = [_available(each.name, each.description, each.hint) for each in COMMANDS.values()]
+    custom = find_commands(session.cwd).values()
+    return own + [_available(each.name, each.description, "") for each in custom if each.name not in COMMANDS]
+
+
+def _available(name: str, description: str, hint: str) -> Json:
+    return {"name": name, "description": description, "input": {"hint": hint} if hint else None}
+
+
+# -- the commands
+
+
+async def _help(session: Session, rest: str) -> None:
+    lines = [
+        "I am Dragoman's built-in agent. These commands work without a language model:",
+        "",
+        *(
+            f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}"
+            for each in COMMANDS.values()
+        ),
+    ]
+    custom = [each for each in find_commands(session.cwd).values() if each.name not in COMMANDS]
+    if custom:
+        lines += ["", "From this workspace, for a model:", ""]
+        lines += [f"- `/{each.name}`: {each.description}" for each in custom]
+    lines += ["", f"Model: {session.model or 'none configured; /model says how'}. Mode: {session.mode}."]
+    session.say("\n".join(lines))
+
+
+async def _read(session: Session, rest: str) -> None:
+    words = _words(rest)
+    if len(words) != 1:
+        raise Usage("/read PATH, or /read PATH:LINE, or /read PATH:FIRST-LAST")
+    arguments: Json = {"path": words[0]}
+    found = _RANGE.fullmatch(words[0])
+    if found:
+        first = int(found[2])
+        last = int(found[3]) if found[3] else first
+        arguments = {"path": found[1], "line": max(first, 1), "limit": max(last - first + 1, 1)}
+    await _use(session, "read", arguments, f"/read {rest}")
+
+
+async def _search(session: Session, rest: str) -> None:
+    words = _words(rest)
+    if not 1 <= len(words) <= 2:
+        raise Usage('/search PATTERN [FOLDER]; quote a pattern with blanks: /search "two words"')
+    arguments = {"pattern": words[0]} | ({"path": words[1]} if words[1:] else {})
+    await _use(session, "grep", arguments, f"/search {rest}")
+
+
+async def _run(session: Session, rest: str) -> None:
+    if not rest:
+        raise Usage("/run COMMAND")
+    await _use(session, "run", {"command": rest}, f"/run {rest}")
+
+
+async def _edit(session: Session, rest: str) -> None:
+    words = _words(rest)
+    if len(words) != 3:
+        raise Usage('/edit PATH "OLD TEXT" "NEW TEXT"; the old text must be there exactly once')
+    edits = [{"old": words[1], "new": words[2]}]
+    await _use(session, "edit", {"path": words[0], "edits": edits}, f"/edit {words[0]}")
+
+
+async def _write(session: Session, rest: str) -> None:
+    words = rest.split(None, 1)
+    if len(words) != 2:
+        raise Usage("/write PATH TEXT")
+    path = session.workspace.path(words[0])
+    if await session.workspace.exists(path):
+        await session.workspace.whole(path)  # the person knows their own file
+    await _use(session, "write", {"path": words[0], "content": words[1] + "\n"}, f"/write {words[0]}")
+
+
+async def _diff(session: Session, rest: str) -> None:
+    """What this session changed, as diffs; without any, what git sees."""
+    workspace = session.workspace
+    if not workspace.originals:
+        if session.mode in ("read-only", "plan", "safe"):
+            session.say("This session has changed no file.")
+            return
+        await _use(session, "run", {"command": "git --no-pager diff --stat -p"}, "/diff")
+        return
+    diffs = []
+    for path, before in workspace.originals.items():
+        diffs.append(diff_content(path, before, await workspace.whole(path)))
+    update: Json = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": f"diff_{len(session.history.updates)}",
+        "title": f"Changes of this session in {len(diffs)} file{'s' * (len(diffs) > 1)}",
+        "kind": "read",
+        "status": "completed",
+        "content": diffs,
+        "locations": [{"path": path} for path in workspace.originals],
+    }
+    session.update(update)
+
+
+async def _plan(session: Session, rest: str) -> None:
+    """Show the plan, replace it with steps divided by `;`, or tick one off with `done N`."""
+    entries = session.plan
+    done = re.fullmatch(r"done (\d+)", rest)
+    if done:
+        number = int(done[1])
+        if not 1 <= number <= len(entries):
+            raise Usage(f"there is no step {number}; the plan has {len(entries)}")
+        entries = [dict(entry) for entry in entries]
+        entries[number - 1]["status"] = "completed"
+    elif rest:
+        steps = [step.strip() for step in re.split(r"[;\n]", rest) if step.strip()]
+        entries = [{"content": step, "status": "pending", "priority": "medium"} for step in steps]
+    elif not entries:
+        session.say("There is no plan yet. Make one: `/plan first step; second step`.")
+        return
+    if rest:
+        session.set_plan(entries)
+    lines = [
+        f"{number}. [{_STATUS_MARKS[entry['status']]}] {entry['content']}"
+        for number, entry in enumerate(entries, start=1)
+    ]
+    session.say("\n".join(lines))
+
+
+async def _model(session: Session, rest: str) -> None:
+    if rest:
+        session.set_model(rest)
+        session.say(f"The model is now {session.model or 'none: commands only'}.")
+        return
+    offers = session.models.offers(session.model)
+    names = [f"- `{value}`{' (in use)' if value == (session.model or NONE) else ''}" for value, _ in offers]
+    text = f"Model: {session.model or 'none'}.\n\n" + "\n".join(names)
+    if session.model is None:
+        text += "\n\nTo get a language model:\n\n" + session.models.guidance()
+    session.say(text)
+
+
+async def _mode(session: Session, rest: str) -> None:
+    if not rest:
+        rows = [
+            f"- `{mode.id}`{' (in use)' if mode.id == session.mode else ''}: {mode.description}"
+            for mode in MODES.values()
+        ]
+        session.say("\n".join(rows))
+        return
+    if rest not in MODES:
+        raise Usage(f"/mode {'|'.join(MODES)}")
+    session.set_mode(rest)
+    session.say(f"The mode is now {MODES[rest].name}: {MODES[rest].description}.")
+
+
+async def _compact(session: Session, rest: str) -> None:
+    if session.model is None:
+        session.say("There is nothing to compact: no language model is configured.")
+        return
+    await asyncio.to_thread(load, "dragoman.builtin.loop")
+    from dragoman.builtin.loop import compact_now
+
+    await compact_now(session)
+
+
+async def _mcp(session: Session, rest: str) -> None:
+    if session.mcp is None:
+        session.say("This session has no MCP servers.")
+        return
+    await session.mcp.ready(session)
+    session.say(session.mcp.describe())
+
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("help", "", "what I can do", _help),
+        Command("read", "PATH[:FIRST-LAST]", "show a file or a part of it", _read),
+        Command("search", "PATTERN [FOLDER]", "find lines that match a regular expression", _search),
+        Command("run", "COMMAND", "run a command, after you allowed it", _run),
+        Command("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff", _edit),
+        Command("write", "PATH TEXT", "write a file, after you saw the diff", _write),
+        Command("diff", "", "what this session changed", _diff),
+        Command("plan", "[STEP; STEP | done N]", "show, make or tick off a plan", _plan),
+        Command("model", "[PROVIDER:NAME]", "which language model answers, and how to get one", _model),
+        Command("mode", "[NAME]", "what the tools may do", _mode),
+        Command("mcp", "", "the MCP servers of this session and their tools", _mcp),
+        Command("compact", "", "shorten what the model has to remember", _compact),
+    )
+}
+
+
+async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
+    """Run a tool for a person, and let the model know of it later."""
+    outcome = await session.toolbox.call(tool, arguments)
+    session.notes.append(f"{line}\n{outcome.text}")
+    ran = tool == "run" and outcome.status == "failed"  # its output says it already
+    if outcome.status != "done" and not ran:
+        session.say(outcome.text)
+
+
+def _words(text: str) -> list[str]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = lexer.escape = ""  # a backslash belongs to the pattern
+    try:
+        return list(lexer)
+    except ValueError as error:
+        raise Usage(f"the quotes do not match: {error}") from error

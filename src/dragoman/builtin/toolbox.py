@@ -1,0 +1,162 @@
+"""Runs tools: every call is shown, checked against the mode, asked about where needed, and told how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
+from dragoman.builtin.modes import MODES, Mode
+from dragoman.builtin.permissions import ALLOW_ALWAYS, ALLOW_ONCE, options
+from dragoman.builtin.search import SearchError
+from dragoman.builtin.tools import TOOLS
+from dragoman.builtin.tools.context import ToolContext
+from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, text_content
+from dragoman.wire.errors import RpcError
+
+if TYPE_CHECKING:
+    from dragoman.builtin.session import Session
+
+Status = Literal["done", "failed", "invalid", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended, for whoever made it."""
+
+    status: Status
+    text: str
+    pictures: Sequence[Picture] = ()
+
+
+class Toolbox:
+    """The tools of one session, its own and those of its MCP servers."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.external: dict[str, Tool] = {}
+        """Tools of MCP servers, by the name that models use."""
+
+    def available(self) -> list[Tool]:
+        """What the mode lets a model even try."""
+        verdicts = self._mode.verdicts
+        every = [*TOOLS.values(), *self.external.values()]
+        return [tool for tool in every if verdicts[tool.effect] != "deny"]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Run one call; whatever goes wrong in it is an outcome, only cancellation is raised."""
+        tool = TOOLS.get(name) or self.external.get(name)
+        call = _Call(self._session, tool)
+        if tool is None:
+            names = ", ".join(each.name for each in self.available())
+            return call.failed(InvalidArguments(f"There is no tool {name!r}; there are: {names}."), arguments)
+        try:
+            result = await self._run(tool, call, arguments)
+        except asyncio.CancelledError:
+            call.end("failed", [text_content("Cancelled.")], "cancelled")
+            raise
+        except (ToolError, FileNotFoundError, SearchError) as error:
+            return call.failed(error, arguments)
+        except (RpcError, OSError) as error:
+            return call.failed(ToolError(str(error)), arguments)
+        content = [text_content(result.text)] if result.content is None else result.content
+        output = result.text if result.output is None else result.output
+        call.end("failed" if result.failed else "completed", content, output)
+        return Outcome("failed" if result.failed else "done", result.text, result.pictures)
+
+    async def _run(self, tool: Tool, call: _Call, arguments: Mapping[str, Any]) -> Result:
+        parsed = tool.parse(arguments)
+        verdict = self._mode.verdicts[tool.effect]
+        if verdict == "deny":
+            raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
+        session = self._session
+        context = ToolContext(self._mode, session.workspace, session.commands, call.show, session.set_plan)
+        intent = await tool.prepare(context, parsed)
+        call.begin(intent, arguments)
+        if verdict == "ask":
+            await self._ask(call, intent)
+            if self._mode.verdicts[tool.effect] == "deny":  # the mode changed while the question was open
+                raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
+        call.started()
+        return await intent.act()
+
+    async def _ask(self, call: _Call, intent: Intent) -> None:
+        session, scope = self._session, intent.scope
+        if scope is not None and session.permissions.covers(scope):
+            return
+        chosen = await session.client.ask(session.id, call.question(), list(options(scope)))
+        if chosen is None:
+            raise asyncio.CancelledError
+        if chosen == ALLOW_ALWAYS and scope is not None:
+            session.permissions.remember(scope)
+        elif chosen != ALLOW_ONCE:
+            raise Refused("The user rejected this. Do not try it in another way; ask what to do instead.")
+
+    @property
+    def _mode(self) -> Mode:
+        return MODES[self._session.mode]
+
+
+class _Call:
+    """One tool call as the client sees it."""
+
+    def __init__(self, session: Session, tool: Tool | None) -> None:
+        self._session = session
+        self._tool = tool
+        self._id = f"call_{secrets.token_hex(8)}"
+        self._shown: Json = {}
+
+    def begin(self, intent: Intent, arguments: Mapping[str, Any]) -> None:
+        self._announce(intent.title, arguments, intent.locations, intent.content)
+
+    def _announce(
+        self,
+        title: str,
+        arguments: Mapping[str, Any],
+        locations: Sequence[Json] = (),
+        content: Sequence[Json] = (),
+    ) -> None:
+        self._shown = {
+            "toolCallId": self._id,
+            "title": title,
+            "kind": self._tool.kind if self._tool is not None else "other",
+            "status": "pending",
+            "rawInput": dict(arguments),
+        }
+        if locations:
+            self._shown["locations"] = list(locations)
+        if content:
+            self._shown["content"] = list(content)
+        self._session.update({"sessionUpdate": "tool_call", **self._shown})
+
+    def question(self) -> Json:
+        return self._shown
+
+    def started(self) -> None:
+        self._update({"status": "in_progress"})
+
+    def show(self, content: Sequence[Json]) -> None:
+        self._session.update(
+            {"sessionUpdate": "tool_call_update", "toolCallId": self._id, "content": list(content)},
+            passing=True,
+        )
+
+    def end(self, status: str, content: Sequence[Json], output: Any) -> None:
+        if not self._shown:
+            return  # cancelled before anybody saw it
+        self._update({"status": status, "content": list(content), "rawOutput": output})
+
+    def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
+        """Show the failure, also of a call that never got as far as being shown."""
+        text = str(error)
+        if not self._shown:
+            self._announce(self._tool.name if self._tool is not None else "Unknown tool", arguments)
+        self.end("failed", [text_content(text)], text)
+        statuses: dict[type[Exception], Status] = {InvalidArguments: "invalid", Refused: "refused"}
+        return Outcome(statuses.get(type(error), "failed"), text)
+
+    def _update(self, fields: Json) -> None:
+        self._session.update({"sessionUpdate": "tool_call_update", "toolCallId": self._id, **fields})

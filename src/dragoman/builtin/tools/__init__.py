@@ -1,0 +1,33 @@
+"""The tools, one file each; `TOOLS` is the table of them."""
+
+from __future__ import annotations
+
+from dragoman.builtin.tools.background import check_command, stop_command
+from dragoman.builtin.tools.edit import edit
+from dragoman.builtin.tools.fetch import fetch
+from dragoman.builtin.tools.glob import glob
+from dragoman.builtin.tools.grep import grep
+from dragoman.builtin.tools.list import list_folder
+from dragoman.builtin.tools.plan import plan
+from dragoman.builtin.tools.read import read
+from dragoman.builtin.tools.run import run
+from dragoman.builtin.tools.tool import Tool
+from dragoman.builtin.tools.write import write
+
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        read,
+        write,
+        edit,
+        list_folder,
+        glob,
+        grep,
+        run,
+        check_command,
+        stop_command,
+        fetch,
+        plan,
+    )
+}
+"""In the order that models see them."""

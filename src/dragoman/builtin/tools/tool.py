@@ -1,0 +1,99 @@
+"""What a tool is: arguments that validate, and an intent that is shown before it is acted upon."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.builtin.errors import InvalidArguments
+from dragoman.builtin.modes import Effect
+
+if TYPE_CHECKING:
+    from dragoman.builtin.tools.context import ToolContext
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image for a model that can see."""
+
+    data: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a call: for the model as text, for the client as content."""
+
+    text: str
+    content: Sequence[Json] | None = None
+    """ACP tool call content; None: the text itself."""
+    output: Any = None
+    """The raw output; None: the text itself."""
+    pictures: Sequence[Picture] = ()
+    failed: bool = False
+    """It ran, but what it ran failed: a command with an exit code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What "always" means for this call: a pattern in words, and the key that is remembered."""
+
+    key: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a call is about to do, worked out and harmless until `act` is awaited."""
+
+    title: str
+    act: Callable[[], Awaitable[Result]]
+    locations: Sequence[Json] = ()
+    content: Sequence[Json] = field(default_factory=list)
+    """Shown with the question: the diff of an edit."""
+    scope: Scope | None = None
+
+
+Prepare = Callable[["ToolContext", Any], Awaitable[Intent]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One row of the table of tools."""
+
+    name: str
+    kind: str
+    effect: Effect
+    description: str
+    arguments: type[msgspec.Struct]
+    prepare: Prepare
+
+    def parse(self, arguments: Mapping[str, Any]) -> msgspec.Struct:
+        """The arguments as the tool takes them; raises `InvalidArguments`."""
+        try:
+            # Not strict: small models write numbers as strings.
+            return msgspec.convert(arguments, self.arguments, strict=False)
+        except msgspec.ValidationError as error:
+            raise InvalidArguments(f"The arguments of {self.name} are not valid: {error}.") from error
+
+    def schema(self) -> Json:
+        """The JSON schema of the arguments, with the outermost object in its place."""
+        (schema,), definitions = msgspec.json.schema_components(
+            [self.arguments], ref_template="#/$defs/{name}"
+        )
+        own = definitions.pop(schema["$ref"].rpartition("/")[2])
+        own.pop("title", None)
+        return {**own, "$defs": definitions} if definitions else own
+
+
+def text_content(text: str) -> Json:
+    return {"type": "content", "content": {"type": "text", "text": text}}
+
+
+def diff_content(path: str, old: str | None, new: str) -> Json:
+    return {"type": "diff", "path": path, "oldText": old, "newText": new}
