@@ -61,6 +61,8 @@ class AgentConnection:
         self.sessions: dict[str, Session] = {}
         self.handle: AgentHandle | None = None
         self.stopping = False
+        self.is_owner = False
+        """Not an agent, but the process of ours that has the session."""
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
         self._early: dict[str, deque[bytes]] = {}
         self._garbage = 0

@@ -175,6 +175,7 @@ class Gateway:
         """The session lives in another process: speak to that one as if it were the agent."""
         config = AgentConfig(kind="remote", command=[])
         owner = AgentConnection(session.agent_name, config, client, shared=False)
+        owner.is_owner = True
         try:
             await owner.start(
                 lambda handler: self.dialer.dial(held.socket_path, handler),

@@ -56,7 +56,7 @@ class Questions:
         tool = as_object(params.get("toolCall"))
         self._session.tools.see(tool)
         changed = self._session.services.tool_content_for_client(tool) or changed
-        if self._session.cancelling or self._session.turn is None:
+        if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
         if self._decided(request, tool, params.get("options")):
@@ -83,7 +83,7 @@ class Questions:
     def cancel_all(self, why: str) -> None:
         """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
         for question in list(self._open):
-            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
+            self._give_up(question, why)
 
     def drop_all(self) -> None:
         """The agent that asked is gone: nobody is left to be answered."""
@@ -95,7 +95,7 @@ class Questions:
         """A question waits for whoever comes next (G-103); without a journal nobody can."""
         for question in list(self._open):
             if question.asked.pop(client, None) is not None and not question.asked and not self._waits:
-                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+                self._give_up(question, "disconnect")
 
     def ask_again(self, client: ClientConnection) -> None:
         """Someone attached while questions are open."""
@@ -106,6 +106,21 @@ class Questions:
     @property
     def _waits(self) -> bool:
         return self._session.journal is not None
+
+    @property
+    def _asked_by_owner(self) -> bool:
+        """The session lives in another process, whose turns begin and end without our knowing."""
+        agent = self._session.agent
+        return agent is not None and agent.is_owner
+
+    def _give_up(self, question: Question, why: str) -> None:
+        """Nobody here will answer; others of the process that has the session still may."""
+        if not self._asked_by_owner:
+            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
+            return
+        question.request.on_cancel = None
+        self._withdraw(question, None)
+        self._open.remove(question)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
@@ -144,7 +159,7 @@ class Questions:
         for attachment in self._session.attachments:
             self._offer(question, attachment)
         if not self._session.attachments and not self._waits:
-            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+            self._give_up(question, "disconnect")
 
     def _offer(self, question: Question, attachment: Attachment) -> None:
         """In its place in the order, also for a client that is behind."""
@@ -175,12 +190,13 @@ class Questions:
             return
         if client.peer.closed:
             if not question.asked and not self._waits:
-                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "disconnect")
+                self._give_up(question, "disconnect")
             return
         if not reply.ok:
             if not question.asked:
                 # -32800 and "I cannot ask" alike: towards a v1 agent that is `cancelled` (G-096).
-                self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "client")
+                self._give_up(question, "client")
+                question.request.answer(reply)  # if it is still open, its process decides what that means
             return
         result = (
             read_outcome(reply.result, question.options) if question.method == PERMISSION else reply.result
