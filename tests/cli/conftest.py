@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.command_line import CommandLine
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -47,3 +49,9 @@ def run(tmp_path: Path, home: Path, programs: Path) -> Run:
         )
 
     return run_it
+
+
+@pytest.fixture
+def shell(home: Path, workspace: Path) -> CommandLine:
+    """Commands with a scripted agent, run in a workspace."""
+    return CommandLine(home, workspace)

@@ -10,15 +10,22 @@ from pathlib import Path
 from dragoman import log
 from dragoman.agents.known import known_layer
 from dragoman.config.errors import ConfigError
-from dragoman.config.load import Layer, Loaded, load
+from dragoman.config.load import DEFAULT, Layer, Loaded, flag, load
 from dragoman.config.paths import Paths, find_paths
 from dragoman.config.workspace import find_root
 
+QUIET = flag("this command", ("log", "level"), "error")
 
-def load_settings(flags: Sequence[Layer] = ()) -> tuple[Paths, Loaded]:
-    """The configuration for the directory we are in, with the log running and the warnings in it."""
+
+def load_settings(flags: Sequence[Layer] = (), *, quiet: bool = False) -> tuple[Paths, Loaded]:
+    """The configuration for the directory we are in, with the log running and the warnings in it.
+
+    `quiet` is for commands that a person reads: unless a level was asked for, only errors are logged.
+    """
     paths = find_paths()
     loaded = load(paths, known=known_layer(), workspace=here(), flags=flags)
+    if quiet and loaded.origin("log", "level") == DEFAULT and loaded.config.log.file is None:
+        loaded = load(paths, known=known_layer(), workspace=here(), flags=[QUIET, *flags])
     start_log(loaded)
     for warning in loaded.warnings:
         logging.getLogger("dragoman.config").warning(warning)

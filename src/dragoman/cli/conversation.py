@@ -1,0 +1,187 @@
+"""The client that our own commands are: it speaks ACP to a gateway in this process or behind a socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from dragoman import __version__
+from dragoman.gateway.client import Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.policy import choose_option
+from dragoman.gateway.revival import as_error
+from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.transports import memory
+from dragoman.transports.dial import UnixDialer
+from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+
+PERMISSION = "session/request_permission"
+LEAVE_TIMEOUT = 15.0
+"""Seconds for turns, agents and requests of ours to end; each has a shorter limit of its own."""
+# Neither files nor terminals: an agent that is driven by a command uses its own.
+CAPABILITIES: JsonObject = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "session": {"notices": {}},
+}
+
+
+class Question:
+    """A permission that the agent asks for; answered once, later answers are ignored."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.params = decode_object(request.params)
+        self.tool = as_object(self.params.get("toolCall"))
+        offered = self.params.get("options")
+        self.options = [as_object(each) for each in offered] if isinstance(offered, list) else []
+        self.on_withdrawn: Callable[[], None] | None = None
+        request.on_cancel = self._withdraw
+
+    @property
+    def open(self) -> bool:
+        return not self._request.answered
+
+    def choose(self, option_id: str | None) -> None:
+        """Answer with an offered option; None answers `cancelled`."""
+        outcome = (
+            {"outcome": "selected", "optionId": option_id}
+            if option_id is not None
+            else {"outcome": "cancelled"}
+        )
+        self._request.reply(encode({"outcome": outcome}))
+
+    def refuse(self) -> None:
+        self.choose(choose_option("deny", self.options))
+
+    def _withdraw(self) -> None:
+        """Somebody else answered, or the turn is over."""
+        self._request.fail(RpcError(-32800, "Request cancelled"))
+        if self.on_withdrawn is not None:
+            self.on_withdrawn()
+
+
+class Conversation:
+    """`Receiver` of what the gateway says to this command."""
+
+    def __init__(self, tap: Callable[[bytes], None] | None = None) -> None:
+        """`tap` sees every message that arrives, as it is on the wire."""
+        self._tap = tap
+        self.peer = Peer("Dragoman", self, intercept=self._heard if tap is not None else None)
+        self.on_update: Callable[[JsonObject], None] = lambda update: None
+        self.on_question: Callable[[Question], None] = Question.refuse
+        self.closed = asyncio.Event()
+        self._left: asyncio.Event | None = None
+
+    # -- beginning
+
+    @classmethod
+    async def inside(
+        cls, running: Gateway, terms: Terms, tap: Callable[[bytes], None] | None = None
+    ) -> Conversation:
+        """With the gateway in this process."""
+        conversation = cls(tap)
+        client = running.connect(terms)
+        conversation._left = client.left
+        memory.connect(conversation.peer, client.peer)
+        await conversation.initialize()
+        return conversation
+
+    @classmethod
+    async def with_owner(cls, socket_path: str, max_bytes: int) -> Conversation:
+        """With the process that has the session; raises `AgentUnavailable` if it is not there."""
+        conversation = cls()
+        await UnixDialer(max_bytes).dial(socket_path, conversation.peer)
+        await conversation.initialize()
+        return conversation
+
+    async def initialize(self) -> JsonObject:
+        info = {"name": "dragoman-cli", "title": "Dragoman", "version": __version__}
+        return await self.call(
+            "initialize", protocolVersion=1, clientCapabilities=CAPABILITIES, clientInfo=info
+        )
+
+    # -- asking
+
+    async def call(self, method: str, **params: Any) -> JsonObject:
+        """Ask and wait; raises `RpcError`."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Reply) -> None:
+            if not future.done():
+                future.set_result(reply)
+
+        self.peer.request(method, encode(params), answered)
+        reply = await future
+        if not reply.ok:
+            raise as_error(reply)
+        try:
+            return decode_object(reply.result)
+        except Malformed:
+            return {}  # null stands for "nothing to tell"
+
+    async def prompt(self, session_id: str, text: str) -> JsonObject:
+        return await self.call(
+            "session/prompt", sessionId=session_id, prompt=[{"type": "text", "text": text}]
+        )
+
+    def cancel(self, session_id: str) -> None:
+        self.peer.notify("session/cancel", encode({"sessionId": session_id}))
+
+    def close(self) -> None:
+        self.peer.link.close()
+
+    async def leave(self) -> None:
+        """Close, and let the gateway in this process end what was ours."""
+        self.close()
+        if self._left is not None:
+            try:
+                await asyncio.wait_for(self._left.wait(), LEAVE_TIMEOUT)
+            except TimeoutError:
+                pass  # the gateway ends it with itself
+
+    # -- Receiver
+
+    def peer_request(self, request: Request) -> None:
+        if request.method != PERMISSION:
+            raise method_not_found(request.method)
+        self.on_question(Question(request))
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        if method == "session/update":
+            self.on_update(as_object(decode_object(params).get("update")))
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        return False
+
+    def peer_writable(self, writable: bool) -> None:
+        """What a person or a script says is never more than a stream takes."""
+
+    def peer_closed(self, reason: str | None) -> RpcError:
+        self.closed.set()
+        return internal("The process that has the session ended", "connection_closed")
+
+    def _heard(self, line: bytes) -> bool:
+        assert self._tap is not None
+        self._tap(line)
+        return False
+
+
+def text_of(content: object) -> str:
+    """A content block as text for a terminal."""
+    block = as_object(content)
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    if kind == "resource_link":
+        return f"[{block.get('name') or block.get('uri')}]"
+    if kind == "resource":
+        return f"[{as_object(block.get('resource')).get('uri')}]"
+    return f"[{kind}]" if kind else ""
+
+
+def facts_of(update: JsonObject) -> JsonObject:
+    """`_meta.dragoman` of an update or a result."""
+    return as_object(as_object(update.get("_meta")).get("dragoman"))

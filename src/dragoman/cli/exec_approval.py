@@ -1,0 +1,80 @@
+"""Who answers the agent's permission questions in `dragoman exec`: a rule of the command line, or a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from dragoman.cli.conversation import Question
+from dragoman.cli.keyboard import Keyboard
+from dragoman.cli.narrator import Narrator, describe_tool
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.policy import choose_option
+
+Approve = Literal["all", "reads", "none"]
+
+READ_KINDS = frozenset({"read", "search"})
+KEYS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "r"}
+"""The key that stands for an option, by its kind; others get a number."""
+
+
+class Kinds:
+    """The kinds of tool calls seen so far: some agents ask for permission with no more than a call's id."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, object] = {}
+
+    def see(self, update: JsonObject) -> None:
+        if update.get("kind") and "toolCallId" in update:
+            self._kinds[str(update["toolCallId"])] = update["kind"]
+
+    def of(self, tool: JsonObject) -> object:
+        return tool.get("kind") or self._kinds.get(str(tool.get("toolCallId")))
+
+
+def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
+    """Answer by the rule; True if that allowed it."""
+    allowed = approve == "all" or (approve == "reads" and kinds.of(question.tool) in READ_KINDS)
+    option = choose_option("allow", question.options) if allowed else None
+    if option is not None:
+        question.choose(option)
+    else:
+        question.refuse()
+    return option is not None
+
+
+def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done: Callable[[], None]) -> None:
+    """Show the question with a key for every option and wait for one of them."""
+    keys = option_keys(question.options)
+    narrator.ask(question)
+    offered = ", ".join(
+        f"[{key}] {option.get('name') or option.get('optionId')}" for key, option in keys.items()
+    )
+    narrator.screen.progress(f"  {offered}: ", finished=False)
+
+    def pressed(key: str) -> None:
+        option = keys.get(key.lower())
+        if option is not None and question.open:
+            question.choose(str(option.get("optionId")))
+            settled(str(option.get("name") or option.get("optionId")))
+
+    def settled(how: str) -> None:
+        keyboard.want_lines()
+        narrator.screen.more(how, finished=True, bold=True)
+        done()
+
+    question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
+    keyboard.want_key(pressed)
+
+
+def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
+    keys: dict[str, JsonObject] = {}
+    for number, option in enumerate(options, 1):
+        key = KEYS.get(str(option.get("kind")), str(number))
+        keys[key if key not in keys else str(number)] = option
+    return keys
+
+
+def refusal(question: Question, approve: Approve) -> str:
+    """What a person is told about a question that the rule answered with no."""
+    return f"refused: {describe_tool(question.tool)} (--approve {approve})"

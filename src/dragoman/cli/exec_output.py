@@ -1,0 +1,131 @@
+"""What `dragoman exec` prints: the conversation as it happens, the last answer alone, or every message."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Protocol
+
+from dragoman.cli.conversation import text_of
+from dragoman.cli.narrator import Narrator
+from dragoman.cli.screen import Screen
+from dragoman.gateway.json_types import JsonObject, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended."""
+
+    exit_code: int
+    session_id: str | None = None
+    stop_reason: str | None = None
+    error: JsonObject | None = None
+    """`code` and `message`."""
+    kept: bool = True
+    """The session can be continued later."""
+
+
+class Output(Protocol):
+    narrator: Narrator
+
+    def message(self, line: bytes) -> None:
+        """A message of the protocol, as it came."""
+
+    def update(self, update: JsonObject) -> None: ...
+
+    def note(self, text: str) -> None:
+        """Something that a person may want to know."""
+
+    def finish(self, outcome: Outcome) -> None: ...
+
+
+class Plain:
+    """The answer on stdout as it grows; thoughts and tool calls on stderr."""
+
+    def __init__(self) -> None:
+        self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
+
+    def message(self, line: bytes) -> None:
+        pass
+
+    def update(self, update: JsonObject) -> None:
+        self.narrator.tell(update)
+
+    def note(self, text: str) -> None:
+        self.narrator.say(text, dim=True)
+
+    def finish(self, outcome: Outcome) -> None:
+        self.narrator.screen.end_line()
+        _complain(self.narrator, outcome)
+        if outcome.session_id is not None and outcome.kept:
+            self.narrator.say(f"session {outcome.session_id}", dim=True)
+
+
+class Quiet:
+    """The agent's last message on stdout, nothing else: what it said before its last tool call is no answer."""
+
+    def __init__(self) -> None:
+        self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
+        self._parts: list[str] = []
+        self._message: object = None
+        self._complete = False
+
+    def message(self, line: bytes) -> None:
+        pass
+
+    def update(self, update: JsonObject) -> None:
+        kind = update.get("sessionUpdate")
+        if kind == "tool_call":
+            self._complete = True
+        elif kind == "agent_message_chunk":
+            text = text_of(update.get("content"))
+            if self._complete or update.get("messageId") != self._message:
+                self._parts = []
+            self._complete, self._message = False, update.get("messageId")
+            self._parts.append(text)
+
+    def note(self, text: str) -> None:
+        pass
+
+    def finish(self, outcome: Outcome) -> None:
+        screen = self.narrator.screen
+        screen.answer("".join(self._parts))
+        screen.end_line()
+        _complain(self.narrator, outcome)
+
+
+class Ndjson:
+    """Every message that the client gets, one per line, and a last line with the result."""
+
+    def __init__(self) -> None:
+        self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
+
+    def message(self, line: bytes) -> None:
+        self._write(line)
+
+    def update(self, update: JsonObject) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+    def finish(self, outcome: Outcome) -> None:
+        result: JsonObject = {"type": "result", "sessionId": outcome.session_id}
+        if outcome.stop_reason is not None:
+            result["stopReason"] = outcome.stop_reason
+        else:
+            result["error"] = outcome.error
+        self._write(encode({**result, "exitCode": outcome.exit_code}))
+
+    def _write(self, line: bytes) -> None:
+        try:
+            sys.stdout.buffer.write(line + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            self.narrator.screen.broken.set()
+
+
+def _complain(narrator: Narrator, outcome: Outcome) -> None:
+    if outcome.error is not None:
+        for line in str(outcome.error.get("message")).splitlines():
+            narrator.screen.progress(f"dragoman: {line}", fg="red")

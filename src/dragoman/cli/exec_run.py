@@ -1,0 +1,221 @@
+"""Runs `dragoman exec`: one prompt in a new or an earlier session, until it ends or is stopped.
+
+talking ──Ctrl-C, time over──► cancelling ──the turn ends, Ctrl-C again──► ended
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+
+from dragoman.agents.known import KNOWN, find_agent
+from dragoman.cli.compose import gateway, run_loop
+from dragoman.cli.conversation import Conversation, Question
+from dragoman.cli.exec_approval import Approve, Kinds, ask_person, decide, refusal
+from dragoman.cli.exec_output import Outcome, Output
+from dragoman.cli.keyboard import Keyboard
+from dragoman.cli.sessions_find import find
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import Config
+from dragoman.config.paths import Paths
+from dragoman.gateway.client import Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.ports.store import StoreError
+from dragoman.wire.errors import AUTH_REQUIRED, RpcError
+
+DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
+STOP_REASONS = {"end_turn": DONE, "refusal": REFUSED, "cancelled": CANCELLED}
+GRACE = 5.0
+"""Seconds that a turn has to end after its time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecOptions:
+    """What the command line asked for."""
+
+    prompt: str
+    cwd: str
+    cwd_given: bool = False
+    agent: str | None = None
+    session: str | None = None
+    approve: Approve | None = None
+    """None: a person is asked where there is one, else nothing is approved."""
+    timeout: float | None = None
+
+
+def run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
+    """Returns the exit code."""
+    if options.agent is not None:
+        find_agent(config, options.agent)
+    return run_loop(_run(options, config, paths, make_output))
+
+
+async def _run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
+    async with gateway(config, paths, spawn_in_cwd=True) as running:
+        return await Execution(running, options, make_output()).run()
+
+
+class Execution:
+    def __init__(self, running: Gateway, options: ExecOptions, output: Output) -> None:
+        self._running = running
+        self._options = options
+        self._output = output
+        self._kinds = Kinds()
+        self._keyboard = Keyboard()
+        self._waiting: list[Question] = []
+        self._conversation: Conversation | None = None
+        self._session: str | None = None
+        self._agent = options.agent or ""
+        self._prompted = False
+        self._verdict: int | None = None
+        self._work: asyncio.Task[Outcome] | None = None
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        self._work = loop.create_task(self._talk())
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._interrupt)
+        if self._options.timeout is not None:
+            loop.call_later(self._options.timeout, self._time_over)
+        broken = loop.create_task(self._nobody_reads())
+        try:
+            outcome = await self._work
+        except asyncio.CancelledError:
+            outcome = self._stopped("cancelled before it ended")
+        except RpcError as error:
+            outcome = self._failed(error)
+        except (ConfigError, StoreError) as error:
+            outcome = self._outcome(USAGE, None, {"message": str(error)})
+        finally:
+            broken.cancel()
+            self._keyboard.stop()
+        self._output.finish(outcome)
+        if self._conversation is not None and not self._work.cancelled():
+            await self._conversation.leave()
+        return outcome.exit_code
+
+    # -- the conversation
+
+    async def _talk(self) -> Outcome:
+        options = self._options
+        if options.session is None:
+            self._agent = options.agent or self._running.agent_for(options.cwd, None)
+            find_agent(self._running.config, self._agent)
+            await self._connect(Terms(agent=self._agent, warm=False))  # started in the right folder
+            await self._begin()
+        else:
+            await self._come_back(options.session)
+        assert self._conversation is not None and self._session is not None
+        self._prompted = True
+        result = await self._conversation.prompt(self._session, options.prompt)
+        return self._ended(str(result.get("stopReason")))
+
+    async def _connect(self, terms: Terms) -> None:
+        self._conversation = await Conversation.inside(self._running, terms, self._output.message)
+        self._conversation.on_update = self._update
+        self._conversation.on_question = self._question
+
+    async def _begin(self) -> None:
+        assert self._conversation is not None
+        created = await self._conversation.call("session/new", cwd=self._options.cwd, mcpServers=[])
+        self._session = str(created.get("sessionId"))
+
+    async def _come_back(self, given: str) -> None:
+        """Without a replay: a script wants the answer to its own prompt."""
+        store = self._running.store
+        if store is None:
+            why = self._running.trouble or "sessions are not kept: sessions.journal is false"
+            raise ConfigError(f"session {given} cannot be continued: {why}")
+        record = await find(store, given)
+        self._agent = record.agent
+        if self._options.agent not in (None, record.agent):
+            raise ConfigError(f"session {record.id} belongs to the agent {record.agent}: leave out --agent")
+        self._session = record.id
+        await self._connect(Terms(warm=False))
+        assert self._conversation is not None
+        cwd = self._options.cwd if self._options.cwd_given else record.cwd
+        await self._conversation.call("session/resume", sessionId=record.id, cwd=cwd, mcpServers=[])
+
+    def _update(self, update: JsonObject) -> None:
+        self._kinds.see(update)
+        if self._prompted or update.get("sessionUpdate") == "notice":
+            self._output.update(update)
+
+    # -- questions
+
+    def _question(self, question: Question) -> None:
+        """One at a time; a question of somebody else's turn is not ours to answer."""
+        if not self._prompted:
+            return
+        approve = self._options.approve
+        if approve is None and self._keyboard.terminal and self._output.narrator.screen.terminal:
+            self._waiting.append(question)
+            if len(self._waiting) == 1:
+                self._ask_next()
+            return
+        if not decide(approve or "none", question, self._kinds):
+            self._output.note(refusal(question, approve or "none"))
+
+    def _ask_next(self) -> None:
+        self._keyboard.stop()
+        while self._waiting and not self._waiting[0].open:
+            self._waiting.pop(0)
+        if self._waiting:
+            self._keyboard.start()
+            ask_person(self._waiting[0], self._output.narrator, self._keyboard, self._ask_next)
+
+    # -- the end
+
+    def _interrupt(self) -> None:
+        if self._verdict is None and self._prompted:
+            self._output.note("cancelling; Ctrl-C again ends at once")
+        self._stop(CANCELLED)
+
+    def _stop(self, verdict: int) -> None:
+        """The first time cancel the turn, the second time end at once."""
+        again = self._verdict is not None
+        self._verdict = verdict if self._verdict is None else self._verdict
+        if self._prompted and not again and self._conversation is not None and self._session is not None:
+            self._conversation.cancel(self._session)
+        elif self._work is not None:
+            self._work.cancel()
+
+    def _time_over(self) -> None:
+        self._stop(TIME_LIMIT)
+        asyncio.get_running_loop().call_later(GRACE, self._stop, TIME_LIMIT)
+
+    async def _nobody_reads(self) -> None:
+        await self._output.narrator.screen.broken.wait()
+        self._stop(FAILED)
+
+    def _ended(self, reason: str) -> Outcome:
+        if self._verdict is not None:
+            return self._stopped("cancelled", reason)
+        code = STOP_REASONS.get(reason, FAILED)
+        error = None
+        if code == REFUSED:
+            error = {"message": f"the agent {self._agent} refused to go on (stop reason refusal)"}
+        elif code == FAILED:
+            error = {"message": f"the agent {self._agent} stopped early (stop reason {reason})"}
+        return self._outcome(code, reason, error)
+
+    def _stopped(self, how: str, reason: str | None = None) -> Outcome:
+        code = CANCELLED if self._verdict is None else self._verdict
+        if code == TIME_LIMIT:
+            how = f"no end within {self._options.timeout:g} s (--timeout): cancelled"
+        return self._outcome(code, reason or "cancelled", None if code == FAILED else {"message": how})
+
+    def _failed(self, error: RpcError) -> Outcome:
+        if self._verdict is not None:
+            return self._stopped("cancelled")
+        message = error.message
+        if error.code == AUTH_REQUIRED:
+            known = KNOWN.get(self._agent)
+            login = known.login if known is not None else ""
+            message = f"the agent {self._agent} wants you to log in first" + (f": {login}" if login else "")
+        return self._outcome(FAILED, None, {"code": error.code, "message": message})
+
+    def _outcome(self, code: int, reason: str | None, error: JsonObject | None) -> Outcome:
+        return Outcome(code, self._session, reason, error, kept=self._running.journaling)

@@ -1,0 +1,134 @@
+"""Tells a conversation to a person as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.cli.conversation import Question, facts_of, text_of
+from dragoman.cli.screen import Screen, one_line
+from dragoman.gateway.json_types import JsonObject
+
+ENDS = {"completed": ("done", "green"), "failed": ("failed", "red")}
+SEVERITY_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+class Narrator:
+    """The agent's words, its thoughts (for eyes only), one line per tool call."""
+
+    def __init__(self, screen: Screen, *, prompts: bool = False) -> None:
+        """`prompts`: show what was asked, too."""
+        self.screen = screen
+        self._prompts = prompts
+        self._titles: dict[str, str] = {}
+        self._seen: set[str] = set()
+        self._ended: set[str] = set()
+        self._after_tool = False  # what the agent says next is another message
+        self._open = ""  # what the unfinished line is about: a tool call's id, or a kind of chunk
+        self._tellers: dict[str, Callable[[JsonObject], None]] = {
+            "agent_message_chunk": self._answer,
+            "agent_thought_chunk": self._thought,
+            "user_message_chunk": self._prompt,
+            "tool_call": self._tool,
+            "tool_call_update": self._tool,
+            "plan": self._plan,
+            "notice": self._notice,
+        }
+
+    def tell(self, update: JsonObject) -> None:
+        teller = self._tellers.get(str(update.get("sessionUpdate")))
+        if teller is not None:
+            teller(update)
+
+    def ask(self, question: Question) -> None:
+        """Show a question; whoever calls decides how it is answered."""
+        if question.tool.get("title"):
+            self._titles[str(question.tool.get("toolCallId"))] = one_line(str(question.tool["title"]))
+        self._open = ""
+        self.screen.progress(f"? {describe_tool(question.tool, self._titles)}", fg="yellow", bold=True)
+
+    def say(self, text: str, **style: Any) -> None:
+        """Something that the conversation did not say itself."""
+        self._open = ""
+        self.screen.progress(text, **style)
+
+    def turn_ended(self, facts: JsonObject) -> None:
+        """The outcome, unless it is the usual one."""
+        self._open = ""
+        self.screen.end_line()
+        reason, error = facts.get("stopReason"), facts.get("error")
+        if isinstance(error, dict):
+            self.screen.progress(f"! {error.get('message')}", fg="red")
+        elif reason not in (None, "end_turn"):
+            self.screen.progress(f"[{reason}]", dim=True)
+
+    def _answer(self, update: JsonObject) -> None:
+        if self._open != "answer" and (self.screen.shared or self._after_tool):
+            self.screen.end_line()
+        self._open, self._after_tool = "answer", False
+        self.screen.answer(text_of(update.get("content")))
+
+    def _thought(self, update: JsonObject) -> None:
+        if not self.screen.terminal:
+            return
+        text = text_of(update.get("content"))
+        if self._open == "thought":
+            self.screen.more(text, dim=True)
+        else:
+            self.screen.progress(text, finished=False, dim=True)
+        self._open = "thought"
+
+    def _prompt(self, update: JsonObject) -> None:
+        if not self._prompts:
+            return
+        text = text_of(update.get("content"))
+        if self._open == "prompt":
+            self.screen.more(text, bold=True)
+        else:
+            self.screen.progress(f"> {text}", finished=False, bold=True)
+        self._open = "prompt"
+
+    def _tool(self, update: JsonObject) -> None:
+        self._after_tool = True
+        call = str(update.get("toolCallId"))
+        title = one_line(str(update.get("title") or self._titles.get(call) or "tool call"))
+        first = call not in self._seen
+        self._seen.add(call)
+        self._titles[call] = title
+        end = ENDS.get(str(update.get("status")))
+        if end is not None and call not in self._ended:
+            self._ended.add(call)
+            if self._open != f"tool {call}":
+                self.screen.progress(f"● {title} …", finished=False)
+            self.screen.more(" ")
+            self.screen.more(end[0], finished=True, fg=end[1])
+            self._open = ""
+        elif first and self.screen.terminal:
+            self.screen.progress(f"● {title} …", finished=False)
+            self._open = f"tool {call}"
+
+    def _plan(self, update: JsonObject) -> None:
+        entries = update.get("entries")
+        if not self.screen.terminal or not isinstance(entries, list):
+            return
+        done = sum(isinstance(each, dict) and each.get("status") == "completed" for each in entries)
+        self.say(f"plan: {done} of {len(entries)} steps done", dim=True)
+
+    def _notice(self, update: JsonObject) -> None:
+        severity = str(update.get("severity"))
+        self.say(f"! {update.get('title')}", fg=SEVERITY_COLOURS.get(severity))
+
+
+def describe_tool(tool: JsonObject, titles: dict[str, str] | None = None) -> str:
+    """A tool call in a few words."""
+    title = tool.get("title") or (titles or {}).get(str(tool.get("toolCallId"))) or "tool call"
+    kind = tool.get("kind")
+    return one_line(f"{title} ({kind})" if kind else str(title))
+
+
+def turn_facts(update: JsonObject) -> JsonObject | None:
+    """How a turn ended, if that is what the update tells."""
+    facts = facts_of(update)
+    if update.get("sessionUpdate") != "session_info_update":
+        return None
+    return facts if "stopReason" in facts or "error" in facts else None

@@ -1,0 +1,75 @@
+"""Where a conversation is shown: the answer on stdout, everything else on stderr.
+
+On a terminal both land in the same place, so a line that one began is ended before the other writes; what an agent
+says cannot move the cursor or change the terminal, because control characters are left out there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TextIO
+
+import click
+
+_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+class Screen:
+    def __init__(self, answers: TextIO, progress: TextIO) -> None:
+        self._answers = answers
+        self._progress = progress
+        self.shared = answers is progress or (answers.isatty() and progress.isatty())
+        """Both are in the same place."""
+        self._unfinished: set[object] = set()
+        self.terminal = progress.isatty()
+        """Progress is read by a person, now."""
+        self.broken = asyncio.Event()
+        """Set when nobody reads any more."""
+
+    def answer(self, text: str) -> None:
+        if text:
+            self._write(self._answers, text, text.endswith("\n"))
+
+    def progress(self, text: str, *, finished: bool = True, **style: Any) -> None:
+        """A line of its own; one that is not `finished` may be continued with `more`."""
+        self.end_line(self._progress)
+        self._style(text, style, finished)
+
+    def more(self, text: str, *, finished: bool = False, **style: Any) -> None:
+        """Go on in the line that is there."""
+        self._style(text, style, finished)
+
+    def end_line(self, stream: TextIO | None = None) -> None:
+        """Begin a new line, if there is something in this one."""
+        stream = self._answers if stream is None else stream
+        if self._key(stream) in self._unfinished:
+            self._write(stream, "\n", True)
+
+    def _style(self, text: str, style: dict[str, Any], finished: bool) -> None:
+        if self.terminal:
+            text = click.style(clean(text), **style)
+        self._write(self._progress, text + ("\n" if finished else ""), finished, styled=True)
+
+    def _key(self, stream: TextIO) -> object:
+        return "both" if self.shared else stream
+
+    def _write(self, stream: TextIO, text: str, finished: bool, *, styled: bool = False) -> None:
+        (self._unfinished.discard if finished else self._unfinished.add)(self._key(stream))
+        if not styled and stream.isatty():
+            text = clean(text)
+        try:
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            self.broken.set()
+
+
+def clean(text: str) -> str:
+    """Without characters that command a terminal."""
+    return text.translate(_CONTROLS)
+
+
+def one_line(text: str, width: int = 100) -> str:
+    """Text that fits where one line is meant."""
+    line = " ".join(clean(text.replace("\n", " ")).split())
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"

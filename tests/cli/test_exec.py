@@ -1,0 +1,290 @@
+"""`dragoman exec`: what a script, and a person at a terminal, gets to see."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.command_line import CommandLine
+from support.gateway import agent
+from support.terminal import CTRL_C
+
+PERMISSION = 'permission {"toolCall":{"toolCallId":"c","title":"Look","kind":"%s"}}'
+
+
+def chosen(output: str) -> str:
+    """The option that the agent was answered."""
+    report = next(line for line in output.splitlines() if line.startswith("permission "))
+    outcome = json.JSONDecoder().raw_decode(report.removeprefix("permission "))[0]["result"]["outcome"]
+    return str(outcome.get("optionId") or outcome["outcome"])
+
+
+# -- what it prints
+
+
+def test_the_answer_is_on_stdout_and_the_session_on_stderr(shell: CommandLine) -> None:
+    done = shell.run("exec", "say Hello\nsay  world")
+    assert (done.returncode, done.stdout) == (0, "Hello world\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("session dgm_")
+
+
+def test_tool_calls_are_a_line_each_on_stderr(shell: CommandLine) -> None:
+    done = shell.run("exec", "think hm\nsay First.\ntool x\ntool y failed\nsay Second.")
+    assert done.stdout == "First.\nSecond.\n", "what follows a tool call is another message"
+    assert done.stderr.splitlines()[:-1] == ["● Tool x … done", "● Tool y … failed"]
+
+
+def test_quiet_prints_the_last_message_alone(shell: CommandLine) -> None:
+    done = shell.run("exec", "--quiet", "say I will look.\ntool x\nsay It is \nsay 4")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is 4\n", "")
+
+
+def test_json_prints_every_message_and_a_result(shell: CommandLine) -> None:
+    done = shell.run("exec", "--json", "say Hello\ntool x")
+    *messages, result = [json.loads(line) for line in done.stdout.splitlines()]
+    kinds = [each["params"]["update"]["sessionUpdate"] for each in messages if "method" in each]
+    assert kinds == ["agent_message_chunk", "tool_call", "tool_call_update"]
+    assert [each["id"] for each in messages if "result" in each] == [1, 2, 3]
+    session = messages[1]["result"]["sessionId"]
+    assert result == {"type": "result", "sessionId": session, "stopReason": "end_turn", "exitCode": 0}
+    assert done.stderr == ""
+
+
+def test_json_tells_of_an_error_in_the_result(shell: CommandLine) -> None:
+    done = shell.run("exec", "--json", "error -32603 out of tokens")
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["error"] == {"code": -32603, "message": "out of tokens"}
+    assert done.returncode == result["exitCode"] == 1
+
+
+def test_text_from_an_agent_does_not_command_the_terminal(shell: CommandLine) -> None:
+    content = {"type": "text", "text": "a\u001b]0;evil\u0007b\r\n"}
+    update = json.dumps({"sessionUpdate": "agent_message_chunk", "content": content})
+    with shell.terminal("exec", f"update {update}") as term:
+        assert term.end() == 0
+        assert "\x1b]0" not in term.raw
+        assert "a]0;evilb" in term.shown
+
+
+# -- where the prompt comes from
+
+
+@pytest.mark.parametrize("arguments", [[], ["-"]])
+def test_the_prompt_comes_from_stdin(shell: CommandLine, arguments: list[str]) -> None:
+    assert shell.run("exec", *arguments, stdin="say grüße\n").stdout == "grüße\n"
+
+
+def test_the_prompt_comes_from_a_file(shell: CommandLine) -> None:
+    (shell.folder / "prompt.md").write_text("say from a file")
+    assert shell.run("exec", "--file", "prompt.md").stdout == "from a file\n"
+
+
+def test_the_agent_works_in_the_folder_that_is_given(shell: CommandLine) -> None:
+    (shell.folder / "inner").mkdir()
+    done = shell.run("exec", "--cwd", "inner", "cwd")
+    assert done.stdout == f'cwd "{shell.folder / "inner"}"\n'
+
+
+# -- sessions
+
+
+def test_a_session_goes_on_by_the_beginning_of_its_id(shell: CommandLine) -> None:
+    session = shell.session("say one")
+    done = shell.run("exec", "-s", session[:12], "say two")
+    assert done.stdout == "two\n", "what was said before is not said again"
+    assert done.stderr.splitlines()[-1] == f"session {session}"
+    (only,) = json.loads(shell.run("sessions", "list", "--json").stdout)
+    assert only["id"] == session
+
+
+def test_the_session_keeps_its_folder_and_its_agent(shell: CommandLine) -> None:
+    shell.configure(agents={"other": agent("--session-ids", "o")})
+    session = shell.run("exec", "-a", "other", "hi").stderr.split()[-1]
+    (shell.folder / "else").mkdir()
+    done = shell.run("exec", "-s", session, "cwd\nenv NOTHING")
+    assert str(shell.folder) in done.stdout
+    wrong = shell.run("exec", "-s", session, "-a", "scripted", "hi")
+    assert wrong.returncode == 2
+    assert "belongs to the agent other" in wrong.stderr
+
+
+# -- permissions
+
+
+@pytest.mark.parametrize(
+    ("approve", "kind", "option"),
+    [
+        (["--approve", "all"], "execute", "yes"),
+        (["--approve", "reads"], "read", "yes"),
+        (["--approve", "reads"], "search", "yes"),
+        (["--approve", "reads"], "fetch", "no"),
+        (["--approve", "reads"], "execute", "no"),
+        (["--approve", "none"], "read", "no"),
+        ([], "read", "no"),
+    ],
+)
+def test_permissions_follow_the_rule(shell: CommandLine, approve: list[str], kind: str, option: str) -> None:
+    done = shell.run("exec", *approve, PERMISSION % kind)
+    assert chosen(done.stdout) == option
+    refused = f"refused: Look ({kind}) (--approve {approve[1] if approve else 'none'})"
+    assert (refused in done.stderr) == (option == "no")
+
+
+def test_the_kind_is_known_from_the_tool_call_if_the_question_does_not_say(shell: CommandLine) -> None:
+    call = '{"sessionUpdate":"tool_call","toolCallId":"c","title":"Look","kind":"read","status":"pending"}'
+    ask = 'permission {"toolCall":{"toolCallId":"c"}}'
+    assert chosen(shell.run("exec", "--approve", "reads", f"update {call}\n{ask}").stdout) == "yes"
+
+
+def test_a_question_without_a_way_to_refuse_is_cancelled(shell: CommandLine) -> None:
+    options = '{"options":[{"optionId":"go","name":"Go","kind":"allow_once"}]}'
+    assert chosen(shell.run("exec", f"permission {options}").stdout) == "cancelled"
+
+
+@pytest.mark.parametrize(("key", "option"), [("y", "yes"), ("a", "always"), ("n", "no")])
+def test_a_person_answers_with_a_key(shell: CommandLine, key: str, option: str) -> None:
+    with shell.terminal("exec", "permission") as terminal:
+        terminal.until("[y] Allow, [a] Always allow, [n] Reject: ")
+        terminal.type(f"x{key}")  # what means nothing does nothing
+        assert terminal.end() == 0
+        assert chosen(terminal.shown) == option
+
+
+# -- how it ends
+
+
+@pytest.mark.parametrize(
+    ("prompt", "code", "message"),
+    [
+        ("stop end_turn", 0, "session dgm_"),
+        ("stop refusal", 3, "the agent scripted refused to go on"),
+        ("stop max_tokens", 1, "the agent scripted stopped early (stop reason max_tokens)"),
+        ("stop cancelled", 130, "session dgm_"),
+        ("error -32603 out of tokens", 1, "dragoman: out of tokens"),
+        ("crash 3", 1, "dragoman: The agent scripted exited with code 3"),
+        ("kill KILL", 1, "dragoman: The agent scripted was ended by SIGKILL"),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(shell: CommandLine, prompt: str, code: int, message: str) -> None:
+    done = shell.run("exec", prompt)
+    assert done.returncode == code
+    assert message in done.stderr
+
+
+def test_time_over_cancels_the_turn(shell: CommandLine) -> None:
+    done = shell.run("exec", "--timeout", "1", "sleep-until-cancel zzz")
+    assert (done.returncode, done.stdout) == (124, "zzz\n")
+    assert "no end within 1 s (--timeout): cancelled" in done.stderr
+
+
+def test_time_is_over_even_if_the_agent_does_not_start(shell: CommandLine) -> None:
+    shell.configure("--new-hang")
+    assert shell.run("exec", "--timeout", "1", "hi").returncode == 124
+
+
+def test_interrupted_it_cancels_the_turn_first(shell: CommandLine) -> None:
+    with shell.start("exec", "cancel-endturn working") as running:
+        assert running.stdout is not None and running.stdout.read(7) == "working"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=30)
+        assert running.returncode == 130
+        assert "cancelling; Ctrl-C again ends at once" in err
+
+
+def test_interrupted_twice_it_ends_though_the_agent_does_not_listen(shell: CommandLine) -> None:
+    with shell.terminal("exec", "ignore-cancel working") as terminal:
+        terminal.until("working")
+        terminal.type(CTRL_C)
+        terminal.until("Ctrl-C again ends at once")
+        terminal.type(CTRL_C)
+        assert terminal.end() == 130
+
+
+def test_nobody_reads_and_it_ends(shell: CommandLine) -> None:
+    with shell.start("exec", "flood 100000 100") as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        assert running.wait(timeout=30) == 1
+        assert "Traceback" not in running.stderr.read()
+
+
+# -- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([""], "the prompt is empty"),
+        (["  \n"], "the prompt is empty"),
+        ([], "the prompt is empty"),
+        (["--json", "--quiet", "hi"], "give either --json or --quiet"),
+        (["--file", "nowhere", "-"], "nowhere"),
+        (["--cwd", "nowhere", "hi"], "nowhere is not a folder"),
+        (["-a", "scrpted", "hi"], 'there is no agent "scrpted": did you mean scripted?'),
+        (["-s", "dgm_aaaaaaaa", "hi"], 'there is no session "dgm_aaaaaaaa"'),
+        (["-s", "dgm_a", "hi"], "too short for a session id"),
+        (["--timeout", "0", "hi"], "--timeout"),
+        (["--approve", "some", "hi"], "--approve"),
+    ],
+)
+def test_bad_usage_is_explained(shell: CommandLine, arguments: list[str], message: str) -> None:
+    done = shell.run("exec", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_a_prompt_that_is_not_text_is_refused(shell: CommandLine) -> None:
+    done = shell.run("exec", stdin=b"caf\xe9")
+    assert done.returncode == 2
+    assert "the prompt from stdin is not UTF-8 text (byte 3)" in done.stderr
+
+
+def test_without_a_prompt_at_a_terminal_it_says_what_to_do(shell: CommandLine) -> None:
+    with shell.terminal("exec") as terminal:
+        assert terminal.end() == 2
+        assert "give PROMPT or --file, or pipe it to stdin" in terminal.shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--exit-on-start", "4", "--stderr-on-start", "no licence"], "no licence"),
+        (["--init-error"], "initialize refused by the script"),
+        (["--new-error"], "session/new refused by the script"),
+        (["--auth-required"], "the agent scripted wants you to log in first"),
+    ],
+)
+def test_an_agent_that_does_not_start_is_explained(
+    shell: CommandLine, flags: list[str], message: str
+) -> None:
+    shell.configure(*flags)
+    done = shell.run("exec", "hi")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr
+
+
+def test_an_agent_that_is_not_installed_is_explained(shell: CommandLine) -> None:
+    shell.configure(agents={"absent": {"kind": "acp", "command": ["/nowhere/agent"]}})
+    done = shell.run("exec", "-a", "absent", "hi")
+    assert done.returncode == 1
+    assert 'The agent "absent" is not installed' in done.stderr
+
+
+def test_without_a_journal_it_works_and_offers_no_session(shell: CommandLine) -> None:
+    shell.configure(sessions={"journal": False})
+    done = shell.run("exec", "say hi")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", "")
+    again = shell.run("exec", "-s", "dgm_aaaaaaaa", "say hi")
+    assert again.returncode == 2
+    assert "sessions.journal is false" in again.stderr
+
+
+def test_nothing_is_left_running(shell: CommandLine, tmp_path: Path) -> None:
+    done = shell.run("exec", "child\npid")
+    pid = done.stdout.strip().rpartition("pid ")[2]
+    assert not Path(f"/proc/{pid}").exists()
