@@ -13,6 +13,10 @@ COMMANDS = {
     "acp": ("dragoman.cli.acp_command:acp", "Speak ACP on stdio (or TCP), for editors."),
     "agents": ("dragoman.cli.agents:agents", "List, check, add and remove agents."),
     "exec": ("dragoman.cli.exec_command:exec_", "Send one prompt and print the answer, for scripts."),
+    "sessions": (
+        "dragoman.cli.sessions:sessions",
+        "List, show, follow, export, close and delete sessions.",
+    ),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
 }
 """Name: where the command is, what it does."""

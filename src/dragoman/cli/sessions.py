@@ -1,0 +1,257 @@
+"""`dragoman sessions`: what there is, what goes on in it, and how to get rid of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.entry import complain
+from dragoman.cli.settings import load_settings
+from dragoman.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.cli.sessions_export import Format
+    from dragoman.cli.sessions_history import History
+    from dragoman.cli.sessions_state import View
+    from dragoman.config.paths import Paths
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+COLOURS = {
+    "working": "green",
+    "waiting for permission": "yellow",
+    "silent": "yellow",
+    "agent dead": "red",
+    "not answering": "red",
+    "context lost": "red",
+    "interrupted": "red",
+    "closed": "bright_black",
+    "stored": "bright_black",
+}
+
+
+class SessionsGroup(click.Group):
+    """Says what went wrong with the store, an agent or another process in a sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from dragoman.gateway.ports.agent import AgentUnavailable
+        from dragoman.gateway.ports.store import StoreError
+        from dragoman.wire.errors import RpcError
+
+        try:
+            return super().invoke(ctx)
+        except (StoreError, AgentUnavailable, RpcError) as error:
+            complain(str(error))
+            ctx.exit(1)
+
+
+@click.group(cls=SessionsGroup, context_settings=SETTINGS)
+def sessions() -> None:
+    """List, show, follow, export, close and delete sessions.
+
+    Where an ID is wanted, the beginning of one will do, as long as it is unique.
+    """
+
+
+@sessions.command("list")
+@click.option("--cwd", metavar="DIR", help="Only those in this folder.")
+@click.option("-a", "--agent", metavar="NAME", help="Only those of this agent.")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
+@click.option("--all", "show_all", is_flag=True, help="All of them.")
+@AS_JSON
+def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool, as_json: bool) -> None:
+    """Show sessions, the latest first."""
+    from dragoman.cli.sessions_find import every, with_store
+    from dragoman.cli.sessions_state import look
+    from dragoman.store import SqliteStore
+
+    paths, loaded = load_settings(quiet=True)
+    folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
+
+    async def read(store: SqliteStore) -> list[View]:
+        records = []
+        async for record in every(store, cwd=folder, agent=agent):
+            records.append(record)
+            if len(records) > limit and not show_all:
+                break
+        return await look(store, records, loaded.config.limits.max_message_bytes)
+
+    views = with_store(paths, read) if paths.database.exists() else []
+    more = not show_all and len(views) > limit
+    views = views if show_all else views[:limit]
+    if as_json:
+        click.echo(json.dumps([view.as_json() for view in views], indent=2, ensure_ascii=False))
+    elif views:
+        _print_views(views)
+        if more:
+            click.echo("There are more: --all shows them, --limit N some.", err=True)
+    else:
+        click.echo("No sessions match." if folder or agent else "No sessions yet.")
+
+
+def _print_views(views: list[View]) -> None:
+    from dragoman.cli.screen import one_line
+    from dragoman.cli.sessions_state import ago, short_ids
+    from dragoman.cli.table import print_table
+
+    short = short_ids([view.record.id for view in views])
+    rows = [
+        [
+            short[view.record.id],
+            view.words,
+            ago(view.record.updated_at),
+            view.record.agent,
+            one_line(view.record.title or "", 40),
+            _home(view.record.cwd),
+        ]
+        for view in views
+    ]
+    print_table(["ID", "STATE", "UPDATED", "AGENT", "TITLE", "FOLDER"], rows, COLOURS)
+
+
+def _home(path: str) -> str:
+    home = str(Path.home())
+    return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
+
+
+@sessions.command()
+@click.argument("id")
+@AS_JSON
+def show(id: str, as_json: bool) -> None:
+    """Show one session: what goes on in it, its turns, its last events."""
+    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.cli.sessions_history import read_history
+    from dragoman.cli.sessions_show import as_json as facts
+    from dragoman.cli.sessions_show import print_session
+    from dragoman.cli.sessions_state import look
+    from dragoman.store import SqliteStore
+
+    paths, limit = _load(id)
+
+    async def read(store: SqliteStore) -> tuple[View, History]:
+        record = await find(store, id)
+        (view,) = await look(store, [record], limit)
+        return view, await read_history(store, record.id)
+
+    view, history = with_store(paths, read)
+    if as_json:
+        click.echo(json.dumps(facts(view, history), indent=2, ensure_ascii=False))
+    else:
+        print_session(view, history)
+
+
+@sessions.command()
+@click.argument("id")
+@click.option("--format", type=click.Choice(["ndjson", "markdown"]), help="[default: by FILE, else ndjson]")
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
+def export(id: str, format: Format | None, output: str | None) -> None:
+    """Print a session with every event, or as a transcript for people."""
+    from dragoman.cli.sessions_export import export as write
+    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.store import SqliteStore
+
+    paths, _ = _load(id)
+    file = Path(output) if output not in (None, "-") else None
+    by_name: Format = "markdown" if file is not None and file.suffix in (".md", ".markdown") else "ndjson"
+
+    async def run(store: SqliteStore) -> None:
+        await write(store, await find(store, id), format or by_name, file)
+
+    with_store(paths, run)
+
+
+@sessions.command()
+@click.argument("id")
+def close(id: str) -> None:
+    """End a session that is running; it stays and can be continued."""
+    from dragoman.cli.sessions_end import close as end
+    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.cli.sessions_state import look
+    from dragoman.store import SqliteStore
+
+    paths, limit = _load(id)
+
+    async def run(store: SqliteStore) -> View:
+        (view,) = await look(store, [await find(store, id)], limit)
+        if view.live:
+            await end(view, limit)
+        return view
+
+    view = with_store(paths, run)
+    click.echo(
+        f"closed {view.record.id}" if view.live else f"{view.record.id} is not running: nothing to close"
+    )
+
+
+@sessions.command()
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
+    """Delete sessions with all that was said in them, for good."""
+    from dragoman.cli.sessions_end import delete as remove
+    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.cli.sessions_state import look
+    from dragoman.store import SqliteStore
+
+    paths, limit = _load(*ids)
+
+    async def read(store: SqliteStore) -> list[View]:
+        records = {record.id: record for record in [await find(store, id) for id in ids]}
+        return await look(store, records.values(), limit)
+
+    views = with_store(paths, read)
+    if not yes:
+        _confirm(ctx, views)
+    for view in views:
+        remove(paths, view, limit)
+        click.echo(f"deleted {view.record.id}")
+
+
+def _confirm(ctx: click.Context, views: list[View]) -> None:
+    import sys
+
+    from dragoman.cli.screen import one_line
+
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise click.UsageError("there is nobody to ask: give --yes", ctx)
+    for view in views:
+        running = f" ({view.words})" if view.live else ""
+        click.echo(f"  {view.record.id}  {one_line(view.record.title or '', 60)}{running}", err=True)
+    count = "this session" if len(views) == 1 else f"these {len(views)} sessions"
+    click.confirm(f"Delete {count} for good?", abort=True, err=True)
+
+
+@sessions.command()
+@click.argument("id")
+@click.option("--read-only", is_flag=True, help="Only watch.")
+@click.pass_context
+def attach(ctx: click.Context, id: str, read_only: bool) -> None:
+    """Follow a session in the terminal and take part in it.
+
+    What was said comes first, then what is said now. A line that you type is a prompt. Ctrl-C cancels the turn that is
+    running, Ctrl-D leaves.
+    """
+    from dragoman.cli import sessions_attach, sessions_watch
+
+    paths, loaded = load_settings(quiet=True)
+    _check_any(paths, id)
+    if read_only:
+        ctx.exit(sessions_watch.run(id, paths))
+    ctx.exit(sessions_attach.run(id, loaded.config, paths))
+
+
+def _load(*ids: str) -> tuple[Paths, int]:
+    """The places, and the longest message that another process may send."""
+    paths, loaded = load_settings(quiet=True)
+    _check_any(paths, *ids)
+    return paths, loaded.config.limits.max_message_bytes
+
+
+def _check_any(paths: Paths, *ids: str) -> None:
+    if not paths.database.exists():
+        raise ConfigError(f'there is no session "{ids[0]}": there are none yet')

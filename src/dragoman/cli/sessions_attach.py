@@ -1,0 +1,187 @@
+"""`dragoman sessions attach`: a session in the terminal, wherever it runs.
+
+what was said ──► what is said now; a typed line is a prompt, a key answers a question
+                  Ctrl-C: cancel the turn, twice: leave; Ctrl-D: leave
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections import deque
+
+from dragoman.cli.compose import gateway, run_loop
+from dragoman.cli.conversation import Conversation, Question, facts_of
+from dragoman.cli.exec_approval import ask_person
+from dragoman.cli.keyboard import Keyboard
+from dragoman.cli.narrator import Narrator, turn_facts
+from dragoman.cli.screen import Screen
+from dragoman.cli.sessions_find import find
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import Config
+from dragoman.config.paths import Paths
+from dragoman.gateway.client import Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.store import SessionRecord
+from dragoman.wire.errors import RpcError
+
+RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
+
+
+def run(given: str, config: Config, paths: Paths) -> int:
+    """Returns the exit code."""
+    return run_loop(_run(given, config, paths))
+
+
+async def _run(given: str, config: Config, paths: Paths) -> int:
+    async with gateway(config, paths, spawn_in_cwd=True) as running:
+        if running.store is None:
+            raise ConfigError(running.trouble or "sessions are not kept: sessions.journal is false")
+        record = await find(running.store, given)
+        conversation = await Conversation.inside(running, Terms(warm=False))
+        try:
+            return await Visit(running, conversation, record).run()
+        finally:
+            await conversation.leave()
+
+
+class Visit:
+    """One person in one session, until they leave."""
+
+    def __init__(self, running: Gateway, conversation: Conversation, record: SessionRecord) -> None:
+        self._running = running
+        self._conversation = conversation
+        self._record = record
+        self._screen = Screen(sys.stdout, sys.stdout)
+        self._narrator = Narrator(self._screen, prompts=True)
+        self._keyboard = Keyboard()
+        self._left = asyncio.Event()
+        self._typed: deque[str] = deque()
+        self._waiting: list[Question] = []
+        self._prompting: asyncio.Task[None] | None = None
+        self._others_turn = False
+        self._leaving = False
+        self._cancelled = False
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        conversation = self._conversation
+        conversation.on_update = self._update
+        conversation.on_question = self._question
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._left.set)
+        record = self._record
+        loaded = await conversation.call("session/load", sessionId=record.id, cwd=record.cwd, mcpServers=[])
+        self._others_turn = facts_of(loaded).get("state") in RUNNING
+        self._screen.end_line()
+        if self._keyboard.terminal:
+            state = str(facts_of(loaded).get("state") or "attached").replace("_", " ")
+            self._narrator.say(
+                f"{record.agent} in {record.cwd}: {state}. Type a prompt; Ctrl-D leaves.", dim=True
+            )
+        self._keyboard.on_line = self._line
+        self._keyboard.start()
+        await self._until_left()
+        self._keyboard.stop()
+        self._screen.end_line()
+        return 0
+
+    async def _until_left(self) -> None:
+        waits = [
+            asyncio.ensure_future(event.wait())
+            for event in (self._left, self._screen.broken, self._conversation.closed)
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    # -- from the session
+
+    def _update(self, update: JsonObject) -> None:
+        ended = turn_facts(update)
+        if ended is not None:  # of a turn that another client began
+            self._others_turn = False
+            self._narrator.turn_ended(ended)
+            self._send_next()
+            return
+        if update.get("sessionUpdate") == "user_message_chunk" and self._prompting is None:
+            self._others_turn = True
+        self._narrator.tell(update)
+
+    def _question(self, question: Question) -> None:
+        self._waiting.append(question)
+        if len(self._waiting) == 1:
+            self._ask_next()
+
+    def _ask_next(self) -> None:
+        while self._waiting and not self._waiting[0].open:
+            self._waiting.pop(0)
+        if not self._waiting:
+            return
+        if self._keyboard.terminal:
+            ask_person(self._waiting[0], self._narrator, self._keyboard, self._ask_next)
+        else:  # it stays open for somebody with a keyboard
+            self._narrator.ask(self._waiting[0])
+
+    # -- from the person
+
+    def _line(self, line: str | None) -> None:
+        if line is None:
+            self._leave()
+        elif line.strip():
+            self._typed.append(line)
+            self._send_next()
+
+    def _send_next(self) -> None:
+        if self._typed and self._prompting is None and not self._others_turn:
+            self._prompting = asyncio.get_running_loop().create_task(self._prompt(self._typed.popleft()))
+        elif self._typed and self._keyboard.terminal:
+            self._narrator.say("(waits until this turn ends)", dim=True)
+
+    async def _prompt(self, text: str) -> None:
+        if not self._keyboard.terminal:
+            self._narrator.say(f"> {text}", bold=True)
+        try:
+            result = await self._conversation.prompt(self._record.id, text)
+            self._narrator.turn_ended(result)
+        except RpcError as error:
+            if as_object(error.data).get("reason") == "prompt_in_flight":
+                self._others_turn = True
+                self._typed.appendleft(text)
+            else:
+                self._narrator.turn_ended({"error": {"message": error.message}})
+        self._prompting = None
+        self._cancelled = False
+        self._send_next()
+        if self._leaving and self._prompting is None and not self._typed:
+            self._left.set()
+
+    def _leave(self) -> None:
+        """A turn of ours that runs in this process would end with it: say so once. A pipe waits for its answers."""
+        mine = self._prompting is not None or bool(self._typed)
+        if not self._keyboard.terminal and mine:
+            self._leaving = True
+        elif mine and self._lives_here() and not self._leaving:
+            self._leaving = True
+            self._narrator.say(
+                "Your turn still runs, and ends if you leave: Ctrl-D again leaves.", fg="yellow"
+            )
+        else:
+            self._left.set()
+
+    def _lives_here(self) -> bool:
+        session = self._running.sessions.get(self._record.id)
+        return session is not None and session.journal is not None
+
+    def _interrupt(self) -> None:
+        if self._cancelled:
+            self._left.set()
+        elif self._prompting is not None or self._others_turn:
+            self._cancelled = True
+            self._conversation.cancel(self._record.id)
+            self._narrator.say("cancelling; Ctrl-C again leaves", dim=True)
+        else:
+            self._narrator.say("Nothing is running: Ctrl-D leaves.", dim=True)

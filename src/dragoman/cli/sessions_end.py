@@ -1,0 +1,70 @@
+"""Closing and deleting sessions, by the process that has them if there is one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.cli.conversation import Conversation
+from dragoman.cli.sessions_state import View
+from dragoman.config.paths import Paths
+from dragoman.gateway.ports.agent import AgentUnavailable
+from dragoman.gateway.ports.store import SessionHeld
+from dragoman.store import SqliteStore
+
+END_TIMEOUT = 60.0
+"""Seconds that another process has to end a session: it may have to stop an agent that resists."""
+
+
+async def close(view: View, max_bytes: int) -> None:
+    """End it in the process that has it; only who is attached may do that."""
+    assert view.socket_path is not None
+    async with _Owner(view.socket_path, max_bytes) as owner:
+        await owner.call("session/resume", sessionId=view.record.id, cwd=view.record.cwd, mcpServers=[])
+        await owner.call("session/close", sessionId=view.record.id)
+
+
+def delete(paths: Paths, view: View, max_bytes: int) -> None:
+    asyncio.run(_delete(paths, view, max_bytes))
+
+
+async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
+    if view.socket_path is not None:
+        await _delete_at(view.socket_path, view.record.id, max_bytes)
+        return
+    store = await SqliteStore.open(paths.database, paths.ensure(paths.runtime_dir))
+    try:
+        await store.delete(view.record.id)
+    except SessionHeld as held:  # somebody took it up meanwhile
+        await _delete_at(held.holder.socket_path, view.record.id, max_bytes)
+    finally:
+        await store.close()
+
+
+async def _delete_at(socket_path: str, session_id: str, max_bytes: int) -> None:
+    async with _Owner(socket_path, max_bytes) as owner:
+        await owner.call("session/delete", sessionId=session_id)
+
+
+class _Owner:
+    """A bounded conversation with another process."""
+
+    def __init__(self, socket_path: str, max_bytes: int) -> None:
+        self._socket_path = socket_path
+        self._max_bytes = max_bytes
+        self._limit = asyncio.timeout(END_TIMEOUT)
+
+    async def __aenter__(self) -> Conversation:
+        await self._limit.__aenter__()
+        self._conversation = await Conversation.with_owner(self._socket_path, self._max_bytes)
+        return self._conversation
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        self._conversation.close()
+        try:
+            await self._limit.__aexit__(kind, error, trace)  # type: ignore[arg-type]
+        except TimeoutError:
+            raise AgentUnavailable(
+                "the process that has the session does not answer; end it, then try again"
+            ) from None

@@ -1,0 +1,170 @@
+"""What happened in a session: its turns, its last events, the question that is open, read in one pass."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.cli.conversation import facts_of, text_of
+from dragoman.cli.narrator import describe_tool
+from dragoman.cli.screen import one_line
+from dragoman.gateway import events
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.transcript import READ_BYTES, read_update
+from dragoman.wire.errors import Malformed
+
+KEPT_TURNS = 10
+TAIL = 400
+"""Events that are looked at for the last few lines; a streamed sentence is dozens."""
+SHOWN_EVENTS = 12
+
+_SPEAKERS = {
+    "user_message_chunk": "you",
+    "agent_message_chunk": "agent",
+    "agent_thought_chunk": "thought",
+}
+
+
+@dataclass(slots=True)
+class TurnFacts:
+    number: int
+    prompt: str
+    time: str
+    outcome: str | None = None
+    """Stop reason or error; None while it runs."""
+
+
+@dataclass(slots=True)
+class History:
+    turns: deque[TurnFacts] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))
+    turn_count: int = 0
+    question: JsonObject | None = None
+    last_event_ms: int | None = None
+    silent_seconds: float = 0.0
+    """How long it was silent already when the last event said so."""
+    _tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=TAIL))
+
+    def quiet_for(self, now: datetime | None = None) -> float | None:
+        """Seconds since anything happened."""
+        if self.last_event_ms is None:
+            return None
+        now_ms = (now or datetime.now(UTC)).timestamp() * 1000
+        return max(0.0, now_ms - self.last_event_ms) / 1000 + self.silent_seconds
+
+    def last_events(self) -> list[JsonObject]:
+        """Chunks of one speaker are one line."""
+        lines: list[JsonObject] = []
+        titles: dict[str, str] = {}
+        for seq, event in self._tail:
+            who, text = _summary(event, titles)
+            if not text:
+                continue
+            if lines and who in _SPEAKERS.values() and lines[-1]["who"] == who:
+                lines[-1] = {"seq": seq, "who": who, "text": lines[-1]["text"] + text}
+            else:
+                lines.append({"seq": seq, "who": who, "text": text})
+        return [{**each, "text": one_line(each["text"])} for each in lines[-SHOWN_EVENTS:]]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "turns": [
+                {"number": t.number, "prompt": t.prompt, "time": t.time, "outcome": t.outcome}
+                for t in self.turns
+            ],
+            "turnCount": self.turn_count,
+            "question": self.question,
+            "lastEvents": self.last_events(),
+        }
+
+
+async def read_history(store: Store, session_id: str) -> History:
+    """Page by page: a long journal is never in memory as a whole."""
+    history = History()
+    position = 0
+    while rows := await store.read(session_id, position, READ_BYTES):
+        for row in rows:
+            for seq, event in enumerate(row.events(), row.first_seq):
+                _note(history, seq, row.ts, event)
+            position = row.last_seq
+    return history
+
+
+def _note(history: History, seq: int, ts: int, event: bytes) -> None:
+    history._tail.append((seq, event))
+    history.last_event_ms, history.silent_seconds = ts, 0.0
+    tag = event[:1]
+    if tag == events.RECORD:
+        _note_record(history, event)
+    elif tag == events.PROMPT:
+        _note_prompt(history, ts, event)
+    elif tag == events.STATE and b'"silent"' in event:
+        seconds = facts_of(read_update(event[1:]) or {}).get("seconds")
+        history.silent_seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+def _note_prompt(history: History, ts: int, event: bytes) -> None:
+    """Each part of a prompt is an event of its own; the first begins the turn."""
+    if history.turns and history.turns[-1].outcome is None:
+        return
+    text = text_of((read_update(event[1:]) or {}).get("content"))
+    time = datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    history.turn_count += 1
+    history.turns.append(TurnFacts(history.turn_count, one_line(text, 60), time))
+
+
+def _note_record(history: History, event: bytes) -> None:
+    record = _record(event)
+    kind = record.get("dragoman")
+    if kind == "question" and "state" not in record:
+        history.question = {"toolCall": record.get("toolCall"), "options": record.get("options")}
+    elif kind in ("decision", "question", "turn_ended"):
+        history.question = None
+    if kind == "turn_ended" and history.turns:
+        error = as_object(record.get("error"))
+        reason = record.get("stopReason")
+        history.turns[-1].outcome = str(reason) if reason else one_line(f"error: {error.get('message')}", 200)
+
+
+def _record(event: bytes) -> JsonObject:
+    try:
+        return events.read_record(event)
+    except Malformed:
+        return {}
+
+
+def _summary(event: bytes, titles: dict[str, str]) -> tuple[str, str]:
+    """Who and what; `titles` remembers tool calls by id."""
+    if event[:1] == events.RECORD:
+        return _record_summary(_record(event))
+    update = read_update(event[1:]) or {}
+    kind = str(update.get("sessionUpdate"))
+    if kind in _SPEAKERS:
+        return _SPEAKERS[kind], text_of(update.get("content"))
+    call = str(update.get("toolCallId"))
+    if update.get("title"):
+        titles[call] = str(update["title"])
+    if kind == "tool_call":
+        return "tool", describe_tool(update)
+    if kind == "tool_call_update" and update.get("status") in ("completed", "failed"):
+        return "tool", f"{titles.get(call, call)} {update['status']}"
+    return "", ""
+
+
+def _record_summary(record: JsonObject) -> tuple[str, str]:
+    kind = record.get("dragoman")
+    if kind == "question":
+        return "question", str(record.get("state") or describe_tool(as_object(record.get("toolCall"))))
+    if kind == "decision":
+        outcome = as_object(record.get("outcome"))
+        chosen = record.get("decision") or outcome.get("optionId") or outcome.get("outcome")
+        return "decision", f"{chosen} by {record.get('by')}"
+    if kind == "turn_ended":
+        return "turn", str(record.get("stopReason") or as_object(record.get("error")).get("message"))
+    if kind == "agent_exited":
+        return "agent", str(record.get("message"))
+    if kind == "notice":
+        return "notice", str(record.get("title"))
+    return "", ""

@@ -1,0 +1,125 @@
+"""What is going on in a session, asked of the process that has it; the store alone knows only its last turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.cli.conversation import Conversation, facts_of
+from dragoman.gateway.directory import RUNNING_STATES
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.agent import AgentUnavailable
+from dragoman.gateway.ports.store import SessionRecord, Store
+from dragoman.wire.errors import RpcError
+
+OWNER_TIMEOUT = 3.0
+"""Seconds that another process has to say how its sessions are."""
+OWNER_PAGES = 20
+SHORT = 12
+"""Characters of an id in a table, `dgm_` included."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One session as it is now."""
+
+    record: SessionRecord
+    state: str
+    socket_path: str | None = None
+    """Where the process that has it listens; None if nobody has it."""
+
+    @property
+    def live(self) -> bool:
+        return self.socket_path is not None
+
+    @property
+    def words(self) -> str:
+        return self.state.replace("_", " ")
+
+    def as_json(self) -> dict[str, Any]:
+        record = self.record
+        return {
+            "id": record.id,
+            "title": record.title,
+            "agent": record.agent,
+            "cwd": record.cwd,
+            "state": self.state,
+            "live": self.live,
+            "createdAt": record.created_at,
+            "updatedAt": record.updated_at,
+            "events": record.last_seq - record.first_seq + 1,
+            "agentSessionId": record.agent_session_id,
+            "forkedFrom": record.forked_from,
+        }
+
+
+async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -> list[View]:
+    """Each with its honest state, in the order given."""
+    records = list(records)
+    sockets = {owner.owner_id: owner.socket_path for owner in await store.owners()}
+    wanted: dict[str, set[str]] = {}
+    for record in records:
+        if record.owner in sockets:
+            wanted.setdefault(sockets[record.owner], set()).add(record.id)
+    answers = await asyncio.gather(*(_ask(path, ids, max_bytes) for path, ids in wanted.items()))
+    states = {key: state for answer in answers for key, state in answer.items()}
+    return [_view(record, sockets.get(record.owner or ""), states) for record in records]
+
+
+def _view(record: SessionRecord, socket_path: str | None, states: dict[str, str]) -> View:
+    if socket_path is not None:
+        return View(record, states.get(record.id, "not answering"), socket_path)
+    # Its process is gone: whatever ran in it is over.
+    return View(record, "interrupted" if record.state in RUNNING_STATES else record.state)
+
+
+async def _ask(socket_path: str, ids: set[str], max_bytes: int) -> dict[str, str]:
+    """The states of these sessions by their owner; those that it does not tell in time are left out."""
+    found: dict[str, str] = {}
+    conversation: Conversation | None = None
+    try:
+        async with asyncio.timeout(OWNER_TIMEOUT):
+            conversation = await Conversation.with_owner(socket_path, max_bytes)
+            cursor: JsonObject = {}
+            for _ in range(OWNER_PAGES):
+                page = await conversation.call("session/list", **cursor)
+                for info in page.get("sessions") or []:
+                    key = str(as_object(info).get("sessionId"))
+                    if key in ids:
+                        found[key] = str(facts_of(info).get("state"))
+                if len(found) == len(ids) or not isinstance(page.get("nextCursor"), str):
+                    break
+                cursor = {"cursor": page["nextCursor"]}
+    except (AgentUnavailable, RpcError, TimeoutError):
+        pass  # shown as "not answering", which is what it does
+    finally:
+        if conversation is not None:
+            conversation.close()
+    return found
+
+
+def ago(time: str, now: datetime | None = None) -> str:
+    """`5 min ago`, for a time as the store keeps it."""
+    try:
+        then = datetime.fromisoformat(time)
+    except ValueError:
+        return time  # an agent's own list says what it likes
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    seconds = max(0.0, ((now or datetime.now(UTC)) - then).total_seconds())
+    for size, unit in ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit[:-1] if count == 1 and len(unit) > 3 else unit} ago"
+    return "now"
+
+
+def short_ids(ids: list[str]) -> dict[str, str]:
+    """Beginnings of ids, long enough to tell these apart."""
+    length = SHORT
+    while len({each[:length] for each in ids}) < len(set(ids)):
+        length += 2
+    return {each: each[:length] for each in ids}

@@ -1,0 +1,85 @@
+"""`dragoman sessions attach --read-only`: reads along in the journal.
+
+Watching changes nothing: no agent is brought back for it, no question waits for it, and the process that has the
+session does not know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+from dragoman.cli.narrator import Narrator, describe_tool
+from dragoman.cli.screen import Screen
+from dragoman.cli.sessions_find import find, reading
+from dragoman.config.paths import Paths
+from dragoman.gateway import events
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.store import SessionRecord, Store
+from dragoman.gateway.transcript import READ_BYTES, read_update
+
+LOOK_AGAIN = 0.15
+"""Seconds between looks at the journal: nothing tells one process what another has written."""
+
+
+def run(given: str, paths: Paths) -> int:
+    """Returns the exit code."""
+    return asyncio.run(_run(given, paths))
+
+
+async def _run(given: str, paths: Paths) -> int:
+    async with reading(paths) as store:
+        watch = asyncio.ensure_future(Watch(store, await find(store, given)).run())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, watch.cancel)
+        try:
+            await watch
+        except asyncio.CancelledError:
+            pass  # Ctrl-C is how one leaves
+    return 0
+
+
+class Watch:
+    def __init__(self, store: Store, record: SessionRecord) -> None:
+        self._store = store
+        self._record = record
+        self._screen = Screen(sys.stdout, sys.stdout)
+        self._narrator = Narrator(self._screen, prompts=True)
+        self._position = 0
+
+    async def run(self) -> None:
+        """Until nobody has the session any more, or nobody reads what is written here."""
+        while not self._screen.broken.is_set():
+            live = await self._live()  # before reading: what is written in between is read in any case
+            await self._read()
+            if not live:
+                self._screen.end_line()
+                self._narrator.say("Nobody runs this session now.", dim=True)
+                return
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def _live(self) -> bool:
+        record = await self._store.get(self._record.id)
+        return record is not None and record.owner in {each.owner_id for each in await self._store.owners()}
+
+    async def _read(self) -> None:
+        while rows := await self._store.read(self._record.id, self._position, READ_BYTES):
+            for row in rows:
+                for event in row.events():
+                    self._tell(event)
+                self._position = row.last_seq
+
+    def _tell(self, event: bytes) -> None:
+        if event[0] in events.SHOWN:
+            self._narrator.tell(read_update(event[1:]) or {})
+        elif event[:1] == events.RECORD:
+            self._tell_record(events.read_record(event))
+
+    def _tell_record(self, record: JsonObject) -> None:
+        kind = record.get("dragoman")
+        if kind == "turn_ended":
+            self._narrator.turn_ended(record)
+        elif kind == "question" and "state" not in record:
+            self._narrator.say(f"? {describe_tool(as_object(record.get('toolCall')))}", fg="yellow")
+        elif kind == "notice":
+            self._narrator.say(f"! {record.get('title')}", fg="yellow")
