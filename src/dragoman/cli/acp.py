@@ -12,6 +12,8 @@ from dragoman.cli.settings import load_settings
 from dragoman.config.check import sandbox_names
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
+from dragoman.config.model import Config
+from dragoman.config.paths import Paths
 
 HINT = """\
 dragoman acp speaks the Agent Client Protocol on stdin and stdout: it is meant to be started by an editor.
@@ -47,6 +49,33 @@ def start(options: AcpOptions, flags: Sequence[Layer] = ()) -> int:
         raise ConfigError(f'there is no sandbox "{options.sandbox}"{hint}')
     if options.port is None and sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         sys.stderr.write(HINT.format(agent=f', "{options.agent}"' if options.agent else ""))
+    code = _connect(options, loaded.config, paths)
+    if code is not None:
+        return code
     from dragoman.cli.acp_run import run
 
     return run(options, loaded.config, paths)
+
+
+def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
+    """Let a running `dragoman serve` do the work; None if this process shall."""
+    always = options.connect == "always"
+    if options.connect == "never" or options.port is not None or options.sandbox is not None:
+        if always:
+            option = "--port" if options.port is not None else "--sandbox"
+            raise ConfigError(
+                f"--connect always cannot be combined with {option}: what it asks for happens here"
+            )
+        return None
+    if paths.socket.exists():
+        from dragoman.cli.compose import run_loop
+        from dragoman.cli.relay import NOBODY, relay
+
+        code = run_loop(relay(paths.socket, options.agent, config.limits.max_message_bytes))
+        if code != NOBODY:
+            return code
+    if always:
+        raise ConfigError(
+            f"no `dragoman serve` listens on {paths.socket}: start one, or leave out --connect always"
+        )
+    return None

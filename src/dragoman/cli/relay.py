@@ -1,0 +1,188 @@
+"""`dragoman acp --connect`: the editor's stdio passed on to a running `dragoman serve`, message by message.
+
+Nothing is looked into but what is needed: which agent new sessions get, and which prompts are in flight, so that the
+end of stdin cancels exactly those (DESIGN.md: stdin EOF of `dragoman acp` always cancels).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from pathlib import Path
+
+from msgspec import Raw
+
+from dragoman.gateway.json_types import as_object, decode_object, encode
+from dragoman.gateway.ports.agent import AgentUnavailable
+from dragoman.rpc.link import Link
+from dragoman.transports.dial import UnixDialer
+from dragoman.transports.stdio import StdioLink
+from dragoman.wire import message
+from dragoman.wire.errors import INVALID_REQUEST, PARSE_ERROR, Malformed, RpcError
+from dragoman.wire.framing import Frame, FramingError
+from dragoman.wire.message import ABSENT, IdKey
+
+log = logging.getLogger(__name__)
+
+FLUSH_TIMEOUT = 2.0
+"""Seconds that cancelled turns have to be answered after the editor went; stdout may still be read."""
+NAMES_AGENT = frozenset({"initialize", "session/new"})
+"""Methods that carry our agent's name as `_meta.dragoman.agent`: the socket's clients are bound to none."""
+
+
+NOBODY = -1
+"""No exit code: nobody listens, and nothing was read from stdin."""
+
+
+async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
+    """The exit code, or `NOBODY`."""
+    server = _End("dragoman serve")
+    client = _End("the editor")
+    passing = _Relay(client, server, agent)
+    try:
+        await UnixDialer(max_bytes).dial(str(socket), server)
+    except AgentUnavailable as error:
+        log.info("not connected: %s", error)
+        return NOBODY
+    stdio = await StdioLink.open(client, max_bytes)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, client.closed.set)
+    code = await passing.run()
+    await stdio.finish()
+    return code
+
+
+class _End:
+    """Implements `LinkHandler`: one side of the relay."""
+
+    link: Link
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.open = False
+        self._early: list[Frame] = []
+        self.closed = asyncio.Event()
+        self.other: _End = self
+        self.relay: _Relay | None = None
+
+    def link_opened(self, link: Link) -> None:
+        self.link, self.open = link, True
+        if self.other._early:
+            self.other.link_messages([])
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        assert self.relay is not None
+        if not self.other.open:
+            self._early += frames
+            return
+        frames, self._early = [*self._early, *frames], []
+        for frame in frames:
+            if isinstance(frame, FramingError):
+                self._unframed(frame)
+            elif self is self.relay.client:
+                self.other.link.send(self.relay.from_client(frame))
+            else:
+                self.relay.from_server(frame)
+                self.other.link.send(frame)
+
+    def link_writable(self, writable: bool) -> None:
+        """Who reads slowly is not outrun: the other side is not read meanwhile."""
+        (self.other.link.resume if writable else self.other.link.pause)()
+
+    def link_closed(self, reason: str | None) -> None:
+        self.closed.set()
+
+    def _unframed(self, frame: FramingError) -> None:
+        log.warning("%s sent what is not a message: %s", self.name, frame.message)
+        if not frame.silent:
+            id = message.find_id_in_prefix(frame.prefix) if frame.oversize else b"null"
+            error = RpcError(INVALID_REQUEST if frame.oversize else PARSE_ERROR, frame.message)
+            self.link.send(message.failure(id, error.encode()))
+        if frame.fatal:
+            self.link.close()
+
+
+class _Relay:
+    def __init__(self, client: _End, server: _End, agent: str | None) -> None:
+        self.client = client
+        self._server = server
+        self._agent = agent
+        self._prompts: dict[IdKey, str] = {}
+        self._settled = asyncio.Event()
+        client.other, server.other = server, client
+        client.relay = server.relay = self
+
+    async def run(self) -> int:
+        """Until one side ends; the turns that the client began end with it."""
+        await _first(self.client.closed, self._server.closed)
+        if self._server.closed.is_set():
+            log.error("dragoman serve ended the connection")
+            return 1
+        for session_id in set(self._prompts.values()):
+            cancel = encode({"sessionId": session_id})
+            self._server.link.send(message.notification("session/cancel", cancel))
+        if self._prompts:
+            await _first(self._settled, self._server.closed, timeout=FLUSH_TIMEOUT)
+        self._server.link.close()
+        return 0
+
+    def from_client(self, line: bytes) -> bytes:
+        """The message as the server gets it; what cannot be read is the server's to complain about."""
+        if b'"session/prompt"' not in line and (self._agent is None or not _may_name(line)):
+            return line
+        try:
+            envelope = message.decode(line)
+            if envelope.method == "session/prompt":
+                self._prompt_begins(envelope)
+            elif envelope.method in NAMES_AGENT and self._agent is not None:
+                return _with_agent(line, self._agent)
+        except Malformed as error:
+            log.info("passed on unread: %s", error.message)
+        return line
+
+    def from_server(self, line: bytes) -> None:
+        """See which prompts are answered."""
+        if not self._prompts:
+            return
+        try:
+            envelope = message.decode(line)
+        except Malformed:
+            return  # a batch, or nothing that answers a prompt
+        if not envelope.method and envelope.id is not ABSENT:
+            self._prompts.pop(message.id_key(envelope.id) or (type(None), None), None)
+            if not self._prompts:
+                self._settled.set()
+
+    def _prompt_begins(self, envelope: message.Envelope) -> None:
+        key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
+        session_id = (
+            decode_object(envelope.params).get("sessionId") if envelope.params is not ABSENT else None
+        )
+        if key is not None and isinstance(session_id, str):
+            self._settled.clear()
+            self._prompts[key] = session_id
+
+
+def _may_name(line: bytes) -> bool:
+    return b'"session/new"' in line or b'"initialize"' in line
+
+
+def _with_agent(line: bytes, agent: str) -> bytes:
+    """An agent that the client itself names stays."""
+    envelope = message.members(line)
+    params = message.members(envelope.get("params", Raw(b"{}")))
+    meta = as_object(decode_object(params["_meta"])) if "_meta" in params and params["_meta"] != _NULL else {}
+    meta["dragoman"] = {"agent": agent, **as_object(meta.get("dragoman"))}
+    return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
+
+
+_NULL = Raw(b"null")
+
+
+async def _first(*events: asyncio.Event, timeout: float | None = None) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
