@@ -14,14 +14,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import replay, revival
+from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
-from dragoman.gateway.ports.store import HeldElsewhere, StoreError
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import Session, result_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
@@ -29,7 +28,6 @@ from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import (
     METHOD_NOT_FOUND,
     RpcError,
-    internal,
     invalid_params,
     method_not_found,
     session_not_found,
@@ -105,6 +103,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         session = await _take(client, known, params)
     else:
         client.check_agent(session.agent_name, session_id)
+        await takeover.take_over(session, client)
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params, {}
@@ -122,16 +121,7 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     if not gateway.journaling:
         gateway.add(session)
         return session
-    try:
-        held = await gateway.directory.own(session)
-    except StoreError as error:
-        raise internal(str(error), error.code, sessionId=known.id) from error
-    if isinstance(held, HeldElsewhere):
-        await gateway.reach(session, client, held)
-    elif session.id in gateway.sessions:  # another client of this process was faster
-        return gateway.sessions[session.id]
-    gateway.add(session)
-    return session
+    return await takeover.take(session, client, known)
 
 
 async def _adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:

@@ -89,6 +89,8 @@ class Gateway:
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
         self.closing = False
+        self.taking = asyncio.Lock()
+        """Held while a stored session becomes live."""
         self._someone_left = asyncio.Event()
         self._housekeeping: asyncio.Task[None] | None = None
         self._keys = itertools.count(1)
@@ -187,6 +189,7 @@ class Gateway:
             raise internal(f"The process that has this session does not answer: {error.message}") from error
         owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
         session.agent_session_id = session.id
+        session.remote = True
         session.bind(owner, session.id)
 
     def attached(self, session: Session) -> None:

@@ -102,6 +102,8 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
 async def close(client: ClientConnection, request: Request) -> None:
     """The prompt's answer first, then ours; the agent is told if it wants to know (G-057)."""
     session = client.require_session(request)
+    if session.remote and session.agent is not None:  # for everybody, not only for whoever watches it from here
+        await session.agent.call("session/close", encode({"sessionId": session.agent_session_id}))
     await end_session(session)
     request.reply(message.EMPTY)
 

@@ -94,7 +94,12 @@ class Questions:
     def client_gone(self, client: ClientConnection) -> None:
         """A question waits for whoever comes next (G-103); without a journal nobody can."""
         for question in list(self._open):
-            if question.asked.pop(client, None) is not None and not question.asked and not self._waits:
+            call = question.asked.pop(client, None)
+            if call is None:
+                continue
+            client.peer.cancel(call)  # it may only load the session anew, and is then asked anew
+            client.peer.forget(call)
+            if not question.asked and not self._waits:
                 self._give_up(question, "disconnect")
 
     def ask_again(self, client: ClientConnection) -> None:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import dialects, transcript
+from dragoman.gateway import dialects, takeover, transcript
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.ports.store import SessionChanges
@@ -72,7 +72,10 @@ async def _try(session: Session, client: ClientConnection) -> JsonObject:
 
 
 async def _once(session: Session, client: ClientConnection) -> JsonObject:
-    agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    await takeover.take_over(session, client)
+    agent = session.agent  # the process that has the session by now, if another one was faster
+    if agent is None:
+        agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
     try:
         rung, result = await _climb(session, agent, client)
     except (RpcError, asyncio.CancelledError):

@@ -54,6 +54,8 @@ class Session:
         self.title: str | None = None
         self.agent: AgentConnection | None = None
         self.agent_session_id = ""
+        self.remote = False
+        """Another process has it: its agent here is that process."""
         self.feed: Feed = DirectFeed()
         self.options = Options()
         self.tools = OpenTools()
