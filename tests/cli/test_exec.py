@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.command_line import CommandLine
-from support.gateway import agent
+from support.gateway import Start, agent
+from support.rpc_peer import is_request
 from support.terminal import CTRL_C
 
 PERMISSION = 'permission {"toolCall":{"toolCallId":"c","title":"Look","kind":"%s"}}'
@@ -110,6 +112,33 @@ def test_the_session_keeps_its_folder_and_its_agent(shell: CommandLine) -> None:
     wrong = shell.run("exec", "-s", session, "-a", "scripted", "hi")
     assert wrong.returncode == 2
     assert "belongs to the agent other" in wrong.stderr
+
+
+async def test_a_session_in_an_editor_gets_the_prompt_of_a_script(
+    shell: CommandLine, dragoman: Start
+) -> None:
+    editor = await dragoman("acp", "scripted")
+    await editor.initialize()
+    session = await editor.new_session(shell.folder)
+    done = await asyncio.to_thread(shell.run, "exec", "-s", session, "say from a script")
+    assert (done.returncode, done.stdout) == (0, "from a script\n")
+    await editor.text(session, "from a script")
+    assert (await editor.prompt(session, "say still here")).texts == ["still here"]
+
+
+async def test_a_session_in_the_middle_of_a_turn_is_left_alone(shell: CommandLine, dragoman: Start) -> None:
+    editor = await dragoman("acp", "scripted")
+    await editor.initialize()
+    session = await editor.new_session(shell.folder)
+    turn = editor.start_prompt(session, "permission")
+    question = await editor.next_message(is_request("session/request_permission"))
+    done = await asyncio.to_thread(shell.run, "exec", "--approve", "all", "-s", session, "hi")
+    assert done.returncode == 1
+    assert "A prompt is already in flight in this session" in done.stderr
+    editor.reply(question, {"outcome": {"outcome": "selected", "optionId": "no"}})
+    assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no", (
+        "not the script's to answer"
+    )
 
 
 # -- permissions
