@@ -354,6 +354,21 @@ async def test_leaving_does_not_answer_a_question_for_others(shell: CommandLine,
     assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "yes"
 
 
+def test_a_session_goes_on_with_whoever_is_left(shell: CommandLine) -> None:
+    session = shell.session()
+    with shell.terminal("sessions", "attach", session) as first:
+        first.until("Ctrl-D leaves.")
+        with shell.terminal("sessions", "attach", session) as second:
+            second.until("Ctrl-D leaves.")
+            first.type(CTRL_D)
+            assert first.end() == 0
+            second.type("say still here\n")
+            second.until("\nstill here")
+            second.type(CTRL_D)
+            assert second.end() == 0
+    assert "agent: still here" in shell.run("sessions", "show", session).stdout, "nothing seen is lost"
+
+
 async def test_who_only_watches_changes_nothing(shell: CommandLine, dragoman: Start, tmp_path: Path) -> None:
     editor, session = await live(dragoman, shell)
     with shell.start("sessions", "attach", "--read-only", session) as watching:

@@ -46,11 +46,6 @@ def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
 def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done: Callable[[], None]) -> None:
     """Show the question with a key for every option and wait for one of them."""
     keys = option_keys(question.options)
-    narrator.ask(question)
-    offered = ", ".join(
-        f"[{key}] {option.get('name') or option.get('optionId')}" for key, option in keys.items()
-    )
-    narrator.screen.progress(f"  {offered}: ", finished=False)
 
     def pressed(key: str) -> None:
         option = keys.get(key.lower())
@@ -64,7 +59,12 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
         done()
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
-    keyboard.want_key(pressed)
+    keyboard.want_key(pressed)  # before the question is seen: it drops what was typed so far
+    narrator.ask(question)
+    offered = ", ".join(
+        f"[{key}] {option.get('name') or option.get('optionId')}" for key, option in keys.items()
+    )
+    narrator.screen.progress(f"  {offered}: ", finished=False)
 
 
 def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
