@@ -1,0 +1,94 @@
+"""A gateway in front of one real agent, which talks to a scripted model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from real.agents import AGENTS, RealAgent
+from real.client import RealGateway
+from real.install import installed
+from real.model_server import ModelServer
+
+OTHERS = (
+    "ANTHROPIC_",
+    "CLAUDE",
+    "OPENAI_",
+    "CODEX_",
+    "GEMINI_",
+    "GOOGLE_",
+    "QWEN_",
+    "OPENCODE_",
+    "XDG_",
+    "IS_SANDBOX",
+)
+"""Settings of agents that this machine's user may have; none must reach ours."""
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.real)
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@pytest.fixture(params=AGENTS, ids=lambda agent: f"{agent.name}-{agent.version}")
+def real(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RealAgent:
+    """Each agent in turn."""
+    for name in os.environ:
+        if name.upper().startswith(OTHERS) or name.lower() in PROXIES:
+            monkeypatch.delenv(name)
+    agent: RealAgent = request.param
+    installed(agent.name)
+    return agent
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ModelServer]:
+    server = ModelServer()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+def agent_home() -> Iterator[Path]:
+    """The agent's private HOME, which it may still be writing to when it is killed."""
+    with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+Begin = Callable[..., Awaitable[RealGateway]]
+
+
+@pytest.fixture
+async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Path) -> AsyncIterator[Begin]:
+    """Start an initialized gateway for the agent; it must leave no process, whatever happened in the test."""
+    started: list[RealGateway] = []
+
+    async def start(capabilities: dict[str, Any] | None = None, **settings: Any) -> RealGateway:
+        table = real.table(installed(real.name), agent_home, model.url)
+        config = {"default_agent": real.name, "agents": {real.name: {**table, **settings}}}
+        gateway = await RealGateway.start(home, "acp", real.name, config=config)
+        assert isinstance(gateway, RealGateway)
+        gateway.program = next(part for part in table["command"] if "node_modules" in part)
+        started.append(gateway)
+        await gateway.greet(capabilities or {})
+        return gateway
+
+    yield start
+    failures = []
+    for gateway in started:
+        try:
+            await gateway.stop()
+        except (AssertionError, TimeoutError) as failure:
+            failures.append(failure)
+        print(f"--- stderr of the gateway ---\n{gateway.stderr[-20000:]}")
+    if failures:
+        raise failures[0]

@@ -1,0 +1,47 @@
+"""Installs real agents from npm, each once and on its own, into `.cache/real-agents`."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).with_name("node")
+CACHE = Path(__file__).parents[2] / ".cache" / "real-agents"
+# Not `npm ci`: it refuses a lock without the optional packages of other platforms.
+INSTALL = ["npm", "install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+PATIENCE = 600
+
+
+def installed(name: str) -> Path:
+    """The `node_modules` with the agent `name`; skips the test, and says why, without it."""
+    if not shutil.which("npm") or not shutil.which("node"):
+        pytest.skip(f"REAL AGENT {name} NOT TESTED: node or npm is not installed")
+    folder = CACHE / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _install(name, folder)
+    return folder / "node_modules"
+
+
+def _install(name: str, folder: Path) -> None:
+    locked = (SOURCES / name / "package-lock.json").read_bytes()
+    wanted, stamp = hashlib.sha256(locked).hexdigest(), folder / ".installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    for source in (SOURCES / name).iterdir():
+        shutil.copy(source, folder)
+    try:
+        result = subprocess.run(INSTALL, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        pytest.skip(
+            f"REAL AGENT {name} NOT TESTED: npm did not finish in {PATIENCE} s; is its registry reachable?"
+        )
+    if result.returncode:
+        pytest.skip(f"REAL AGENT {name} NOT TESTED: npm failed: {result.stderr.strip()[-500:]}")
+    stamp.write_text(wanted)

@@ -1,0 +1,41 @@
+"""What each agent does by its own nature, seen through the gateway: observed, and expected until it changes.
+
+A row says what the agent of that version did, not what would be right. A new version of an agent, or a gateway that
+learns to make them alike, changes a row here and nothing else.
+"""
+
+from __future__ import annotations
+
+USUAL: dict[str, object] = {
+    "stop reason after a rejection": "end_turn",
+    "status of a rejected tool": "failed",
+    "status of a tool whose question was cancelled": "failed",
+    "a model that answers 400": "error",
+    "ways back after a kill": {"resume"},
+    "files are written through a client that offers it": True,
+}
+"""Behaviour, and what most agents do."""
+
+OBSERVED: dict[tuple[str, str, str], object] = {
+    ("codex", "2.6.0", "stop reason after a rejection"): "cancelled",
+    # Neither says another word about a tool that was refused; both only asked for it and never announced it.
+    ("gemini", "0.61.0", "status of a rejected tool"): None,
+    ("qwen", "0.15.10", "status of a rejected tool"): None,
+    ("gemini", "0.61.0", "status of a tool whose question was cancelled"): None,
+    ("qwen", "0.15.10", "status of a tool whose question was cancelled"): None,
+    ("claude", "0.49.0", "status of a tool whose question was cancelled"): "pending",
+    # The text of the error comes as the agent's answer.
+    ("codex", "2.6.0", "a model that answers 400"): "end_turn",
+    # Within the minute of session/new its session/load fails; after it, load works.
+    ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
+    # Advertises session/resume and answers that there is no such method.
+    ("qwen", "0.15.10", "ways back after a kill"): {"load"},
+    ("claude", "0.49.0", "files are written through a client that offers it"): False,
+    ("codex", "2.6.0", "files are written through a client that offers it"): False,
+}
+"""Agent, version, behaviour, and what is observed."""
+
+
+def expected(agent: str, version: str, behaviour: str) -> object:
+    """What this agent does; a behaviour that is not in the table of usual ones is a mistake."""
+    return OBSERVED.get((agent, version, behaviour), USUAL[behaviour])

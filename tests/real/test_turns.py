@@ -1,0 +1,140 @@
+"""Whole turns of real agents through `dragoman acp`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from real.agents import RealAgent
+from real.client import chosen, said, tool_status
+from real.conftest import Begin
+from real.model_script import WRITTEN
+from real.model_server import ModelServer
+
+
+async def test_an_agent_answers(begin: Begin, real: RealAgent, workspace: Path) -> None:
+    gateway = await begin()
+    assert gateway.introduction["agentInfo"]["version"] == real.version
+    session = await gateway.open_session(workspace)
+    turn = await gateway.prompt(session, "hello there")
+    assert turn.stop_reason == "end_turn", turn.response
+    assert "You said: hello there" in said(turn.updates)
+
+
+async def test_an_agent_thinks_before_it_answers(begin: Begin, workspace: Path) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    turn = await gateway.prompt(session, "think of something")
+    assert turn.stop_reason == "end_turn", turn.response
+    assert "think." in said(turn.updates, "agent_thought_chunk")
+    assert "You said: think of something" in said(turn.updates)
+
+
+async def test_an_allowed_tool_runs(begin: Begin, workspace: Path) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    running = gateway.start_prompt(session, "run: touch ran.txt")
+    question = await gateway.question()
+    assert question["params"]["sessionId"] == session
+    assert not (workspace / "ran.txt").exists()
+    gateway.choose(question, "allow_once")
+    turn = await running
+    assert turn.stop_reason == "end_turn", turn.response
+    assert (workspace / "ran.txt").exists()
+    assert tool_status(turn, question) == "completed"
+    assert "The tool said:" in said(turn.updates)
+
+
+async def test_a_rejected_tool_does_not_run(begin: Begin, real: RealAgent, workspace: Path) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    running = gateway.start_prompt(session, "run: touch ran.txt")
+    question = await gateway.question()
+    gateway.choose(question, "reject_once")
+    turn = await running
+    assert not (workspace / "ran.txt").exists()
+    assert tool_status(turn, question) == real.does("status of a rejected tool")
+    assert turn.stop_reason == real.does("stop reason after a rejection")
+    again = await gateway.prompt(session, "and now?")
+    assert "You said: and now?" in said(again.updates)
+
+
+async def test_a_cancel_ends_an_answer_in_the_middle(
+    begin: Begin, workspace: Path, model: ModelServer
+) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    running = gateway.start_prompt(session, "slow")
+    await gateway.tick(session)
+    gateway.cancel(session)
+    turn = await running
+    assert turn.stop_reason == "cancelled", turn.response
+    assert not model.enough.is_set()
+    again = await gateway.prompt(session, "and now?")
+    assert "You said: and now?" in said(again.updates)
+
+
+async def test_a_cancel_withdraws_the_open_question(begin: Begin, real: RealAgent, workspace: Path) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    running = gateway.start_prompt(session, "run: touch ran.txt")
+    question = await gateway.question()
+    gateway.cancel(session)
+    turn = await running
+    assert turn.stop_reason == "cancelled", turn.response
+    assert not (workspace / "ran.txt").exists()
+    withdrawn = await gateway.next_message("$/cancel_request")
+    assert withdrawn["params"]["requestId"] == question["id"]
+    assert tool_status(turn, question) == real.does("status of a tool whose question was cancelled")
+    again = await gateway.prompt(session, "and now?")
+    assert "You said: and now?" in said(again.updates)
+
+
+@pytest.mark.parametrize("share", ["session", "all"])
+async def test_two_sessions_answer_at_once(
+    begin: Begin, workspace: Path, tmp_path: Path, model: ModelServer, share: str
+) -> None:
+    gateway = await begin(share=share)
+    other = tmp_path / "other"
+    other.mkdir()
+    first, second = await asyncio.gather(gateway.open_session(workspace), gateway.open_session(other))
+    assert len(gateway.agent_processes()) == (2 if share == "session" else 1)
+    one, two = gateway.start_prompt(first, "slow"), gateway.start_prompt(second, "slow")
+    await asyncio.gather(gateway.tick(first), gateway.tick(second))
+    gateway.cancel(first)
+    assert (await one).stop_reason == "cancelled"
+    await gateway.tick(second)
+    model.enough.set()
+    turn = await two
+    assert turn.stop_reason == "end_turn", turn.response
+    assert not said(turn.updates, "user_message_chunk")
+
+
+async def test_a_failing_model_ends_the_turn(begin: Begin, real: RealAgent, workspace: Path) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    turn = await gateway.prompt(session, "fail: 400")
+    assert (turn.stop_reason or "error") == real.does("a model that answers 400")
+    told = turn.error.message + str(turn.error.data) if turn.error else said(turn.updates)
+    assert "scripted failure 400" in told
+    again = await gateway.prompt(session, "and now?")
+    assert "You said: and now?" in said(again.updates)
+
+
+async def test_files_are_written_through_a_client_that_offers_it(
+    begin: Begin, real: RealAgent, workspace: Path
+) -> None:
+    gateway = await begin({"fs": {"readTextFile": True, "writeTextFile": True}})
+    written: dict[str, str] = {}
+    gateway.on("fs/read_text_file", {"content": ""})
+    gateway.on("fs/write_text_file", lambda params: written.update({params["path"]: params["content"]}) or {})
+    gateway.on("session/request_permission", lambda params: chosen(params, "allow_once"))
+    session = await gateway.open_session(workspace)
+    file = workspace / "note.txt"
+    turn = await gateway.prompt(session, f"write: {file}")
+    assert turn.stop_reason == "end_turn", turn.response
+    through_client = bool(written)
+    assert through_client is real.does("files are written through a client that offers it")
+    assert (written[str(file)] if through_client else file.read_text()) == WRITTEN
