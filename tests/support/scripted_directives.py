@@ -319,6 +319,14 @@ def environment(turn: Turn, rest: str) -> None:
     turn.report("env", os.environ.get(rest))
 
 
+def shell(turn: Turn, rest: str) -> None:
+    """Try something in the place where the agent runs."""
+    done = subprocess.run(
+        ["sh", "-c", rest], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    turn.report("sh", {"code": done.returncode, "out": done.stdout.strip(), "err": done.stderr.strip()})
+
+
 def touch(turn: Turn, rest: str) -> None:
     Path(rest).touch()
 
@@ -374,6 +382,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "env": environment,
     "pid": lambda turn, rest: turn.report("pid", os.getpid()),
     "cwd": lambda turn, rest: turn.report("cwd", os.getcwd()),
+    "sh": shell,
     "touch": touch,
     "wait-file": wait_file,
 }

@@ -12,6 +12,7 @@ from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import AgentError, NotInstalled, locate, require
 from dragoman.agents.launch import SpawnError
 from dragoman.agents.process import LEAVE_PATIENCE, AgentProcess
+from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box, Enclosed
@@ -76,17 +77,18 @@ class ProcessLauncher:
             return await self._launch_inside(name, agent, handler, cwd, box)
         try:
             require(name, agent)
+            secrets = await resolve_secrets(agent.secrets, self._environ)
             return await AcpAgent.spawn(
                 agent.command,
                 handler=handler,
                 custody=self._custody,
-                env=agent_environment(self._environ, agent.env),
+                env=agent_environment(self._environ, {**secrets, **agent.env}),
                 cwd=cwd,
                 max_message_bytes=self._max_message_bytes,
             )
         except NotInstalled as error:
             raise AgentUnavailable(_sentence(str(error))) from error
-        except (SpawnError, AgentError) as error:
+        except (SpawnError, AgentError, SecretError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be started. {error}") from error
 
     async def _launch_inside(

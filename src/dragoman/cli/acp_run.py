@@ -35,7 +35,8 @@ def run(options: AcpOptions, config: Config, paths: Paths) -> int:
 
 async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:
     stopped = stop_on_signals()
-    async with gateway(config, paths, spawn_in_cwd=options.port is not None) as running:
+    spawn_in_cwd = options.port is not None
+    async with gateway(config, paths, spawn_in_cwd=spawn_in_cwd, sandbox=options.sandbox) as running:
         if options.port is None:
             await _stdio(running, options, stopped)
         else:

@@ -19,6 +19,7 @@ from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway, Outside
+from dragoman.gateway.ports.sandbox import Boxes
 from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
@@ -49,8 +50,10 @@ def stop_on_signals() -> asyncio.Event:
 
 
 @asynccontextmanager
-async def gateway(config: Config, paths: Paths, *, spawn_in_cwd: bool = False) -> AsyncIterator[Gateway]:
-    """A running gateway; at the end nothing of it is left running."""
+async def gateway(
+    config: Config, paths: Paths, *, spawn_in_cwd: bool = False, sandbox: str | None = None
+) -> AsyncIterator[Gateway]:
+    """A running gateway, all of its agents in one `sandbox` if given; at the end nothing of it is left running."""
     custody = Custody()
     store, trouble = await open_store(config, paths)
     outside = Outside(
@@ -61,6 +64,7 @@ async def gateway(config: Config, paths: Paths, *, spawn_in_cwd: bool = False) -
         dialer=UnixDialer(config.limits.max_message_bytes),
         store=store,
         trouble=trouble,
+        boxes=_boxes(config, paths, custody, sandbox),
         spawn_in_cwd=spawn_in_cwd,
     )
     running = Gateway(config, outside)
@@ -72,6 +76,19 @@ async def gateway(config: Config, paths: Paths, *, spawn_in_cwd: bool = False) -
             await neighbours.close()
         await running.close()
         await custody.close()
+
+
+def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes | None:
+    """The sandboxes, where anybody asks for one."""
+    named = [
+        *(agent.sandbox for agent in config.agents.values()),
+        *(rule.sandbox for rule in config.workspaces),
+    ]
+    if not any((chosen, *named)):
+        return None
+    from dragoman.sandbox import Sandboxes
+
+    return Sandboxes(config, paths, custody, chosen)
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:
@@ -93,7 +110,7 @@ async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listen
     """Other processes of this user reach the sessions that live here over this socket."""
     if store is None or not store.writable:
         return None
-    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False)
+    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False, neighbour=True)
     listener = Listener(
         lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
     )

@@ -16,6 +16,8 @@ PLAIN_SANDBOXES = ("local", "bubblewrap")
 """Kinds that need no settings, so their name alone is a sandbox."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MEMORY = re.compile(r"\d+[kmgt]?b?", re.IGNORECASE)
+_SECRET = re.compile(r"(env|file|keyring):.+")
 
 _AGENT_NEEDS: dict[str, Callable[[AgentConfig], tuple[str, object]]] = {
     "acp": lambda agent: ("command", agent.command),
@@ -82,6 +84,12 @@ def _check_agent(name: str, agent: AgentConfig, config: Config, complain: _Compl
         key, value = needs(agent)
         if not value or value == [""]:
             complain((*path, key), f'an agent of kind "{agent.kind}" needs it')
+    for variable, reference in agent.secrets.items():
+        if not _SECRET.fullmatch(reference):
+            complain(
+                (*path, "secrets", variable),
+                "expected env:NAME, file:PATH or keyring:SERVICE/ACCOUNT, not the secret itself",
+            )
     if agent.sandbox is not None:
         _must_exist("sandbox", agent.sandbox, sandbox_names(config), (*path, "sandbox"), complain)
 
@@ -94,6 +102,10 @@ def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:
         key, value = needs(box)
         if not value:
             complain((*path, key), f'a sandbox of kind "{box.kind}" needs it')
+    if box.workspace is not None and not box.workspace.startswith("/"):
+        complain((*path, "workspace"), "expected an absolute path")
+    if box.memory is not None and not _MEMORY.fullmatch(box.memory):
+        complain((*path, "memory"), f'expected a number with k, m or g, such as "2g", got "{box.memory}"')
     if box.kind == "command" and box.command and "{agent...}" not in box.command:
         complain(
             (*path, "command"),

@@ -1,0 +1,93 @@
+"""What of this machine reaches an agent in a box: variables by name, login files one by one, nothing else."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+GENERAL = (
+    *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
+    # without these an agent behind a company's proxy reaches nobody
+    *(
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+    ),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
+)
+"""For every box; `*` stands for anything."""
+
+SAME_FILES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL")
+"""For boxes that show this machine's own programs under their own paths."""
+
+TOOL = (
+    *SAME_FILES,
+    *(
+        "XDG_*",
+        "SSH_AUTH_SOCK",
+        "DOCKER_*",
+        "CONTAINER_*",
+        "KUBECONFIG",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "TMPDIR",
+    ),
+    *("CAI_*", "CONTAINAI_*"),
+)
+"""For a tool of the user's that makes the box: it runs outside and needs to find its own things."""
+
+_OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
+_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL")
+_GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GENAI_USE_VERTEXAI")
+_PROVIDERS = (*_OPENAI, *_ANTHROPIC, *_GOOGLE, "OPENROUTER_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY")
+
+LOGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "claude": (*_ANTHROPIC, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
+    "codex": (*_OPENAI, "CODEX_API_KEY"),
+    "gemini": _GOOGLE,
+    "qwen": (*_OPENAI, "DASHSCOPE_API_KEY"),
+    "copilot": ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
+    "cursor": ("CURSOR_API_KEY",),
+    "auggie": ("AUGMENT_SESSION_AUTH",),
+    "kimi": ("KIMI_API_KEY", "MOONSHOT_API_KEY"),
+    "droid": ("FACTORY_API_KEY",),
+    "vibe": ("MISTRAL_API_KEY",),
+    "junie": ("JUNIE_API_KEY",),
+    **dict.fromkeys(("opencode", "goose", "cline", "kilo", "pi", "builtin"), _PROVIDERS),
+}
+"""By agent: the variables that log it in."""
+
+LOGIN_FILES: Mapping[str, tuple[str, ...]] = {
+    "claude": ("~/.claude/.credentials.json",),
+    "codex": ("~/.codex/auth.json",),
+    "gemini": ("~/.gemini/oauth_creds.json", "~/.gemini/google_accounts.json"),
+    "opencode": ("~/.local/share/opencode/auth.json",),
+    "qwen": ("~/.qwen/oauth_creds.json",),
+    "goose": ("~/.config/goose/config.yaml", "~/.config/goose/secrets.yaml"),
+    "auggie": ("~/.augment/session.json",),
+    "kilo": ("~/.local/share/kilo/auth.json",),
+    "pi": ("~/.pi/agent/auth.json",),
+    "vibe": ("~/.vibe/.env",),
+}
+"""By agent: where it keeps its login."""
+
+
+def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The variables of `environ` that have one of the names."""
+    patterns = list(names)
+    return {
+        name: value
+        for name, value in environ.items()
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+def login_files(agent: str, configured: list[str] | None) -> list[Path]:
+    """The login files that exist: those that are configured, else the agent's own."""
+    wanted = LOGIN_FILES.get(agent, ()) if configured is None else configured
+    return [path for path in (Path(text).expanduser() for text in wanted) if path.is_file()]

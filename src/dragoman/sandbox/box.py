@@ -1,0 +1,120 @@
+"""What the boxes of all kinds share: one workspace, its mounts, its path map, its environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dragoman.agents.custody import Custody
+from dragoman.agents.environment import QUIET
+from dragoman.agents.secrets import SecretError, resolve_secrets
+from dragoman.config.model import AgentConfig, SandboxConfig
+from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, allowed
+from dragoman.sandbox.mounts import Mount, mounts_of, path_map
+from dragoman.wire.errors import invalid_params
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which box: the sandbox's name and settings, over which workspace, on which machine."""
+
+    name: str
+    config: SandboxConfig
+    workspace: str
+    custody: Custody
+    runtime: Path
+    """For sockets and locks."""
+    environ: Mapping[str, str]
+    lasting: bool = True
+    """False for a box that is only made to ask an agent what it can do."""
+
+    def error(self, problem: str, fix: str) -> AgentUnavailable:
+        """What is wrong with the box and what to do about it."""
+        return AgentUnavailable(f"The sandbox {self.name} ({self.config.kind}) {problem}. {fix}")
+
+
+class WorkspaceBox:
+    """Implements `Box`, but for how a command gets inside."""
+
+    NAMES: tuple[str, ...] = GENERAL
+    """Variables of this machine that everything inside may know."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.mounts = mounts_of(place.workspace, place.config)
+        self.paths = path_map(self.mounts)
+        self.key = digest(place.name, repr(place.config), self.mounts[0].real)
+        self.environment: Mapping[str, str] = {
+            **allowed(place.environ, (*self.NAMES, *place.config.pass_env)),
+            **place.config.env,
+        }
+
+    @property
+    def name(self) -> str:
+        return self.place.name
+
+    def identity(self, agent: AgentConfig) -> str | None:
+        settings = msgspec.json.encode(msgspec.structs.replace(self.place.config, env={})).decode()
+        return "\n".join([f"sandbox {self.name}", settings, *agent.command])
+
+    def check(self, cwd: str, directories: Sequence[str]) -> None:
+        for path in (cwd, *directories):
+            if not any(self._holds(mount, path) for mount in self.mounts):
+                shown = ", ".join(mount.host for mount in self.mounts)
+                raise invalid_params(
+                    f"{path} does not exist in the sandbox {self.name}, which shows only {shown}: use a folder in "
+                    f"there, or add it to sandboxes.{self.name}.mounts or .read_only",
+                    "cwd" if path == cwd else "additionalDirectories",
+                    sandbox=self.name,
+                    path=path,
+                )
+
+    def writable(self, folder: str) -> bool:
+        return any(mount.writable and self._holds(mount, folder) for mount in self.mounts)
+
+    async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
+        env = {**QUIET, **self.environment, **await self._login(name, agent), **agent.env}
+        words = [self.inside(word) for word in agent.command]
+        return await self.enclose(words, env, self.inside(cwd or self.place.workspace), name)
+
+    async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
+        return await self.enclose(list(words), {**env, "PWD": self.inside(cwd)}, self.inside(cwd), None)
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        """The command that runs `words` inside, in the box's folder `cwd`; `agent` is who they start, if they do."""
+        raise NotImplementedError
+
+    def explain(self, end: AgentEnd) -> str:
+        return ""
+
+    async def close(self) -> None:
+        """Leave the box; whatever is not to be kept of it goes."""
+
+    def inside(self, path: str) -> str:
+        return self.paths.to_box.path(path) if self.paths is not None else path
+
+    def _holds(self, mount: Mount, path: str) -> bool:
+        return mount.holds(path)
+
+    async def _login(self, name: str, agent: AgentConfig) -> dict[str, str]:
+        """By name: what logs the agent in, and nothing else of this machine's environment."""
+        try:
+            secrets = await resolve_secrets(agent.secrets, self.place.environ)
+        except SecretError as error:
+            raise AgentUnavailable(f"The agent {name} lacks a secret: {error}") from error
+        return {**allowed(self.place.environ, LOGIN_VARIABLES.get(name, ())), **secrets}
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def is_linux() -> bool:
+    return os.uname().sysname == "Linux"

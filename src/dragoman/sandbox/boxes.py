@@ -1,0 +1,126 @@
+"""Which sandbox a session gets, and the boxes that exist: one per sandbox and workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from dragoman.agents.custody import Custody
+from dragoman.config.model import AgentConfig, Config, SandboxConfig
+from dragoman.config.paths import Paths
+from dragoman.gateway.ports.sandbox import Box
+from dragoman.sandbox.box import Place, WorkspaceBox
+from dragoman.sandbox.bubblewrap import BubblewrapBox
+from dragoman.sandbox.command import CommandBox
+from dragoman.sandbox.local import LocalBox
+from dragoman.sandbox.podman import ContainerBox
+from dragoman.sandbox.ssh import SshBox
+from dragoman.wire.errors import RpcError, invalid_params
+
+KINDS: Mapping[str, type[WorkspaceBox]] = {
+    "local": LocalBox,
+    "bubblewrap": BubblewrapBox,
+    "podman": ContainerBox,
+    "docker": ContainerBox,
+    "ssh": SshBox,
+    "command": CommandBox,
+}
+PLAIN: Mapping[str, SandboxConfig] = {"bubblewrap": SandboxConfig(kind="bubblewrap")}
+"""Sandboxes that need no settings; `local` is none at all."""
+
+
+class Sandboxes:
+    """Implements `Boxes`."""
+
+    def __init__(
+        self,
+        config: Config,
+        paths: Paths,
+        custody: Custody,
+        chosen: str | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`chosen` is the command line's, for all sessions."""
+        self._config = config
+        self._paths = paths
+        self._custody = custody
+        self._chosen = chosen
+        self._environ = os.environ if environ is None else environ
+        self._boxes: dict[tuple[str, str], WorkspaceBox] = {}
+        self._empty: Path | None = None
+
+    def find(self, name: str, agent: AgentConfig, cwd: str | None, workspace: str | None) -> Box | None:
+        sandbox = self._sandbox(agent, cwd)
+        if sandbox is None:
+            return None
+        config = self._config.sandboxes.get(sandbox) or PLAIN[sandbox]
+        if workspace is None:
+            return self._box(sandbox, config, str(self._empty_workspace()), lasting=False)
+        _check_workspace(sandbox, config, workspace)
+        return self._box(sandbox, config, workspace, lasting=True)
+
+    async def close(self) -> None:
+        boxes, self._boxes = list(self._boxes.values()), {}
+        await asyncio.gather(*(box.close() for box in boxes))
+        if self._empty is not None:
+            shutil.rmtree(self._empty, ignore_errors=True)
+
+    def _sandbox(self, agent: AgentConfig, cwd: str | None) -> str | None:
+        """The command line's, else the first workspace rule's that names one, else the agent's."""
+        if self._environ.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
+            return None
+        rules = (rule.sandbox for rule in self._config.workspaces if cwd and _matches(rule.path, cwd))
+        name = self._chosen or next((rule for rule in rules if rule is not None), None) or agent.sandbox
+        plain_local = name == "local" and name not in self._config.sandboxes
+        return None if plain_local else name
+
+    def _box(self, name: str, config: SandboxConfig, workspace: str, *, lasting: bool) -> WorkspaceBox:
+        key = (name, workspace)
+        if key not in self._boxes:
+            place = Place(
+                name, config, workspace, self._custody, self._paths.runtime_dir, self._environ, lasting
+            )
+            self._boxes[key] = KINDS[config.kind](place)
+        return self._boxes[key]
+
+    def _empty_workspace(self) -> Path:
+        """What an agent is asked in before any session: there is nothing that it could read or spoil."""
+        if self._empty is None:
+            self._empty = Path(tempfile.mkdtemp(prefix="dragoman-empty-"))
+        return self._empty
+
+
+def _check_workspace(name: str, config: SandboxConfig, workspace: str) -> None:
+    real = Path(workspace).resolve()
+    if config.kind == "local":
+        pass
+    elif Path.home().resolve().is_relative_to(real):
+        raise _refused(
+            name, workspace, "it holds your home folder, which no sandbox is shown: open a project below it"
+        )
+    roots = [Path(root).expanduser().resolve() for root in config.roots]
+    if roots and not any(real.is_relative_to(root) for root in roots):
+        raise _refused(
+            name,
+            workspace,
+            f"it is outside of {', '.join(config.roots)}: add it to sandboxes.{name}.roots or use another sandbox",
+        )
+
+
+def _refused(name: str, workspace: str, why: str) -> RpcError:
+    return invalid_params(
+        f"The sandbox {name} may not have the workspace {workspace}: {why}",
+        "workspace",
+        sandbox=name,
+        workspace=workspace,
+    )
+
+
+def _matches(pattern: str, cwd: str) -> bool:
+    path = str(Path(pattern).expanduser())
+    return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)

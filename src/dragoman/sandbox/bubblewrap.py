@@ -1,0 +1,103 @@
+"""Bubblewrap: namespaces of an unprivileged user around every process, over the machine's own system folders."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, login_files
+from dragoman.sandbox.box import WorkspaceBox
+from dragoman.sandbox.programs import needed_files
+
+PROGRAM = "bwrap"
+INSTALL = "Install it: apt install bubblewrap, dnf install bubblewrap or pacman -S bubblewrap"
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
+"""Shown read-only where they exist: programs and libraries, and nobody's data."""
+
+ETC = tuple(
+    f"/etc/{name}"
+    for name in (
+        *("alternatives", "ca-certificates", "ca-certificates.conf", "ssl", "pki", "crypto-policies"),
+        *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "locale.conf", "os-release"),
+        *("hosts", "resolv.conf", "nsswitch.conf", "gai.conf", "protocols", "services", "passwd", "group"),
+        *("mime.types", "gitconfig", "profile.d", "java", "python3", "static"),
+    )
+)
+"""What programs need of /etc; not the rest, which holds keys and passwords."""
+
+_MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class BubblewrapBox(WorkspaceBox):
+    NAMES = (*GENERAL, *SAME_FILES)
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        program = shutil.which(PROGRAM, path=self.place.environ.get("PATH"))
+        if program is None:
+            raise self.place.error(f"needs the program {PROGRAM}, which is not on PATH", INSTALL)
+        shown = needed_files(words, env.get("PATH", ""), SYSTEM)
+        arguments = [
+            *("--unshare-all", "--die-with-parent", "--new-session"),
+            *(["--share-net"] if self.place.config.network else []),
+            *_system(),
+            *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
+            *("--tmpfs", self._home(env)),
+            *_bound("--ro-bind", ((str(path), str(path)) for path in shown)),
+            *_bound("--ro-bind", ((str(path), str(path)) for path in self._logins(agent))),
+            *self._mounted(),
+            *("--chdir", cwd, "--"),
+        ]
+        return Enclosed([program, *arguments, *_limited(words, self._limits())], env, "/")
+
+    def explain(self, end: AgentEnd) -> str:
+        if end.exit_code == 1 and "bwrap: " in end.stderr_tail:
+            return ". Bubblewrap itself failed: `dragoman doctor` says what this machine lacks"
+        if end.exit_code == 127 or "No such file or directory" in end.stderr_tail:
+            return f". If it misses files of its own, add their folder to sandboxes.{self.name}.read_only"
+        return ""
+
+    def _home(self, env: dict[str, str]) -> str:
+        return self.place.config.home or env.get("HOME") or str(Path.home())
+
+    def _logins(self, agent: str | None) -> list[Path]:
+        return login_files(agent, self.place.config.login_files) if agent is not None else []
+
+    def _mounted(self) -> Iterator[str]:
+        # By depth, so that one inside another is not hidden by it; the workspace comes first among equals.
+        for mount in sorted(self.mounts, key=lambda mount: mount.inside.count("/")):
+            yield from ("--bind" if mount.writable else "--ro-bind", mount.real, mount.inside)
+
+    def _limits(self) -> list[str]:
+        config, limits = self.place.config, []
+        if config.memory is not None and (found := _MEMORY.fullmatch(config.memory)):
+            limits.append(f"ulimit -v {int(found[1]) * _UNITS[found[2].lower()] // 1024}")
+        if config.processes:
+            limits.append(f"ulimit -u {config.processes}")
+        return limits
+
+
+def _system() -> Iterator[str]:
+    for path in map(Path, SYSTEM):
+        if path.is_symlink() and len(path.parts) == 2:  # /bin on a machine whose programs are all in /usr
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+    yield from _bound("--ro-bind-try", ((path, path) for path in ETC))
+
+
+def _bound(how: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
+    for host, inside in pairs:
+        yield from (how, host, inside)
+
+
+def _limited(words: Sequence[str], limits: Sequence[str]) -> list[str]:
+    """Bubblewrap has no limits of its own; those of the shell are inherited by everything below."""
+    if not limits:
+        return list(words)
+    return ["/bin/sh", "-c", f'{" && ".join(limits)} && exec "$@"', "limits", *words]

@@ -1,0 +1,37 @@
+"""A box that some other tool makes, such as `cai exec`; it promises what its tool promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.allowlist import GENERAL, TOOL
+from dragoman.sandbox.box import WorkspaceBox
+
+AGENT_WORDS = "{agent...}"
+
+
+class CommandBox(WorkspaceBox):
+    NAMES = (*GENERAL, *TOOL)
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        outside = self.paths.to_host.path(cwd) if self.paths is not None else cwd
+        values = {"{workspace}": self.place.workspace, "{cwd}": outside}
+        return Enclosed(_filled(self.place.config.command, values, words), env, outside)
+
+    def explain(self, end: AgentEnd) -> str:
+        return f" (it was started by {self.place.config.command[0]!r}, see sandboxes.{self.name}.command)"
+
+
+def _filled(template: list[str], values: Mapping[str, str], agent: list[str]) -> list[str]:
+    """The template's words with the values in them; `{agent...}` alone stands for all of the agent's words."""
+    filled: list[str] = []
+    for word in template:
+        if word == AGENT_WORDS:
+            filled += agent
+            continue
+        for name, value in values.items():
+            word = word.replace(name, value)
+        filled.append(word)
+    return filled

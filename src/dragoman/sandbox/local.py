@@ -1,0 +1,25 @@
+"""No box at all, but with the settings of a sandbox: its variables and its allowed roots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.agents.environment import agent_environment
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.box import Place, WorkspaceBox
+
+
+class LocalBox(WorkspaceBox):
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.paths = None
+        self.environment = agent_environment(place.environ, place.config.env)
+
+    def check(self, cwd: str, directories: Sequence[str]) -> None:
+        """Every folder of this machine is there."""
+
+    def writable(self, folder: str) -> bool:
+        return True
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        return Enclosed(words, env, cwd)

@@ -1,0 +1,58 @@
+"""Which folders of this machine a box shows, and where: the workspace and what the configuration adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.config.model import SandboxConfig
+from dragoman.gateway.paths import PathMap
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A file or folder of this machine that a box shows."""
+
+    host: str
+    """As the client calls it."""
+    inside: str
+    writable: bool
+
+    @property
+    def real(self) -> str:
+        return str(Path(self.host).resolve())
+
+    def holds(self, path: str) -> bool:
+        """Whether a path of this machine really lies in it, symlinks followed."""
+        return Path(path).resolve().is_relative_to(self.real)
+
+
+def mounts_of(workspace: str, config: SandboxConfig) -> list[Mount]:
+    """Everything that the box shows, the workspace first."""
+    return [
+        Mount(workspace, config.workspace or workspace, writable=True),
+        *_parsed(config.mounts, writable=True),
+        *_parsed(config.read_only, writable=False),
+    ]
+
+
+def path_map(mounts: Sequence[Mount]) -> PathMap | None:
+    """The map of a box with these mounts; None if all paths are the same inside."""
+    paths = PathMap([pair for mount in mounts for pair in _names(mount)])
+    return paths if paths.changes else None
+
+
+def _names(mount: Mount) -> list[tuple[str, str]]:
+    """A folder reached by a symlink is known by both names, and called by the one that the client uses."""
+    return list(dict.fromkeys([(mount.host, mount.inside), (mount.real, mount.inside)]))
+
+
+def _parsed(texts: Iterable[str], *, writable: bool) -> list[Mount]:
+    """`PATH`, or `PATH:INSIDE`; `~` is the home folder."""
+    found = []
+    for text in texts:
+        host, _, inside = text.partition(":")
+        host = str(Path(host).expanduser())
+        found.append(Mount(host, inside or host, writable))
+    return found

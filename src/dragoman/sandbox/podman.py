@@ -1,0 +1,216 @@
+"""Containers: one per workspace, made on first use, shared by all its sessions; podman, and docker by the same words."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed, login_files
+from dragoman.sandbox.box import Place, WorkspaceBox
+from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
+
+LABEL = "dragoman"
+IDLE = "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"
+"""What a container does while no agent runs in it."""
+
+ENGINE_PATIENCE = 60.0
+HOME = "/root"
+"""Where login files are shown unless `home` says otherwise: the home of most images' user."""
+
+_PROBLEMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    # what the engine says, what that means, and the fix
+    (
+        ("Cannot connect to", "connection refused", "no such host", "daemon running"),
+        "cannot reach its engine",
+        "Start it, or see `{engine} info`",
+    ),
+    (("permission denied",), "may not use its engine", "See `{engine} info`; your user may lack a group"),
+    (
+        ("no such container", "No such container"),
+        "lost its container",
+        "It is made again with the next session",
+    ),
+)
+
+
+class ContainerBox(WorkspaceBox):
+    """A container; the kind is the name of the engine's program."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.container = f"dragoman-{self.key}"
+        self._engine = place.config.engine or [place.config.kind]
+        self._env = allowed(place.environ, (*GENERAL, *TOOL))
+        self._reaper: Reaper | None = None
+        self._lock: IO[str] | None = None
+        self._entering = asyncio.Lock()
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        reaper = await self._enter(agent)
+        token = reaper.admit()
+        # Names only: values stand in no command line that others on this machine can read.
+        names = [word for name in env for word in ("--env", name)]
+        command = [
+            *(*self._engine, "exec", "--interactive", "--workdir", cwd),
+            *(*names, "--env", f"{TOKEN}={token}", self.container, *words),
+        ]
+        return Enclosed(command, {**self._env, **env}, "/", leave=lambda: reaper.end(token))
+
+    def explain(self, end: AgentEnd) -> str:
+        if end.exit_code == 127:
+            return f". The image {self.place.config.image} may lack its program"
+        if self._reaper is None or not self._reaper.alive:
+            return f". Its container {self.container} ended; see `{self._engine[0]} logs {self.container}`"
+        return ""
+
+    async def close(self) -> None:
+        reaper, self._reaper = self._reaper, None
+        if reaper is not None:
+            await reaper.close()
+        if self._lock is None:
+            return
+        lock, self._lock = self._lock, None
+        with lock:
+            if (not self.place.config.keep or not self.place.lasting) and _is_ours_alone(lock):
+                await self._run("rm", "--force", "--time", "1", self.container)
+
+    # -- the container
+
+    async def _enter(self, agent: str | None) -> Reaper:
+        """A living reaper in it is proof that the container runs: no engine is asked for every session."""
+        async with self._entering:
+            if self._reaper is not None and self._reaper.alive:
+                return self._reaper
+            if shutil.which(self._engine[0], path=self.place.environ.get("PATH")) is None:
+                raise self.place.error(
+                    f"needs the program {self._engine[0]}, which is not on PATH", f"Install {self._engine[0]}"
+                )
+            if self._lock is None:
+                self._lock = await asyncio.to_thread(self._share)
+            await self._make_run(agent)
+            words = [*self._engine, "exec", "--interactive", self.container, "sh", "-c", SCRIPT]
+            try:
+                self._reaper = await Reaper.start(words, self._env, self.place.custody)
+            except ReaperError as error:
+                raise self._problem(str(error), "cannot run a shell inside") from error
+            return self._reaper
+
+    async def _make_run(self, agent: str | None) -> None:
+        code, state, said = await self._run(
+            "container", "inspect", "--format", "{{.State.Running}}", self.container
+        )
+        if code == 0 and state.strip() == "true":
+            return
+        if code == 0:
+            code, _, said = await self._run("start", self.container)
+            if code != 0:
+                raise self._problem(said, f"cannot start its container {self.container}")
+            return
+        image = str(self.place.config.image)
+        code, _, said = await self._run("image", "inspect", "--format", "{{.Id}}", image)
+        if code != 0:
+            raise self._problem(
+                said,
+                f"needs the image {image}, which is not on this machine",
+                f"Get it with `{' '.join(self._engine)} pull {image}`, or build it",
+            )
+        code, _, said = await self._run(*self._run_words(agent))
+        if code != 0:
+            raise self._problem(said, "cannot make its container")
+
+    def _run_words(self, agent: str | None) -> Iterator[str]:
+        config = self.place.config
+        yield from ("run", "--detach", "--name", self.container, "--label", LABEL)
+        yield from (
+            "--label",
+            f"{LABEL}.sandbox={self.name}",
+            "--label",
+            f"{LABEL}.workspace={self.place.workspace}",
+        )
+        for mount in self.mounts:
+            yield from ("--volume", f"{mount.real}:{mount.inside}:{'rw' if mount.writable else 'ro'}")
+        for file in login_files(agent, config.login_files) if agent is not None else []:
+            yield from ("--volume", f"{file}:{self._in_home(file)}:ro")
+        for host in config.hosts:
+            yield from ("--add-host", host)
+        limits = {
+            "--memory": config.memory,
+            "--cpus": f"{config.cpus:g}" if config.cpus else None,
+            "--pids-limit": str(config.processes) if config.processes else None,
+            "--user": config.user,
+            "--network": None if config.network else "none",
+        }
+        for option, value in limits.items():
+            if value is not None:
+                yield from (option, value)
+        yield from (*config.options, "--workdir", self.mounts[0].inside, "--entrypoint", "sh")
+        yield from (str(config.image), "-c", IDLE)
+
+    def _in_home(self, file: Path) -> str:
+        home = Path.home()
+        below = file.relative_to(home) if file.is_relative_to(home) else Path(file.name)
+        return str(Path(self.place.config.home or HOME, below))
+
+    # -- the engine
+
+    async def _run(self, *words: str) -> tuple[int, str, str]:
+        """Ask the engine; what it starts is not in custody, a container outlives us if it is to be kept."""
+        # In a thread: uvloop's pipes are inherited by the container's monitor, and then never end.
+        try:
+            done = await asyncio.to_thread(_run, [*self._engine, *words], self._env)
+        except subprocess.TimeoutExpired as error:
+            raise self.place.error(
+                f"got no answer from {self._engine[0]} {words[0]} within {ENGINE_PATIENCE:g} s",
+                f"See `{self._engine[0]} info`",
+            ) from error
+        return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+    def _problem(self, said: str, problem: str, fix: str = "See what it says below") -> Exception:
+        for signs, meaning, remedy in _PROBLEMS:
+            if any(sign in said for sign in signs) and "image" not in problem:
+                problem, fix = meaning, remedy.format(engine=" ".join(self._engine))
+                break
+        else:
+            if any(sign in said for sign in _PROBLEMS[0][0]):
+                problem, fix = _PROBLEMS[0][1], _PROBLEMS[0][2].format(engine=" ".join(self._engine))
+        return self.place.error(problem, f"{fix}.\n{said.strip()[-2000:]}")
+
+    def _share(self) -> IO[str]:
+        """Hold the container together with the other processes of this user that use it."""
+        folder = self.place.runtime / "boxes"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (folder / f"{self.container}.lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        return lock
+
+
+def _run(words: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=env,
+        start_new_session=True,
+        timeout=ENGINE_PATIENCE,
+        check=False,
+    )
+
+
+def _is_ours_alone(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def containers(engine: Sequence[str]) -> list[str]:
+    """Words that list what was made here, for people."""
+    return [*engine, "ps", "--all", "--filter", f"label={LABEL}"]

@@ -1,0 +1,82 @@
+"""Which files an agent's own command needs that a box's system folders do not hold.
+
+Agents live below the home folder more often than not (npm, nvm, pyenv, uv, pipx), and the home folder is never shown.
+So the program, whatever its symlinks lead to and the interpreter of its first line are shown read-only, each with the
+installation that it belongs to where that is a folder of its own.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LINKS = 40
+"""Symlinks that are followed, as many as the kernel does."""
+
+SHARED = (".local", ".config", ".cache", "bin", ".bin")
+"""Folders of a home that hold many things: never shown whole."""
+
+
+def needed_files(words: Sequence[str], path: str, system: Sequence[str]) -> list[Path]:
+    """What to show for a command, found by the variable PATH; nothing that lies in the `system` folders."""
+    found: dict[Path, None] = {}
+    for file in _files(words, path):
+        if not any(file.is_relative_to(folder) for folder in system):
+            found[_installation(file)] = None
+    return [each for each in found if not any(each.is_relative_to(o) for o in found if o != each)]
+
+
+def _files(words: Sequence[str], path: str) -> Iterator[Path]:
+    program = shutil.which(words[0], path=path)
+    if program is not None:
+        yield from _chain(Path(program).absolute())
+        interpreter = _interpreter(Path(program), path)
+        if interpreter is not None:
+            yield from _chain(interpreter)
+    for word in words[1:]:
+        if word.startswith("/") and Path(word).is_file():  # the script of an interpreter
+            yield from _chain(Path(word))
+
+
+def _chain(file: Path) -> Iterator[Path]:
+    """The file and all that its symlinks lead over."""
+    for _ in range(LINKS):
+        yield file
+        if not file.is_symlink():
+            return
+        file = file.parent / file.readlink()
+    return
+
+
+def _interpreter(program: Path, path: str) -> Path | None:
+    try:
+        with program.open("rb") as file:
+            first = file.readline(4096)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = first[2:].decode(errors="replace").split()
+    if words[:1] and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    found = shutil.which(words[0], path=path) if words else None
+    return Path(found).absolute() if found is not None else None
+
+
+def _installation(file: Path) -> Path:
+    """The folder that a file was installed as a part of, or the file alone where that holds other things too."""
+    parts = file.parts
+    if "node_modules" in parts:
+        at = len(parts) - 1 - parts[::-1].index("node_modules")
+        return Path(*parts[: at + 1])  # what a package requires lies beside it
+    prefix = file.parent.parent
+    if file.parent.name == "bin" and _is_installation(prefix):
+        return prefix
+    return file
+
+
+def _is_installation(prefix: Path) -> bool:
+    """Whether a folder was made by one installer for itself; not ~/.cargo, say, which keeps a token beside `bin`."""
+    shared = Path.home().is_relative_to(prefix) or (prefix.parent == Path.home() and prefix.name in SHARED)
+    return not shared and any((prefix / name).exists() for name in ("lib", "pyvenv.cfg"))

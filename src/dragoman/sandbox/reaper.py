@@ -1,0 +1,176 @@
+"""Ends process trees inside a box that this machine's signals do not reach.
+
+Ending `podman exec` or `ssh` ends only the near end; what runs in the box goes on. So a small shell script runs in the
+box beside the agents and waits on its stdin, which this process holds: it is told whom to end, and when this process
+dies, its stdin ends and it ends everybody that it was told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping, Sequence
+
+from dragoman.agents.custody import Custody, CustodyError, Ward
+
+log = logging.getLogger(__name__)
+
+TOKEN = "DRAGOMAN_BOX"
+"""The variable that marks everything that one agent or command starts inside."""
+
+START_PATIENCE = 30.0
+END_PATIENCE = 8.0
+"""Seconds for a tree to be ended inside: both of the script's rungs, and some for a slow line."""
+
+SCRIPT = r"""
+own=$$
+members() {
+  marked=$(grep -l "DRAGOMAN_BOX=$1" /proc/[0-9]*/environ 2>/dev/null)
+  found=' '
+  for f in $marked; do p=${f#/proc/}; found="$found${p%/environ} "; done
+  again=1
+  while [ $again = 1 ]; do
+    again=0
+    for d in /proc/[0-9]*; do
+      p=${d#/proc/}
+      case "$found" in *" $p "*) continue;; esac
+      read -r stat 2>/dev/null <"$d/stat" || continue
+      set -- ${stat##*) }
+      case "$found" in
+        *" $2 "*|*" $4 "*) [ "$1" = Z ] || { found="$found$p "; again=1; };;
+      esac
+    done
+  done
+  list=
+  for p in $found; do [ "$p" = "$own" ] || [ "$p" = 1 ] || list="$list $p"; done
+}
+end() {
+  for name in TERM KILL; do
+    tries=0
+    while [ $tries -lt 20 ]; do
+      members "$1"
+      [ -n "$list" ] || return 0
+      if [ $tries = 0 ] || [ $name = KILL ]; then kill -s $name $list 2>/dev/null; fi
+      tries=$((tries + 1))
+      sleep 0.1 2>/dev/null || sleep 1
+    done
+  done
+}
+trap '' HUP INT TERM PIPE
+known=
+echo ready
+while read -r verb token; do
+  case $verb in
+    watch) known="$known $token";;
+    end) end "$token"; echo "ended $token";;
+  esac
+done
+for token in $known; do end "$token"; done
+"""
+"""POSIX shell, `grep` and `sleep`; a tree is all that has the token, descends from or shares a session with it."""
+
+
+class ReaperError(Exception):
+    """The reaper did not start; the message is what its tool said."""
+
+
+class Reaper:
+    """The near end of one reaper."""
+
+    def __init__(self, child: asyncio.subprocess.Process, custody: Custody, ward: Ward) -> None:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        self._child = child
+        self._stdin = child.stdin
+        self._stdout = child.stdout
+        self._custody = custody
+        self._ward = ward
+        self._ended: dict[str, asyncio.Event] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(cls, words: Sequence[str], env: Mapping[str, str], custody: Custody) -> Reaper:
+        """Start it through a command that runs a shell's `-c` script inside the box: `words` and then the script."""
+        try:
+            ward = custody.admit()
+        except CustodyError as error:
+            raise ReaperError(str(error)) from error
+        try:
+            child = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=ward.mark(env),
+                start_new_session=True,
+            )
+        except OSError as error:
+            custody.release(ward)
+            raise ReaperError(f"{words[0]}: {error.strerror}") from error
+        custody.started(ward, child.pid)
+        reaper = cls(child, custody, ward)
+        await reaper._wait_ready()
+        reaper._reading = asyncio.get_running_loop().create_task(reaper._read())
+        return reaper
+
+    @property
+    def alive(self) -> bool:
+        return self._child.returncode is None and not self._stdout.at_eof()
+
+    def admit(self) -> str:
+        """A token for a tree that is about to start."""
+        token = secrets.token_hex(12)
+        self._tell(f"watch {token}")
+        return token
+
+    async def end(self, token: str) -> None:
+        """End a tree inside; bounded."""
+        if not self.alive:
+            return  # the box is gone, and all in it
+        ended = self._ended.setdefault(token, asyncio.Event())
+        self._tell(f"end {token}")
+        try:
+            async with asyncio.timeout(END_PATIENCE):
+                await ended.wait()
+        except TimeoutError:
+            log.warning("the box did not say that its processes have ended")
+        self._ended.pop(token, None)
+
+    async def close(self) -> None:
+        """Let it end all that is left, and itself."""
+        self._stdin.close()
+        try:
+            async with asyncio.timeout(END_PATIENCE):
+                await self._child.wait()
+        except TimeoutError:
+            log.warning("the box's reaper does not end by itself")
+        await self._custody.end(self._ward)
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _tell(self, line: str) -> None:
+        if not self._stdin.is_closing():
+            self._stdin.write(line.encode() + b"\n")
+
+    async def _wait_ready(self) -> None:
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                first = await self._stdout.readline()
+        except TimeoutError:
+            first = b""
+        if first.strip() == b"ready":
+            return
+        self._stdin.close()
+        await self._custody.end(self._ward)
+        assert self._child.stderr is not None
+        said = (await self._child.stderr.read()).decode(errors="replace").strip()
+        raise ReaperError(said or f"it exited with code {await self._child.wait()}")
+
+    async def _read(self) -> None:
+        while line := await self._stdout.readline():
+            verb, _, token = line.decode(errors="replace").strip().partition(" ")
+            if verb == "ended" and token in self._ended:
+                self._ended[token].set()
+        for ended in self._ended.values():
+            ended.set()

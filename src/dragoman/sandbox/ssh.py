@@ -1,0 +1,171 @@
+"""Another machine: one connection per box, shared by everything that runs over there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import shutil
+
+from dragoman.agents.custody import CustodyError, Ward
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed
+from dragoman.sandbox.box import Place, WorkspaceBox, digest
+from dragoman.sandbox.mounts import Mount
+from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
+
+CONNECT_PATIENCE = 30.0
+NO_FOLDER = 72
+"""How `ENTER` exits where the folder is missing."""
+
+ENTER = (
+    'while IFS= read -r v && [ -n "$v" ]; do export "$v"; done; '
+    f'cd -- "$1" || exit {NO_FOLDER}; shift; exec "$@"'
+)
+"""Takes variables from its first lines of stdin, up to an empty one: in a command line everybody could read them."""
+
+_PROBLEMS = (
+    # what ssh says, what that means, and the fix
+    (
+        r"Permission denied",
+        "was refused by {host}",
+        "Check the key: `ssh {host} true` must work without a question",
+    ),
+    (
+        r"Host key verification failed",
+        "does not know {host}'s key",
+        "Connect once by hand, `ssh {host}`, and accept it",
+    ),
+    (
+        r"Could not resolve|Connection refused|timed out|No route|unreachable",
+        "cannot reach {host}",
+        "Check that it is up and that `ssh {host} true` works",
+    ),
+)
+
+
+class SshBox(WorkspaceBox):
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._host = str(place.config.host)
+        self._env = allowed(place.environ, (*GENERAL, *TOOL))
+        # A socket's path has 107 bytes at most, and ssh itself appends 17 while it makes it.
+        self._socket = place.runtime / f"s{digest(self.key)[:8]}"
+        self._master: tuple[asyncio.subprocess.Process, Ward] | None = None
+        self._reaper: Reaper | None = None
+        self._entering = asyncio.Lock()
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        reaper = await self._connect()
+        token = reaper.admit()
+        told = {**env, TOKEN: token}
+        for name in ("PWD", "PATH", "HOME"):  # theirs, not ours
+            if name not in self.place.config.env:
+                told.pop(name, None)
+        for name, value in told.items():
+            if "\n" in value:
+                raise self.place.error(
+                    f"cannot pass {name} on, which has several lines", "Use a file instead"
+                )
+        preface = "".join(f"{name}={value}\n" for name, value in told.items()) + "\n"
+        folder = cwd if self.place.lasting else "."
+        line = shlex.join(["sh", "-c", ENTER, "dragoman", folder, *words])
+        return Enclosed(
+            self._ssh(line), self._env, "/", preface=preface.encode(), leave=lambda: reaper.end(token)
+        )
+
+    def explain(self, end: AgentEnd) -> str:
+        if end.exit_code == NO_FOLDER:
+            return f". The workspace is not on {self._host}; copy it there or set sandboxes.{self.name}.workspace"
+        if end.exit_code == 255:
+            return f". The connection to {self._host} broke"
+        if end.exit_code == 127:
+            return f". Its program is not on {self._host}, or not on PATH there (sandboxes.{self.name}.env)"
+        return ""
+
+    async def close(self) -> None:
+        reaper, self._reaper = self._reaper, None
+        if reaper is not None:
+            await reaper.close()
+        if self._master is not None:
+            (_, ward), self._master = self._master, None
+            await self.place.custody.end(ward)
+
+    def _holds(self, mount: Mount, path: str) -> bool:
+        # The files are elsewhere, so only the names count.
+        return path == mount.host or path.startswith(mount.host.rstrip("/") + "/")
+
+    def _ssh(self, *words: str) -> list[str]:
+        options = ["-T", "-S", str(self._socket), "-o", "ControlMaster=no", "-o", "BatchMode=yes"]
+        return ["ssh", *options, *self.place.config.options, self._host, "--", *words]
+
+    async def _connect(self) -> Reaper:
+        async with self._entering:
+            if self._reaper is not None and self._reaper.alive:
+                return self._reaper
+            if shutil.which("ssh", path=self._env.get("PATH")) is None:
+                raise self.place.error(
+                    "needs the program ssh, which is not on PATH", "Install OpenSSH's client"
+                )
+            if self._master is None or self._master[0].returncode is not None:
+                await self._open_master()
+            try:
+                self._reaper = await Reaper.start(
+                    self._ssh(shlex.join(["sh", "-c", SCRIPT])), self._env, self.place.custody
+                )
+            except ReaperError as error:
+                raise self._problem(str(error)) from error
+            return self._reaper
+
+    async def _open_master(self) -> None:
+        """The connection that all others go through: the key is checked once, and what is wrong is said here."""
+        self.place.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._socket.unlink(missing_ok=True)
+        options = [
+            "-M",
+            "-N",
+            "-T",
+            "-S",
+            str(self._socket),
+            "-o",
+            "ControlPersist=no",
+            "-o",
+            "BatchMode=yes",
+        ]
+        alive = ["-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]
+        try:
+            ward = self.place.custody.admit()
+        except CustodyError as error:
+            raise self.place.error("cannot start ssh", str(error)) from error
+        child = await asyncio.create_subprocess_exec(
+            *("ssh", *options, *alive, *self.place.config.options, self._host),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=ward.mark(self._env),
+            start_new_session=True,
+        )
+        self.place.custody.started(ward, child.pid)
+        try:
+            async with asyncio.timeout(CONNECT_PATIENCE):
+                while not self._socket.exists() and child.returncode is None:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)  # a socket that appears raises no event
+        except TimeoutError:
+            await self.place.custody.end(ward)
+        if child.returncode is None and self._socket.exists():
+            self._master = (child, ward)
+            return
+        assert child.stderr is not None
+        said = (await child.stderr.read()).decode(errors="replace")
+        await self.place.custody.end(ward)
+        raise self._problem(said)
+
+    def _problem(self, said: str) -> Exception:
+        tail = said.strip()[-2000:]
+        for sign, problem, fix in _PROBLEMS:
+            if re.search(sign, said):
+                return self.place.error(
+                    problem.format(host=self._host), f"{fix.format(host=self._host)}.\n{tail}"
+                )
+        return self.place.error(f"cannot connect to {self._host}", f"Check `ssh {self._host} true`.\n{tail}")
