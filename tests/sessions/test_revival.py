@@ -21,6 +21,7 @@ from support.attaching import (
     notices,
     prompts,
     rememberer,
+    resume,
     turn_end,
 )
 from support.gateway import Dragoman, Start, Table, end_process
@@ -51,7 +52,7 @@ async def again(dragoman: Start, agents: Table, **params: Any) -> Dragoman:
 async def test_a_session_comes_back_by_the_best_way_that_its_agent_offers(
     dragoman: Start, workspace: Path, heard: AgentJournal, caps: str, rung: str
 ) -> None:
-    agents = {"scripted": rememberer(*heard.flags, caps=caps)}
+    agents = {"scripted": rememberer(*heard.flags, "--load-replay", "1", caps=caps)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
@@ -129,6 +130,15 @@ async def test_lost_context_is_said_visibly(dragoman: Start, workspace: Path) ->
     assert len(notices(gateway, session)) == 1
 
 
+async def test_lost_context_is_said_to_whoever_resumes(dragoman: Start, workspace: Path) -> None:
+    agents = {"scripted": rememberer(caps=NEITHER)}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    result = await resume(gateway, session, workspace)
+    assert result["_meta"]["dragoman"]["revived"] == "seed"
+    await notice(gateway, session, "does not remember")
+
+
 async def test_lost_context_is_a_notice_to_clients_that_know_notices(
     dragoman: Start, workspace: Path
 ) -> None:
@@ -149,6 +159,14 @@ async def test_resume_that_is_advertised_in_vain_leads_to_the_next_rung(
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
     assert (loaded.facts["revived"], loaded.texts) == ("load", ["before"])
+
+
+async def test_an_agent_that_loads_an_empty_session_has_lost_it(dragoman: Start, workspace: Path) -> None:
+    agents = {"scripted": rememberer("--load-replay", "0", caps=LOAD)}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    assert (await load(gateway, session, workspace)).facts["revived"] == "seed"
+    await notice(gateway, session, "does not remember")
 
 
 async def test_a_session_that_the_agent_forgot_is_seeded(dragoman: Start, workspace: Path) -> None:
@@ -200,7 +218,7 @@ async def test_a_crash_closes_open_tool_calls_as_failed(
 
 @pytest.mark.parametrize("caps", [RESUME, LOAD, NEITHER])
 async def test_the_next_prompt_after_a_crash_works(dragoman: Start, workspace: Path, caps: str) -> None:
-    gateway = await again(dragoman, {"scripted": rememberer(caps=caps)})
+    gateway = await again(dragoman, {"scripted": rememberer("--load-replay", "1", caps=caps)})
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "kill KILL")
     turn = await gateway.prompt(session, "say two")
