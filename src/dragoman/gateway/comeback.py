@@ -59,6 +59,7 @@ async def load(client: ClientConnection, request: Request) -> None:
     def answer() -> None:
         request.reply(result_line(None, dict(session.last_result), facts))
         _tell_state(session, attachment)
+        revival.tell_loss(session)
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
@@ -83,6 +84,7 @@ async def resume(client: ClientConnection, request: Request) -> None:
     _tell_state(session, attachment)
     if after is not None and after < journal.delivered:
         attachment.start_at(after)
+    revival.tell_loss(session)
     session.questions.ask_again(client)
 
 

@@ -54,7 +54,8 @@ class KeptPage(msgspec.Struct):
 
 
 class Directory(Protocol):
-    async def create(self, session: Session, original: Session | None) -> None: ...
+    async def create(self, session: Session, original: Session | None) -> None:
+        """Keep a new session; a fork begins with the history of its original."""
 
     async def get(self, session_id: str) -> Kept | None: ...
 
@@ -65,8 +66,6 @@ class Directory(Protocol):
 
     async def own(self, session: Session) -> HeldElsewhere | None:
         """Become the one process that may write it; the other way round, who is."""
-
-    async def copy(self, original: Session, session: Session) -> None: ...
 
     async def release(self, session: Session) -> None: ...
 
@@ -114,9 +113,6 @@ class MemoryDirectory:
 
     async def own(self, session: Session) -> HeldElsewhere | None:
         return None
-
-    async def copy(self, original: Session, session: Session) -> None:
-        raise NotImplementedError("a session without a journal cannot be copied")
 
     async def release(self, session: Session) -> None:
         pass
@@ -169,6 +165,8 @@ class StoreDirectory:
         )
         await self.store.create(record)
         self._open_journal(session, 1, 0)
+        if original is not None and original.journal is not None:
+            await self._copy(original, session)
 
     async def get(self, session_id: str) -> Kept | None:
         record = await self.store.get(session_id)
@@ -212,9 +210,8 @@ class StoreDirectory:
             await self._repair(session)
         return None
 
-    async def copy(self, original: Session, session: Session) -> None:
+    async def _copy(self, original: Session, session: Session) -> None:
         """A journal of its own with the same history; ids are random, so replacing them is exact."""
-        await self.create(session, original)
         former, mine = original.id.encode(), session.id.encode()
         position = 0
         while rows := await self.store.read(original.id, position, COPY_BYTES):
@@ -222,6 +219,9 @@ class StoreDirectory:
                 for event in row.events():
                     session.feed.record(event.replace(former, mine))
                 position = row.last_seq
+            await session.settled()  # as much memory as one read; and who attaches next comes after all of it
+        if original.has_terminals:
+            session.terminals_used()
 
     async def release(self, session: Session) -> None:
         journal = session.journal

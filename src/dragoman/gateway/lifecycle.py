@@ -19,7 +19,7 @@ from dragoman.gateway.turn import CANCELLED
 from dragoman.gateway.workspace import check_cwd, check_cwd_exists, check_directories, workspace_root
 from dragoman.rpc.peer import Request
 from dragoman.wire import message
-from dragoman.wire.errors import internal, method_not_found
+from dragoman.wire.errors import RpcError, internal, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -63,11 +63,17 @@ async def fork(client: ClientConnection, request: Request) -> None:
     elif original.journal is None:
         raise method_not_found("session/fork")
     else:
-        await client.gateway.directory.copy(original, session)
+        await client.gateway.directory.create(session, original)
         client.gateway.add(session)
-        result = await revival.revive(session, client)
+        try:
+            result = await revival.revive(session, client)
+        except (RpcError, asyncio.CancelledError):
+            await client.gateway.close_session(session)
+            await client.gateway.directory.delete(session.id)
+            raise
         session.attach(client)
         request.reply(result_line(session.id, result, {"forkedFrom": original.id}))
+        revival.tell_loss(session)
 
 
 async def _create(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,
@@ -90,7 +96,8 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         client.gateway.add(session)
         session.attach(client)
         result = session.session_result(reply, boolean=client.capabilities.boolean_options)
-        request.reply(result_line(session.id, result, {}))
+        facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
+        request.reply(result_line(session.id, result, facts))
     finally:
         agent.session_created(session if created else None)
         if not created:

@@ -50,6 +50,13 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
     return await asyncio.shield(session.reviving)
 
 
+def tell_loss(session: Session) -> None:
+    """Say once that the agent forgot, when those who must know are attached and can be told."""
+    if session.loss_untold:
+        session.loss_untold = False
+        session.notice(LOST)
+
+
 async def _try(session: Session, client: ClientConnection) -> JsonObject:
     """A few times, each time more patiently."""
     error: RpcError | None = None
@@ -83,8 +90,7 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
         raise
     session.record("revived", rung=rung)
     log.info("session revived", extra={"session": session.id, "rung": rung})
-    if session.context_lost:
-        session.notice(LOST)
+    session.loss_untold = session.context_lost
     meta = result.setdefault("_meta", {})
     meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
     return result

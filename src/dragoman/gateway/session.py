@@ -66,6 +66,7 @@ class Session:
         """Why the agent of this session is not there any more."""
         self.context_lost = False
         """The agent that runs now does not remember what was said before."""
+        self.loss_untold = False
         self.seed: bytes | None = None
         """The conversation so far, told to a new agent with the next prompt."""
         self.parked = False

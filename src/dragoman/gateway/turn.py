@@ -69,6 +69,7 @@ class Turn:
         self.request.on_cancel = self.session.cancel
         try:
             await revival.revive(self.session, self.client)
+            revival.tell_loss(self.session)
             if not self.settled:
                 self.check()
                 self.start()
