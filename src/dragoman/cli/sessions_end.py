@@ -16,10 +16,9 @@ END_TIMEOUT = 60.0
 
 
 async def close(view: View, max_bytes: int) -> None:
-    """End it in the process that has it; only who is attached may do that."""
+    """End it in the process that has it."""
     assert view.socket_path is not None
     async with _Owner(view.socket_path, max_bytes) as owner:
-        await owner.call("session/resume", sessionId=view.record.id, cwd=view.record.cwd, mcpServers=[])
         await owner.call("session/close", sessionId=view.record.id)
 
 

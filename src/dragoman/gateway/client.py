@@ -57,7 +57,9 @@ class Terms:
     keep_sessions: bool = False
     """Its sessions and turns go on when it leaves."""
     warm: bool = True
-    """Start the agent at `initialize`; not for other processes of ours, which only want one session."""
+    """Start the agent at `initialize`, before it is known where."""
+    neighbour: bool = False
+    """Another process of ours: it may also close what it is not attached to."""
 
 
 class ClientConnection:
@@ -245,7 +247,7 @@ class ClientConnection:
 
     async def _finish_setups(self) -> None:
         """What was asked before the client closed its side is still answered, if it does not take too long."""
-        if self._setups and not self.terms.keep_sessions:
+        if self._setups and not self.terms.keep_sessions and not self.gateway.closing:
             await asyncio.wait(list(self._setups), timeout=SETUP_TIMEOUT)
         for task in list(self._setups):
             task.cancel()

@@ -274,6 +274,7 @@ class Gateway:
             self._housekeeping.cancel()
         for client in list(self.clients):
             client.peer.link.close()
+            client.peer.link_closed("shutdown")  # what it leaves behind is cleaned up while the store is open
         await self.pool.close()
         pending = [task for task in self._tasks if task is not asyncio.current_task()]
         if pending:

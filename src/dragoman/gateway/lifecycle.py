@@ -13,7 +13,7 @@ from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.ports.store import SessionHeld, StoreError
-from dragoman.gateway.rewrite import reply_for_client
+from dragoman.gateway.rewrite import reply_for_client, session_of
 from dragoman.gateway.session import Session, result_line
 from dragoman.gateway.turn import CANCELLED
 from dragoman.gateway.workspace import check_cwd, check_cwd_exists, check_directories, workspace_root
@@ -108,8 +108,10 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
 
 async def close(client: ClientConnection, request: Request) -> None:
     """The prompt's answer first, then ours; the agent is told if it wants to know (G-057)."""
-    session = client.require_session(request)
-    if session.remote and session.agent is not None:  # for everybody, not only for whoever watches it from here
+    here = client.gateway.sessions.get(session_of(request.params) or "") if client.terms.neighbour else None
+    session = here or client.require_session(request)
+    if session.remote and session.agent is not None:
+        # For everybody, not only for whoever watches it from here.
         await session.agent.call("session/close", encode({"sessionId": session.agent_session_id}))
     await end_session(session)
     request.reply(message.EMPTY)
