@@ -104,7 +104,6 @@ class _Turn:
         self._conversation = conversation
         self._start = start
         self._invalid = 0
-        self._used = 0
 
     async def run(self) -> str:
         for _ in range(MAX_REQUESTS):
@@ -208,10 +207,10 @@ class _Turn:
     def _account(self, answer: Answer) -> None:
         """Tell how full the context is and what it cost so far."""
         session = self._session
-        self._used = answer.tokens or self._conversation.estimate()
+        session.used = answer.tokens or self._conversation.estimate()
         update: Json = {
             "sessionUpdate": "usage_update",
-            "used": self._used,
+            "used": session.used,
             "size": self._llm.context_window,
         }
         if answer.cost is not None:
@@ -222,7 +221,7 @@ class _Turn:
     def _crowded(self) -> bool:
         limit = self._llm.context_window * COMPACT_AT
         room = self._conversation.last_turn() < len(self._conversation.messages)
-        return room and max(self._used, self._conversation.estimate()) > limit
+        return room and max(self._session.used, self._conversation.estimate()) > limit
 
     async def compact(self, keep: int) -> None:
         """Put a summary in place of all but the last `keep` messages, where everybody sees it."""
@@ -252,7 +251,7 @@ class _Turn:
             )
         session.history.replace_messages(conversation.replace(summary, keep))
         self._start = max(0, len(conversation.messages) - keep)
-        self._used = 0
+        session.used = 0
 
     async def _summary(self, conversation: Conversation, keep: int) -> str:
         whole = conversation.messages

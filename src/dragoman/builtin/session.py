@@ -66,6 +66,8 @@ class Session:
         self.mcp: McpServers | None = None
         self.turn: asyncio.Task[str] | None = None
         self.cost: float | None = None
+        self.used = 0
+        """Tokens of the context window in use after the last answer."""
 
     # -- telling the client
 

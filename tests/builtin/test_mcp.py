@@ -1,0 +1,68 @@
+"""MCP servers of a session."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.builtin import Builtin, calls, said, shown, updates
+from support.fake_llm import FakeLlm, call, text
+
+SERVER = Path(__file__).parents[1] / "support" / "processes" / "mcp_server.py"
+STDIO: dict[str, Any] = {
+    "name": "calc",
+    "command": sys.executable,
+    "args": [str(SERVER)],
+    "env": [{"name": "FLAVOUR", "value": "vanilla"}],
+}
+
+
+async def test_tools_of_a_server_are_named_and_asked_about(
+    openai: Builtin, llm: FakeLlm, workspace: Path
+) -> None:
+    llm.tell(
+        call("mcp__calc__add", {"a": 20, "b": 22}),
+        call("mcp__calc__environment", {"name": "FLAVOUR"}),
+        text("42"),
+    )
+    session = await openai.new_session(workspace, mcpServers=[STDIO])
+    turn = await openai.prompt(session, "add")
+    add, environment = calls(turn)
+    assert add["title"] == "calc: add"
+    assert (add["status"], shown(add)) == ("completed", "42")
+    assert shown(environment) == "vanilla"
+    assert len(openai.questions) == 2
+    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
+    assert "mcp__calc__add" in offered
+
+
+async def test_a_server_that_dies_is_survived(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    llm.tell(call("mcp__calc__die", {}), text("It died."))
+    session = await openai.new_session(workspace, mcpServers=[STDIO])
+    turn = await openai.prompt(session, "die")
+    assert turn.stop_reason == "end_turn"
+    assert calls(turn)[0]["status"] == "failed"
+    assert said(turn) == "It died."
+
+
+async def test_servers_that_fail_are_reported_once(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    broken = [
+        {"name": "missing", "command": "/no/such/program", "args": [], "env": []},
+        {"type": "http", "name": "down", "url": "http://127.0.0.1:9/mcp", "headers": []},
+        {"type": "sse", "name": "quiet", "url": "http://127.0.0.1:9/sse", "headers": []},
+        STDIO,
+    ]
+    llm.tell(text("one"), text("two"))
+    session = await openai.new_session(workspace, mcpServers=broken)
+    first = await openai.prompt(session, "hi")
+    thoughts = "".join(each["content"]["text"] for each in updates(first, "agent_thought_chunk"))
+    for name in ("missing", "down", "quiet"):
+        assert f"'{name}' is not available" in thoughts
+    assert said(first) == "one"
+    assert not updates(await openai.prompt(session, "again"), "agent_thought_chunk")
+
+
+async def test_servers_are_listed_without_a_model(agent: Builtin, workspace: Path) -> None:
+    session = await agent.new_session(workspace, mcpServers=[STDIO])
+    assert "calc: mcp__calc__add" in said(await agent.prompt(session, "/mcp"))

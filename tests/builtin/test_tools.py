@@ -1,0 +1,275 @@
+"""The tools, one behaviour each, in a real folder."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import time
+from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from dragoman.agents.custody import Custody
+from dragoman.builtin.search import compile_pattern, glob_files, search_in_python, translate
+from dragoman.builtin.tools import TOOLS
+from support.workbench import Workbench
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@pytest.fixture
+async def bench(workspace: Path) -> AsyncIterator[Workbench]:
+    custody = Custody()
+    bench = Workbench(workspace, custody)
+    yield bench
+    await bench.session.close()
+    await custody.close()
+
+
+def test_every_schema_is_an_object_that_models_take() -> None:
+    for tool in TOOLS.values():
+        schema = tool.schema()
+        assert schema["type"] == "object", tool.name
+        assert "$ref" not in schema
+
+
+# -- read
+
+
+async def test_parts_of_a_file_are_read_by_line(bench: Workbench, workspace: Path) -> None:
+    (workspace / "n.txt").write_text("".join(f"{n}\n" for n in range(1, 101)))
+    outcome = await bench.use("read", path="n.txt", line=10, limit=2)
+    assert outcome.text.startswith("10\n11\n")
+    assert "lines 10 to 11 of 100; read on with line=12" in outcome.text
+    assert "has no line 500" in (await bench.use("read", path="n.txt", line=500)).text
+
+
+async def test_numbers_in_quotes_are_numbers(bench: Workbench, workspace: Path) -> None:
+    (workspace / "n.txt").write_text("1\n2\n3\n")
+    assert (await bench.use("read", path="n.txt", line="2", limit="1")).text.startswith("2\n")
+
+
+async def test_images_are_shown_and_given_to_the_model(bench: Workbench, workspace: Path) -> None:
+    (workspace / "dot.png").write_bytes(PIXEL)
+    outcome = await bench.use("read", path="dot.png")
+    assert outcome.pictures[0].data == PIXEL
+    assert bench.last_call["content"][1]["content"]["mimeType"] == "image/png"
+
+
+async def test_binary_files_are_not_text(bench: Workbench, workspace: Path) -> None:
+    (workspace / "a.bin").write_bytes(b"\x7fELF\0\0\0")
+    outcome = await bench.use("read", path="a.bin")
+    assert (outcome.status, outcome.text) == (
+        "failed",
+        "a.bin is a binary file of 7 bytes; it is not shown as text.",
+    )
+    (workspace / "latin.txt").write_bytes("grün".encode("latin-1"))
+    assert "not UTF-8 text" in (await bench.use("read", path="latin.txt")).text
+
+
+async def test_a_file_of_two_gigabytes_is_read_in_parts(bench: Workbench, workspace: Path) -> None:
+    huge = workspace / "huge.log"
+    with huge.open("wb") as file:
+        file.write(b"line\n" * 10_000)
+        file.truncate(2 * 1024**3)  # sparse: it takes no room, but it has that size
+    started = time.monotonic()
+    outcome = await bench.use("read", path="huge.log", line=9_999, limit=2)
+    assert outcome.text.startswith("line\nline\n")
+    assert time.monotonic() - started < 10
+    refused = await bench.use("edit", path="huge.log", edits=[{"old": "line", "new": "row"}])
+    assert "too large to edit" in refused.text
+
+
+async def test_nothing_outside_of_the_workspace_is_touched(bench: Workbench, workspace: Path) -> None:
+    (workspace / "link").symlink_to("/etc")
+    for path in ("/etc/passwd", "../outside.txt", "link/passwd"):
+        assert "outside of the workspace" in (await bench.use("read", path=path)).text, path
+    assert "outside of the workspace" in (await bench.use("write", path="../x", content="")).text
+    assert "outside of the workspace" in (await bench.use("run", command="true", path="/")).text
+
+
+# -- write and edit
+
+
+async def test_several_edits_are_made_in_order(bench: Workbench, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("one two two\n")
+    edits = [{"old": "one", "new": "1"}, {"old": "two", "new": "2", "all": True}, {"old": "1 2", "new": "12"}]
+    outcome = await bench.use("edit", path="a.txt", edits=edits)
+    assert outcome.text == "Edited a.txt: 3 changes."
+    assert (workspace / "a.txt").read_text() == "12 2\n"
+    assert len(bench.person.questions) == 1
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        ({"old": "missing", "new": "x"}, "is not in the file"),
+        ({"old": "a", "new": "b"}, "is there 2 times"),
+        ({"old": "a a", "new": "a a"}, "are the same"),
+        ({"old": "", "new": "x"}, "is empty"),
+    ],
+)
+async def test_edits_that_mean_nothing_change_nothing(
+    bench: Workbench, workspace: Path, edit: dict[str, str], message: str
+) -> None:
+    (workspace / "a.txt").write_text("a a\n")
+    outcome = await bench.use("edit", path="a.txt", edits=[edit])
+    assert outcome.status == "failed"
+    assert message in outcome.text
+    assert not bench.person.questions
+
+
+async def test_a_file_that_changed_since_it_was_read_is_left_alone(bench: Workbench, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("before\n")
+    await bench.use("read", path="a.txt")
+    file.write_text("before, and more\n")
+    outcome = await bench.use("edit", path="a.txt", edits=[{"old": "before", "new": "after"}])
+    assert "changed since it was read" in outcome.text
+    assert file.read_text() == "before, and more\n"
+    await bench.use("read", path="a.txt")
+    assert (await bench.use("edit", path="a.txt", edits=[{"old": "before", "new": "after"}])).status == "done"
+
+
+async def test_a_file_is_not_overwritten_unread(bench: Workbench, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("precious\n")
+    assert "read it before" in (await bench.use("write", path="a.txt", content="new")).text
+    made = await bench.use("write", path="deep/er/b.txt", content="new")
+    assert made.status == "done"
+    assert (workspace / "deep/er/b.txt").read_text() == "new"
+
+
+async def test_an_editors_unsaved_text_is_what_counts(bench: Workbench, workspace: Path) -> None:
+    file = workspace / "a.txt"
+    file.write_text("saved\n")
+    bench.person.capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}}
+    bench.person.buffers[str(file)] = "unsaved\n"
+    assert (await bench.use("read", path="a.txt")).text == "unsaved\n"
+    await bench.use("edit", path="a.txt", edits=[{"old": "unsaved", "new": "edited"}])
+    assert bench.person.buffers[str(file)] == "edited\n"
+    assert file.read_text() == "saved\n", "the editor saves it, not we"
+
+
+# -- list, glob, grep
+
+
+async def test_folders_are_listed(bench: Workbench, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "a.txt").write_text("abc")
+    assert (await bench.use("list")).text == "sub/\na.txt\t3"
+
+
+async def test_files_are_found_by_pattern_the_newest_first(workspace: Path) -> None:
+    for age, name in enumerate(("src/a.py", "src/deep/b.py", "c.txt")):
+        file = workspace / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+        os.utime(file, (1000 - age, 1000 - age))
+    assert glob_files(str(workspace), "*.py", 10) == ["src/a.py", "src/deep/b.py"]
+    assert glob_files(str(workspace), "src/*.py", 10) == ["src/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.py", "deep/a.py", True),
+        ("src/**/*.py", "src/a.py", True),
+        ("src/**/*.py", "src/x/y/a.py", True),
+        ("src/*.py", "src/x/a.py", False),
+        ("*.{ts,tsx}", "a.tsx", True),
+        ("[!a]*.py", "a.py", False),
+        ("?.c", "ab.c", False),
+    ],
+)
+def test_patterns_mean_what_shells_mean(pattern: str, path: str, matches: bool) -> None:
+    assert bool(translate(pattern).fullmatch(path)) is matches
+
+
+async def test_lines_are_found_and_binaries_left_out(bench: Workbench, workspace: Path) -> None:
+    (workspace / "a.txt").write_text("first\nsecond needle\n")
+    (workspace / "b.bin").write_bytes(b"needle\0")
+    (workspace / "node_modules").mkdir()
+    (workspace / "node_modules" / "c.txt").write_text("needle")
+    (workspace / ".git").mkdir()
+    outcome = await bench.use("grep", pattern="NEEDLE", ignore_case=True, glob="*.*")
+    assert outcome.text == "a.txt:2: second needle"
+    assert "is not a regular expression" in (await bench.use("grep", pattern="(")).text
+
+
+def test_the_search_stops_at_its_limit(workspace: Path) -> None:
+    from threading import Event
+
+    for number in range(20):
+        (workspace / f"{number}.txt").write_text("x\nx\n")
+    found = search_in_python(str(workspace), compile_pattern("x", False), None, 5, Event())
+    assert len(found) == 5
+
+
+# -- run
+
+
+async def test_output_is_shown_while_a_command_runs(bench: Workbench) -> None:
+    outcome = await bench.use("run", command="echo early; sleep 0.8; echo late")
+    assert outcome.text == "early\nlate\n[exit code 0]"
+    contents = [str(update.get("content")) for update in bench.person.updates]
+    assert any("early" in each and "late" not in each for each in contents)
+
+
+async def test_a_command_that_never_ends_is_ended(bench: Workbench) -> None:
+    outcome = await bench.use("run", command="echo begun; sleep 3600", timeout=1)
+    assert outcome.status == "failed"
+    assert "begun" in outcome.text
+    assert "time limit of 1 s" in outcome.text
+
+
+async def test_a_command_in_the_background_is_asked_about_and_ended(bench: Workbench) -> None:
+    outcome = await bench.use("run", command="echo up; sleep 3600", background=True)
+    id = outcome.text.rpartition(" ")[2].rstrip(".")
+    async with asyncio.timeout(20):
+        while "up" not in (checked := await bench.use("check_command", id=id)).text:
+            await asyncio.sleep(0.05)
+    assert "still running" in checked.text
+    assert "ended by SIG" in (await bench.use("stop_command", id=id)).text
+    assert "No command" in (await bench.use("check_command", id=id)).text
+
+
+async def test_long_output_keeps_its_end(bench: Workbench) -> None:
+    outcome = await bench.use("run", command="seq 1 200000")
+    assert outcome.text.endswith("200000\n[exit code 0]")
+    assert "beginning of the output is left out" in outcome.text
+
+
+# -- fetch
+
+
+async def test_a_page_is_fetched_as_text(bench: Workbench) -> None:
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path == "/moved":
+                self.send_response(302)
+                self.send_header("Location", "http://other.example/")
+                self.end_headers()
+                return
+            self.send_response(200 if self.path == "/" else 404)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<html><head><style>x{}</style></head><h1>Title</h1><p>Some  text</p></html>")
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        assert (await bench.use("fetch", url=f"{url}/")).text == "Title\nSome text"
+        assert "404" in (await bench.use("fetch", url=f"{url}/none")).text
+        assert "moved to another host" in (await bench.use("fetch", url=f"{url}/moved")).text
+        server.shutdown()
+    assert "cannot be reached" in (await bench.use("fetch", url=f"{url}/")).text
+    assert "Only http and https" in (await bench.use("fetch", url="file:///etc/passwd")).text
