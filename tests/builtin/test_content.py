@@ -1,0 +1,93 @@
+"""What a prompt may contain, and what the project tells the model."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+from support.builtin import Builtin, said
+from support.fake_llm import FakeLlm, text
+
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+async def test_every_kind_of_content_reaches_the_model(
+    openai: Builtin, llm: FakeLlm, workspace: Path
+) -> None:
+    (workspace / "linked.txt").write_text("text of the linked file")
+    llm.tell(text("Seen."))
+    session = await openai.new_session(workspace)
+    await openai.prompt(
+        session,
+        [
+            {"type": "text", "text": "look at these"},
+            {"type": "resource_link", "uri": (workspace / "linked.txt").as_uri(), "name": "linked.txt"},
+            {"type": "resource_link", "uri": "https://example.org/page", "name": "a page"},
+            {"type": "resource", "resource": {"uri": "file:///x.py", "text": "embedded text"}},
+            {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+        ],
+    )
+    seen = str(llm.requests[-1]["messages"])
+    for part in (
+        "look at these",
+        "text of the linked file",
+        "https://example.org/page",
+        "embedded text",
+        PIXEL,
+    ):
+        assert part in seen
+
+
+async def test_what_the_model_cannot_take_is_refused_clearly(
+    openai: Builtin, llm: FakeLlm, workspace: Path
+) -> None:
+    llm.tell(text("Only text."))
+    session = await openai.new_session(workspace)
+    turn = await openai.prompt(
+        session,
+        [
+            {"type": "text", "text": "listen"},
+            {"type": "resource", "resource": {"uri": "x.zip", "blob": PIXEL, "mimeType": "application/zip"}},
+        ],
+    )
+    assert "cannot take application/zip" in said(turn)
+    assert said(turn).endswith("Only text.")
+
+
+async def test_content_that_is_broken_is_an_error_of_the_prompt(
+    openai: Builtin, llm: FakeLlm, workspace: Path
+) -> None:
+    session = await openai.new_session(workspace)
+    turn = await openai.prompt(session, [{"type": "image", "data": "%%%", "mimeType": "image/png"}])
+    assert turn.error is not None
+    assert turn.error.code == -32602
+    empty = await openai.prompt(session, [])
+    assert empty.error is not None
+    assert empty.error.code == -32602
+
+
+async def test_the_project_speaks_to_the_model(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    below = workspace / "below"
+    (below / ".dragoman" / "commands").mkdir(parents=True)
+    (workspace / "AGENTS.md").write_text("Use tabs.")
+    (below / ".dragoman" / "instructions.md").write_text("Speak French.")
+    review = "---\ndescription: Review a file\n---\nReview $ARGUMENTS with care."
+    (below / ".dragoman" / "commands" / "review.md").write_text(review)
+    llm.tell(text("Oui."))
+    session = await openai.new_session(below)
+    commands = await openai.next_message(lambda m: "availableCommands" in str(m))
+    named = {each["name"]: each for each in commands["params"]["update"]["availableCommands"]}
+    assert named["review"]["description"] == "Review a file"
+    await openai.prompt(session, "/review a.py")
+    seen = str(llm.requests[-1]["messages"])
+    for part in ("Use tabs.", "Speak French.", "Review a.py with care."):
+        assert part in seen
+
+
+async def test_the_model_knows_what_commands_showed(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    session = await openai.new_session(workspace)
+    await openai.prompt(session, "/run echo the tests failed")
+    llm.tell(text("I see."))
+    await openai.prompt(session, "why?")
+    assert "the tests failed" in str(llm.requests[-1]["messages"])
