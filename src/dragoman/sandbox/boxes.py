@@ -62,7 +62,9 @@ class Sandboxes:
         if workspace is None:
             return self._box(sandbox, config, str(self._empty_workspace()), lasting=False)
         _check_workspace(sandbox, config, workspace)
-        return self._box(sandbox, config, workspace, lasting=True)
+        box = self._box(sandbox, config, workspace, lasting=True)
+        box.check(cwd or workspace, ())
+        return box
 
     async def close(self) -> None:
         boxes, self._boxes = list(self._boxes.values()), {}

@@ -66,8 +66,8 @@ class ContainerBox(WorkspaceBox):
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == 127:
             return f". The image {self.place.config.image} may lack its program"
-        if self._reaper is None or not self._reaper.alive:
-            return f". Its container {self.container} ended; see `{self._engine[0]} logs {self.container}`"
+        if end.exit_code == 137 or self._reaper is None or not self._reaper.alive:
+            return f". Its container {self.container} ended or lacks memory; see `{self._engine[0]} logs {self.container}`"
         return ""
 
     async def close(self) -> None:
@@ -79,7 +79,8 @@ class ContainerBox(WorkspaceBox):
         lock, self._lock = self._lock, None
         with lock:
             if (not self.place.config.keep or not self.place.lasting) and _is_ours_alone(lock):
-                await self._run("rm", "--force", "--time", "1", self.container)
+                at_once = ["--time", "1"] if self.place.config.kind == "podman" else []  # docker kills anyway
+                await self._run("rm", "--force", *at_once, self.container)
 
     # -- the container
 

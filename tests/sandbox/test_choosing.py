@@ -1,0 +1,108 @@
+"""Which box a session gets, and which folders share one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.boxes import INSIDE, Kind, boxed_agent
+from support.gateway import SCRIPTED_AGENT, Dragoman, Start
+from support.rpc_peer import RpcFailure
+
+BOX = {"kind": "bubblewrap", "workspace": INSIDE, "read_only": [str(SCRIPTED_AGENT.parent)]}
+
+
+async def where(gateway: Dragoman, folder: Path) -> str:
+    """The folder that the agent of a new session finds itself in."""
+    session = await gateway.new_session(folder)
+    return str((await gateway.prompt(session, "sh pwd")).report("sh")["out"])
+
+
+async def test_the_agents_own(dragoman: Start, bubblewrap: Kind, project: Path) -> None:
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config())
+    await gateway.initialize()
+    assert await where(gateway, project / "src") == f"{INSIDE}/src"
+
+
+async def test_a_workspace_rule_comes_before_the_agents_own(
+    dragoman: Start, bubblewrap: Kind, tmp_path: Path
+) -> None:
+    secret, open_ = tmp_path / "secret", tmp_path / "open"
+    secret.mkdir()
+    open_.mkdir()
+    rules = [{"path": str(secret), "sandbox": "box"}]
+    gateway = await dragoman(
+        "acp", "scripted", agents={"scripted": boxed_agent()}, sandboxes={"box": BOX}, workspaces=rules
+    )
+    await gateway.initialize()
+    assert await where(gateway, secret) == INSIDE
+    assert await where(gateway, open_) != INSIDE
+
+
+async def test_the_command_line_comes_before_all(dragoman: Start, bubblewrap: Kind, project: Path) -> None:
+    agents = {"scripted": boxed_agent(sandbox="local")}
+    gateway = await dragoman("acp", "scripted", "--sandbox", "box", agents=agents, sandboxes={"box": BOX})
+    await gateway.initialize()
+    assert await where(gateway, project) == INSIDE
+
+
+async def test_a_box_can_be_left_out_for_tests(dragoman: Start, bubblewrap: Kind, project: Path) -> None:
+    gateway = await dragoman("acp", "scripted", env={"DRAGOMAN_ACP_DIRECT_SPAWN": "1"}, **bubblewrap.config())
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    assert (await gateway.prompt(session, "env HOME")).report("env")
+    assert (await gateway.prompt(session, f"sh test -d {INSIDE}")).report("sh")["code"] != 0
+
+
+async def test_bubblewrap_needs_no_settings_and_keeps_the_paths(
+    dragoman: Start, bubblewrap: Kind, project: Path, tmp_path: Path
+) -> None:
+    for script in SCRIPTED_AGENT.parent.glob("scripted_*.py"):
+        (project / script.name).write_text(script.read_text())
+    agent = boxed_agent(sandbox="bubblewrap")
+    agent["command"][-1] = str(project / SCRIPTED_AGENT.name)
+    gateway = await dragoman("acp", "scripted", agents={"scripted": agent})
+    with pytest.raises(RpcFailure):  # there is no workspace yet, and the agent is nowhere else
+        await gateway.initialize()
+
+
+async def test_a_symlinked_workspace_keeps_the_clients_name(
+    dragoman: Start, bubblewrap: Kind, project: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config())
+    await gateway.initialize()
+    session = await gateway.new_session(link)
+    update = f'{{"sessionUpdate": "tool_call", "toolCallId": "1", "locations": [{{"path": "{INSIDE}/a"}}]}}'
+    turn = await gateway.prompt(session, f"update {update}\nsh cat src/a.txt")
+    assert turn.report("sh")["out"] == "hello"
+    seen = next(each for each in turn.updates if each.get("sessionUpdate") == "tool_call")
+    assert seen["locations"] == [{"path": f"{link}/a"}]
+
+
+@pytest.mark.rule("G-152")
+async def test_different_roots_never_share_a_process(
+    dragoman: Start, bubblewrap: Kind, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / ".git").mkdir(parents=True)
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config(share="all"))
+    await gateway.initialize()
+    for name in ("one", "two"):
+        session = await gateway.new_session(tmp_path / name)
+        await gateway.prompt(session, f"sh echo {name} > {INSIDE}/name")
+    assert [(tmp_path / name / "name").read_text() for name in ("one", "two")] == ["one\n", "two\n"]
+
+
+async def test_what_an_agent_can_do_is_asked_in_an_empty_box_and_remembered(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    first = await dragoman("acp", "scripted", **bubblewrap.config("--version", "7.7"))
+    asked = await first.initialize()
+    assert "loadSession" in asked["agentCapabilities"]
+    await first.stop()
+    second = await dragoman("acp", "scripted", **bubblewrap.config("--version", "7.7"))
+    assert await second.initialize() == asked
+    assert "agent started" not in second.stderr

@@ -1,0 +1,138 @@
+"""One container per workspace: made on first use, shared, labelled, removed or kept; docker by its command lines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from support.boxes import LINUX_PODMAN, Kind, boxed_agent
+from support.gateway import Start
+
+DOCKER = """#!/usr/bin/env python3
+import json, os, sys
+words = sys.argv[1:]
+with open(os.path.join(os.path.dirname(__file__), "docker.log"), "a") as log:
+    log.write(json.dumps(words) + "\\n")
+made = os.path.join(os.path.dirname(__file__), "made")
+if words[:2] == ["container", "inspect"]:
+    if not os.path.exists(made):
+        sys.exit("Error: No such container")
+    print("true")
+elif words[0] == "run":
+    open(made, "w").close()
+    print("0123456789ab")
+elif words[0] == "exec":
+    words.pop(0)
+    while words[0].startswith("--"):
+        option = words.pop(0)
+        if option == "--workdir":
+            os.chdir(words.pop(0))
+        elif option == "--env":
+            name, equals, value = words.pop(0).partition("=")
+            if equals:
+                os.environ[name] = value
+    os.execvp(words[1], words[1:])
+"""
+
+
+def containers(project: Path) -> list[dict[str, object]]:
+    listed = subprocess.run(
+        [*LINUX_PODMAN, "ps", "-a", "--format", "json", "--filter", f"label=dragoman.workspace={project}"],
+        capture_output=True,
+        check=True,
+    )
+    found = json.loads(listed.stdout)
+    assert isinstance(found, list)
+    return found
+
+
+async def test_all_sessions_of_a_workspace_share_one_container(
+    dragoman: Start, podman: Kind, project: Path
+) -> None:
+    gateway = await dragoman("acp", "scripted", **podman.config())
+    await gateway.initialize()
+    outputs = set()
+    for folder in (project, project / "src"):
+        session = await gateway.new_session(folder)
+        outputs.add((await gateway.prompt(session, "sh cat /etc/hostname")).report("sh")["out"])
+    assert len(outputs) == 1
+    (only,) = containers(project)
+    assert only["Labels"]["dragoman.sandbox"] == "box"  # type: ignore[index]
+    await gateway.stop()
+    assert containers(project) == []
+
+
+async def test_a_container_that_is_kept_is_used_again(dragoman: Start, podman: Kind, project: Path) -> None:
+    for count in (1, 2):
+        gateway = await dragoman("acp", "scripted", **podman.config(sandbox={"keep": True}))
+        await gateway.initialize()
+        session = await gateway.new_session(project)
+        turn = await gateway.prompt(session, "sh echo x >> /root/kept; wc -l < /root/kept")
+        assert turn.report("sh")["out"] == str(count)
+        await gateway.stop()
+    assert len(containers(project)) == 1
+
+
+async def test_a_container_that_another_gateway_uses_is_not_removed(
+    dragoman: Start, podman: Kind, project: Path
+) -> None:
+    one = await dragoman("acp", "scripted", **podman.config())
+    two = await dragoman("acp", "scripted", **podman.config())
+    sessions = []
+    for gateway in (one, two):
+        await gateway.initialize()
+        sessions.append(await gateway.new_session(project))
+    await one.stop()
+    assert (await two.prompt(sessions[1], "sh echo alive")).report("sh")["out"] == "alive"
+
+
+async def test_docker_is_asked_in_its_own_words(dragoman: Start, project: Path, tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    sandbox = {
+        "kind": "docker",
+        "image": "registry/agent:1",
+        "engine": [str(docker)],
+        "memory": "2g",
+        "cpus": 1.5,
+        "processes": 99,
+        "user": "1000:1000",
+        "hosts": ["host.docker.internal:host-gateway"],
+        "network": False,
+        "options": ["--cap-drop", "ALL"],
+        "read_only": ["/opt:/tools"],
+        "login_files": [],
+    }
+    agent = boxed_agent(sandbox="box", env={"TOKEN": "a secret"})
+    gateway = await dragoman("acp", "scripted", agents={"scripted": agent}, sandboxes={"box": sandbox})
+    await gateway.initialize()
+    (tmp_path / "made").unlink()
+    session = await gateway.new_session(project)
+    turn = await gateway.prompt(session, "env TOKEN")
+    assert turn.report("env") == "a secret"
+    log = [json.loads(line) for line in (tmp_path / "docker.log").read_text().splitlines()]
+    assert "a secret" not in json.dumps(log)
+    run = [words for words in log if words[0] == "run"][-1]
+    for expected in (
+        ["--volume", f"{project}:{project}:rw"],
+        ["--volume", "/opt:/tools:ro"],
+        ["--label", f"dragoman.workspace={project}"],
+        ["--memory", "2g"],
+        ["--cpus", "1.5"],
+        ["--pids-limit", "99"],
+        ["--user", "1000:1000"],
+        ["--network", "none"],
+        ["--add-host", "host.docker.internal:host-gateway"],
+        ["--cap-drop", "ALL"],
+        ["--entrypoint", "sh"],
+    ):
+        assert any(run[at : at + 2] == expected for at in range(len(run))), (expected, run)
+    assert run[-3:-1] == ["registry/agent:1", "-c"]
+    entered = [words for words in log if words[0] == "exec" and agent["command"][0] in words][-1]
+    assert entered[:4] == ["exec", "--interactive", "--workdir", str(project)]
+    await gateway.stop()
+    last = json.loads((tmp_path / "docker.log").read_text().splitlines()[-1])
+    assert last[:2] == ["rm", "--force"]
+    assert len(last) == 3
