@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.timeout(300))
+            # An agent's first test may have to install it.
+            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.fixture(params=AGENTS, ids=lambda agent: f"{agent.name}-{agent.version}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import hashlib
 import shutil
 import subprocess
@@ -19,29 +20,35 @@ PATIENCE = 600
 
 def installed(name: str) -> Path:
     """The `node_modules` with the agent `name`; skips the test, and says why, without it."""
+    if reason := _problem(name):
+        pytest.skip(f"REAL AGENT {name} NOT TESTED: {reason}")
+    return CACHE / name / "node_modules"
+
+
+@functools.cache
+def _problem(name: str) -> str | None:
+    """Installs the agent; why that was not possible, asked once and not for every test."""
     if not shutil.which("npm") or not shutil.which("node"):
-        pytest.skip(f"REAL AGENT {name} NOT TESTED: node or npm is not installed")
+        return "node or npm is not installed"
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _install(name, folder)
-    return folder / "node_modules"
+        return _install(name, folder)
 
 
-def _install(name: str, folder: Path) -> None:
+def _install(name: str, folder: Path) -> str | None:
     locked = (SOURCES / name / "package-lock.json").read_bytes()
     wanted, stamp = hashlib.sha256(locked).hexdigest(), folder / ".installed"
     if stamp.exists() and stamp.read_text() == wanted:
-        return
+        return None
     for source in (SOURCES / name).iterdir():
         shutil.copy(source, folder)
     try:
         result = subprocess.run(INSTALL, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        pytest.skip(
-            f"REAL AGENT {name} NOT TESTED: npm did not finish in {PATIENCE} s; is its registry reachable?"
-        )
+        return f"npm did not finish in {PATIENCE} s; is its registry reachable?"
     if result.returncode:
-        pytest.skip(f"REAL AGENT {name} NOT TESTED: npm failed: {result.stderr.strip()[-500:]}")
+        return f"npm failed: {result.stderr.strip()[:300]}"
     stamp.write_text(wanted)
+    return None
