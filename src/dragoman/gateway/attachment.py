@@ -53,12 +53,18 @@ class Attachment:
     # -- live
 
     def push(self, batch: Batch) -> None:
-        """A stored batch; whoever is behind finds it in the journal."""
+        """A stored batch; whoever is behind finds it in the journal, or, if that broke, gets it when its turn comes."""
+        if not batch.stored:
+            self.after(batch.after, lambda: self._push_all(batch))
+            return
         if not self.live:
             return
         if not self.client.writable and self.client.peer.link.backlog > limits.ATTACHMENT_BACKLOG_BYTES:
             self.live = False
             return
+        self._push_all(batch)
+
+    def _push_all(self, batch: Batch) -> None:
         if self._plain and not batch.authors and not batch.varied and batch.first_seq > self.position:
             send = self.send
             for line in batch.lines:

@@ -125,9 +125,10 @@ class ClientConnection:
         self.writable = writable
         for attachment in list(self.attachments.values()):
             agent = attachment.session.agent
-            if attachment.session.journal is not None:
+            journal = attachment.session.journal
+            if journal is not None:
                 attachment.catch_up()
-            elif agent is not None:
+            if agent is not None and (journal is None or journal.broken):
                 agent.release(self) if writable else agent.hold(self)
 
     def peer_closed(self, reason: str | None) -> None:

@@ -30,7 +30,6 @@ from dragoman.wire.errors import (
     RpcError,
     invalid_params,
     method_not_found,
-    session_not_found,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
     if session is None:
         known = await client.gateway.directory.get(session_id)
         if known is None:
-            raise session_not_found(session_id, "It was deleted, or belongs to another machine")
+            raise takeover.unknown(client.gateway, session_id)
         client.check_agent(known.agent, session_id)
         session = await _take(client, known, params)
     else:

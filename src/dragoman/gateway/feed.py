@@ -73,10 +73,13 @@ class DirectFeed:
 class Batch:
     """Events that are stored and handed over together."""
 
-    __slots__ = ("actions", "authors", "events", "first_seq", "lines", "varied")
+    __slots__ = ("actions", "after", "authors", "events", "first_seq", "lines", "stored", "varied")
 
     def __init__(self) -> None:
         self.first_seq = 0
+        self.stored = True
+        self.after = 0
+        """The last event that is stored, for a batch that is not."""
         self.events: list[bytes] = []
         self.lines: list[bytes] = []
         """What all attachments see of them."""
@@ -117,6 +120,7 @@ class JournalFeed:
         self._on_congestion = on_congestion
         self._open: Batch | None = None
         self._stored: deque[Batch] = deque()
+        self._in_flight = 0
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -157,29 +161,40 @@ class JournalFeed:
             return
         self._open = None
         batch.first_seq = self._next
+        self._next += len(batch.events)
         self._stored.append(batch)
         if self.broken:
-            self._hand_over(batch)
+            self._hand_over_unstored()
             return
-        self._next += len(batch.events)
         for index, author in batch.authors.items():
             self.authors[batch.first_seq + index] = author
             if len(self.authors) > MAX_AUTHORS:
                 del self.authors[next(iter(self.authors))]
+        self._in_flight += 1
         self.store.append(self._session_id, self.epoch, batch.first_seq, batch.events, self._done)
         if self.store.congested:
             self._on_congestion()
 
     def _done(self, error: StoreError | None) -> None:
         """The store answers in the order of the appends."""
+        self._in_flight -= 1
         if error is not None and not self.broken:
             self.broken = True
             self._on_error(error)
-        self._hand_over(self._stored[0])
+        self._hand_over()
+        if self.broken:
+            self._hand_over_unstored()
 
-    def _hand_over(self, batch: Batch) -> None:
-        self._stored.popleft()
-        if not self.broken:
+    def _hand_over_unstored(self) -> None:
+        """What was published since the journal broke, once everything before it is answered for."""
+        while self._stored and not self._in_flight:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        batch = self._stored.popleft()
+        if self.broken:
+            batch.stored, batch.after = False, self.delivered
+        else:
             self.delivered = batch.last_seq
         for attachment in self.attachments:
             attachment.push(batch)

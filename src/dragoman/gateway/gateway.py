@@ -242,6 +242,8 @@ class Gateway:
             self.spawn(self.put_away(session))
             return
         session.notice(f"This conversation is not being saved any more: {error}", "error")
+        for attachment in list(session.attachments):  # from now on a slow client holds its agent back
+            attachment.client.peer_writable(attachment.client.writable)
 
     def _journal_congested(self) -> None:
         self.pool.hold_all(self.store)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.ports.store import HeldElsewhere, StoreError
-from dragoman.wire.errors import internal, session_not_found
+from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.session import Session
 
 
@@ -17,8 +18,13 @@ async def find(session: Session) -> Kept:
     """What the directory knows of it."""
     known = await session.gateway.directory.get(session.id)
     if known is None:
-        raise session_not_found(session.id, "It was deleted, or belongs to another machine")
+        raise unknown(session.gateway, session.id)
     return known
+
+
+def unknown(gateway: Gateway, session_id: str) -> RpcError:
+    """Why a session cannot be found: it may be there, in a store that cannot be used."""
+    return session_not_found(session_id, gateway.trouble or "It was deleted, or belongs to another machine")
 
 
 async def take(session: Session, client: ClientConnection, known: Kept) -> Session:
