@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: help setup test test-real lint types unit bench lock clean
+.PHONY: help setup test test-real soak lint types unit bench lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -30,6 +30,9 @@ types: $(READY)
 
 unit: $(READY)
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
+	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)
 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
 	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,15 @@ async def dragoman(home: Path) -> AsyncIterator[Start]:
         env: dict[str, str] | None = None,
         framing: Framing | None = None,
         cwd: Path | None = None,
+        prefix: Sequence[str] = (),
         **sections: Any,
     ) -> Dragoman:
         agents = agents or {"scripted": agent()}
         config = {"default_agent": next(iter(agents)), **sections, "agents": agents}
         words = arguments or ("acp", "scripted")
-        gateway = await Dragoman.start(home, *words, config=config, env=env, framing=framing, cwd=cwd)
+        gateway = await Dragoman.start(
+            home, *words, config=config, env=env, framing=framing, cwd=cwd, prefix=prefix
+        )
         started.append(gateway)
         return gateway
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import sqlite3
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +19,8 @@ from dragoman.gateway.ports.store import (
     StoreUnavailable,
 )
 from dragoman.store import SqliteStore, schema
+from support.mounts import mounting
 from support.store import append, begin, numbered, read_all, record
-
-ALONE = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", "--map-root-user")
-"""Mounts made below this prefix vanish with the process."""
-
-
-def mounting(command: str) -> tuple[str, ...]:
-    """A prefix that runs a mount command in a namespace of its own, or a loud skip."""
-    trial = [*ALONE, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
-    if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
-        pytest.skip("NOT TESTED: mounts are not permitted here, so no full or read-only disk can be made")
-    return (*ALONE, "sh", "-c", f'{command} && exec "$@"', "sh")
 
 
 async def refusal(path: Path, runtime: Path, **options: Any) -> StoreError:

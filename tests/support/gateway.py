@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +58,15 @@ class Dragoman(RpcPeer):
         env: Mapping[str, str] | None = None,
         framing: Framing | None = None,
         cwd: Path | None = None,
+        prefix: Sequence[str] = (),
     ) -> Dragoman:
-        """Start `dragoman ARGUMENTS` with `config` as its only configuration."""
+        """Start `dragoman ARGUMENTS` with `config` as its only configuration; `prefix` is what runs it."""
         home.mkdir(parents=True, exist_ok=True)
         if config is not None:
             (home / "config.toml").write_text(toml(config))
         mark = uuid.uuid4().hex
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "dragoman", *arguments),
+            *(*prefix, sys.executable, "-m", "dragoman", *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

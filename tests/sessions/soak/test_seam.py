@@ -1,0 +1,60 @@
+"""Attaching in the middle of a turn, hundreds of times."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from support.attaching import SEQ, Watch, rememberer
+from support.gateway import Dragoman, Start
+from support.seam import Seam, release, stepped
+
+pytestmark = pytest.mark.soak
+
+STEPS = 100
+FLOOD = 30_000
+
+
+async def test_a_client_may_attach_at_each_of_a_hundred_moments(
+    gateway: Dragoman, watch: Watch, workspace: Path, tmp_path: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    seam = Seam(gateway, session, workspace, watch)
+    turn = gateway.start_prompt(session, stepped(tmp_path, STEPS))
+    for step in range(STEPS):
+        await gateway.text(session, f"step {step}")
+        await seam.over_the_socket(**(SEQ if step % 3 == 0 else {}))
+        release(tmp_path, step)
+    assert (await turn).stop_reason == "end_turn"
+    await seam.check()
+
+
+async def test_clients_of_other_processes_may_attach_at_each_of_a_dozen_moments(
+    gateway: Dragoman, dragoman: Start, watch: Watch, workspace: Path, tmp_path: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    seam = Seam(gateway, session, workspace, watch)
+    turn = gateway.start_prompt(session, stepped(tmp_path, 12))
+    for step in range(12):
+        await gateway.text(session, f"step {step}")
+        await seam.from_another_process(dragoman, {"scripted": rememberer()})
+        release(tmp_path, step)
+    assert (await turn).stop_reason == "end_turn"
+    await seam.check()
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_clients_may_attach_at_random_moments_of_a_flood(
+    gateway: Dragoman, watch: Watch, workspace: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    session = await gateway.new_session(workspace)
+    seam = Seam(gateway, session, workspace, watch)
+    turn = gateway.start_prompt(session, f"flood {FLOOD} 120")
+    for moment in sorted(chance.sample(range(FLOOD), 30)):
+        await gateway.next_message(lambda _, moment=moment: len(gateway.received) >= moment)
+        await seam.over_the_socket(**(SEQ if chance.random() < 0.3 else {}))
+    assert (await turn).stop_reason == "end_turn"
+    assert len(await seam.check()) == FLOOD + 1 + 2

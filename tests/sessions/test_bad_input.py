@@ -1,0 +1,177 @@
+"""Databases that are damaged, foreign, full or read-only, and ids from elsewhere: said clearly, nothing remade."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.attaching import Watch, listed, load, notice, rememberer
+from support.gateway import Dragoman, Start, Table
+from support.journal_file import read_journal
+from support.mounts import mounting
+from support.rpc_peer import RpcFailure
+
+AGENTS: Table = {"scripted": rememberer()}
+
+
+async def failure(peer: Dragoman, session: str, workspace: Path) -> RpcFailure:
+    with pytest.raises(RpcFailure) as caught:
+        await load(peer, session, workspace)
+    return caught.value
+
+
+async def begun(dragoman: Start, workspace: Path) -> str:
+    """A session with one turn, in a database that nobody uses any more."""
+    gateway = await dragoman(agents=AGENTS)
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, "say before")
+    gateway.leave()
+    await gateway.wait_exit()
+    return session
+
+
+async def serves_unsaved(gateway: Dragoman, workspace: Path, reason: str) -> None:
+    """New sessions work, and say that they are not kept and why."""
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    told = await notice(gateway, session, "not being saved")
+    assert reason in told
+    assert (await gateway.prompt(session, "say works")).texts[-1] == "works"
+
+
+def make_garbage(database: Path) -> None:
+    database.write_bytes(b"this is no database, it is somebody's diary\n" * 100)
+
+
+def make_truncated(database: Path) -> None:
+    database.write_bytes(database.read_bytes()[:5000])
+
+
+def make_newer(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as opened:
+        opened.execute("PRAGMA user_version = 99")
+        opened.execute("PRAGMA journal_mode = DELETE")
+
+
+def make_foreign(database: Path) -> None:
+    database.unlink()
+    with closing(sqlite3.connect(database)) as opened:
+        opened.execute("CREATE TABLE diary (text)")
+        opened.commit()
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (make_garbage, "is not a database"),
+        (make_truncated, "is damaged"),
+        (make_newer, "newer Dragoman"),
+        (make_foreign, "belongs to another program"),
+    ],
+)
+async def test_a_database_that_cannot_be_used_is_left_alone_and_the_gateway_serves_without(
+    dragoman: Start, home: Path, workspace: Path, harm: Callable[[Path], None], reason: str
+) -> None:
+    session = await begun(dragoman, workspace)
+    database = home / "dragoman.db"
+    harm(database)
+    before = database.read_bytes()
+    gateway = await dragoman(agents=AGENTS)
+    await serves_unsaved(gateway, workspace, reason)
+    refused = await failure(gateway, session, workspace)
+    assert refused.code == -32002
+    assert reason in str(refused.data) + refused.message
+    gateway.leave()
+    await gateway.wait_exit()
+    assert database.read_bytes() == before
+
+
+async def test_a_read_only_disk_is_told_and_the_gateway_serves_without(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    await begun(dragoman, workspace)
+    prefix = mounting(f"mount --bind {home} {home} && mount -o remount,ro,bind {home}")
+    gateway = await dragoman(agents=AGENTS, prefix=prefix)
+    await serves_unsaved(gateway, workspace, "read-only")
+
+
+async def test_a_disk_that_fills_up_in_mid_turn_does_not_end_the_turn(
+    dragoman: Start, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.toml"
+    prefix = mounting(
+        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m tmpfs {home} && cp {kept} {home}/config.toml"
+    )
+    gateway = await dragoman(agents=AGENTS, prefix=prefix)
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    turn = await gateway.prompt(session, "flood 3000 5000\nsay last")
+    assert turn.stop_reason == "end_turn"
+    said = [text.split()[0] for text in turn.texts if "Dragoman:" not in text]
+    assert said == [*map(str, range(3000)), "last"]
+    told = await notice(gateway, session, "not being saved any more")
+    assert "No space is left" in told
+    assert (await gateway.prompt(session, "say still there")).texts[-1] == "still there"
+
+
+async def test_what_was_stored_before_the_disk_was_full_can_still_be_read(
+    dragoman: Start, home: Path, watch: Watch, workspace: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept.toml"
+    prefix = mounting(
+        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m tmpfs {home} && cp {kept} {home}/config.toml"
+    )
+    gateway = await dragoman(agents=AGENTS, prefix=prefix)
+    await gateway.initialize()
+    early = await gateway.new_session(workspace)
+    await gateway.prompt(early, "say early")
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, "flood 3000 5000")
+    await notice(gateway, session, "not being saved any more")
+    await gateway.request("session/close", {"sessionId": early})
+    assert early in [each["sessionId"] for each in await listed(gateway)]
+    assert (await load(gateway, early, workspace)).texts == ["early"]
+
+
+async def test_an_unknown_session_is_refused_with_its_id(gateway: Dragoman, workspace: Path) -> None:
+    refused = await failure(gateway, "dgm_of_another_machine", workspace)
+    assert refused.code == -32002
+    assert refused.data["sessionId"] == "dgm_of_another_machine"
+    assert "another machine" in refused.message + str(refused.data)
+    session = await gateway.new_session(workspace)
+    assert (await gateway.prompt(session, "say fine")).texts == ["fine"]
+
+
+async def test_a_session_of_another_agent_is_refused_by_name(dragoman: Start, workspace: Path) -> None:
+    agents = {"scripted": rememberer(), "other": rememberer()}
+    first = await dragoman("acp", "other", agents=agents)
+    await first.initialize()
+    session = await first.new_session(workspace)
+    await first.prompt(session, "say before")
+    second = await dragoman("acp", "scripted", agents=agents)
+    await second.initialize()
+    refused = await failure(second, session, workspace)
+    assert refused.code == -32002
+    assert "other" in refused.message + str(refused.data)
+
+
+async def test_damage_to_one_session_leaves_the_others_readable(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    """Events that cannot be understood any more cost their session, not the gateway."""
+    session = await begun(dragoman, workspace)
+    other = await begun(dragoman, workspace)
+    assert read_journal(home, session)
+    with closing(sqlite3.connect(home / "dragoman.db")) as opened:
+        n = opened.execute("SELECT n FROM heads WHERE id = ?", (session,)).fetchone()[0]
+        opened.execute("UPDATE journal SET data = ? WHERE key >> 36 = ?", (b"U{garbage", n))
+        opened.commit()
+    gateway = await dragoman(agents=AGENTS)
+    await gateway.initialize()
+    assert (await load(gateway, other, workspace)).texts == ["before"]
+    assert (await gateway.prompt(other, "say on")).texts == ["on"]
