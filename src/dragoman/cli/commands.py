@@ -18,6 +18,7 @@ COMMANDS = {
         "List, show, follow, export, close and delete sessions.",
     ),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
+    "doctor": ("dragoman.cli.doctor:doctor", "Find out what works on this machine and what does not."),
 }
 """Name: where the command is, what it does."""
 

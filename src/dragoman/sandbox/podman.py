@@ -67,7 +67,8 @@ class ContainerBox(WorkspaceBox):
         if end.exit_code == 127:
             return f". The image {self.place.config.image} may lack its program"
         if end.exit_code == 137 or self._reaper is None or not self._reaper.alive:
-            return f". Its container {self.container} ended or lacks memory; see `{self._engine[0]} logs {self.container}`"
+            look = f"{self._engine[0]} logs {self.container}"
+            return f". Its container {self.container} ended or lacks memory; see `{look}`"
         return ""
 
     async def close(self) -> None:

@@ -1,0 +1,150 @@
+"""Which kinds of sandbox work on this machine, and why the others do not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dragoman.config.model import Config, SandboxConfig
+from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
+
+PATIENCE = 20.0
+"""Seconds for a tool to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found out about a kind, or about a sandbox of the configuration."""
+
+    name: str
+    kind: str
+    works: bool
+    detail: str
+
+
+def examine_kinds() -> list[Finding]:
+    """Every kind, by itself."""
+    return [Finding(kind, kind, *check(SandboxConfig())) for kind, check in _KINDS.items()]
+
+
+def examine_sandboxes(config: Config) -> list[Finding]:
+    """The configured sandboxes, each with what it names."""
+    findings = []
+    for name, box in config.sandboxes.items():
+        works, detail = _KINDS[box.kind](box)
+        if works and box.kind in _CONFIGURED:
+            works, detail = _CONFIGURED[box.kind](box)
+        findings.append(Finding(name, box.kind, works, detail))
+    return findings
+
+
+_Verdict = tuple[bool, str]
+
+
+def _local(box: SandboxConfig) -> _Verdict:
+    return True, "nothing is needed; agents run beside the gateway, with all rights of yours"
+
+
+def _command(box: SandboxConfig) -> _Verdict:
+    return True, "promises what its tool promises"
+
+
+def _bubblewrap(box: SandboxConfig) -> _Verdict:
+    if os.uname().sysname != "Linux":
+        return False, "there is no bubblewrap on this system; it is for Linux"
+    if shutil.which(PROGRAM) is None:
+        return False, f"the program {PROGRAM} is not on PATH. {INSTALL}"
+    said = _try([PROGRAM, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    if said is None:
+        return True, "works"
+    if "ermission" in said or "not permitted" in said:
+        fix = (
+            "this machine forbids user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or an "
+            "AppArmor profile for bwrap), or use another kind"
+        )
+        return False, f"{said}; {fix}"
+    return False, said
+
+
+def _engine(kind: str) -> Callable[[SandboxConfig], _Verdict]:
+    def check(box: SandboxConfig) -> _Verdict:
+        engine = box.engine or [kind]
+        if shutil.which(engine[0]) is None:
+            return False, f"the program {engine[0]} is not on PATH; install {kind}"
+        said = _try([*engine, "info"])
+        return (
+            (True, "its engine answers") if said is None else (False, f"its engine does not answer: {said}")
+        )
+
+    return check
+
+
+def _image(kind: str) -> Callable[[SandboxConfig], _Verdict]:
+    def check(box: SandboxConfig) -> _Verdict:
+        engine = box.engine or [kind]
+        if _try([*engine, "image", "inspect", "--format", "{{.Id}}", str(box.image)]) is None:
+            return True, f"the image {box.image} is there"
+        return False, f"the image {box.image} is not on this machine: {' '.join(engine)} pull {box.image}"
+
+    return check
+
+
+def _ssh(box: SandboxConfig) -> _Verdict:
+    if shutil.which("ssh") is None:
+        return False, "the program ssh is not on PATH; install OpenSSH's client"
+    return True, "the program is there"
+
+
+def _host(box: SandboxConfig) -> _Verdict:
+    said = _try(
+        ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", *box.options, str(box.host), "true"]
+    )
+    return (True, f"{box.host} lets us in") if said is None else (False, f"{box.host}: {said}")
+
+
+def _tool(box: SandboxConfig) -> _Verdict:
+    if shutil.which(box.command[0]) is None:
+        return False, f"the program {box.command[0]} is not on PATH"
+    return True, "its tool is there; the box promises what that promises"
+
+
+_KINDS: Mapping[str, Callable[[SandboxConfig], _Verdict]] = {
+    "local": _local,
+    "bubblewrap": _bubblewrap,
+    "podman": _engine("podman"),
+    "docker": _engine("docker"),
+    "ssh": _ssh,
+    "command": _command,
+}
+_CONFIGURED: Mapping[str, Callable[[SandboxConfig], _Verdict]] = {
+    "podman": _image("podman"),
+    "docker": _image("docker"),
+    "ssh": _host,
+    "command": _tool,
+}
+"""What can only be tried with the settings of a sandbox."""
+
+
+def _try(words: Sequence[str]) -> str | None:
+    """None if the command works, else the last line of what it said."""
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+            check=False,
+        )
+    except OSError as error:
+        return str(error.strerror)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {PATIENCE:g} s"
+    if done.returncode == 0:
+        return None
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return lines[-1] if lines else f"exit code {done.returncode}"
