@@ -1,7 +1,7 @@
 """All rows, in the order of the table; a module per family."""
 
 from bench.row import Row
-from bench.rows import crowd, echo, flood, memory, sessions, startup
+from bench.rows import builtin, crowd, echo, flood, memory, sandbox, sessions, startup
 
 # Last of all the faults: that row adds up what every other row saw.
 ROWS: tuple[Row, ...] = (
@@ -11,5 +11,7 @@ ROWS: tuple[Row, ...] = (
     *crowd.ROWS,
     *memory.ROWS,
     *sessions.ROWS,
+    *sandbox.ROWS,
+    *builtin.ROWS,
     *flood.FAULT_ROWS,
 )

@@ -117,7 +117,7 @@ def list_files(folder: str) -> Iterable[str]:
 
 def _git_files(folder: str) -> list[str] | None:
     """What git knows and what is new; None without git or outside of a repository."""
-    if not any((place / ".git").exists() for place in (Path(folder), *Path(folder).parents)):
+    if not _in_repository(folder):
         return None
     command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
@@ -129,6 +129,10 @@ def _git_files(folder: str) -> list[str] | None:
     if listing.returncode != 0:
         return None
     return list(dict.fromkeys(os.fsdecode(name) for name in listing.stdout.split(b"\0") if name))
+
+
+def _in_repository(folder: str) -> bool:
+    return any((place / ".git").exists() for place in (Path(folder), *Path(folder).parents))
 
 
 def _walk(folder: str, below: str) -> Iterator[str]:
@@ -221,6 +225,8 @@ class _Ripgrep:
         self._command = [program, "--json", "--max-filesize", "10M", "--sort", "path"]
         self._command += ["--ignore-case"] if ignore_case else []
         self._command += ["--glob", glob] if glob is not None else []
+        if not _in_repository(folder):
+            self._command += [word for name in sorted(SKIPPED) for word in ("--glob", f"!**/{name}/**")]
         self._command += ["--regexp", pattern, "./"]
 
     def run(self) -> list[Match]:
