@@ -6,6 +6,8 @@ What a prompt's text asks for:
     prepare N SIZE     make N numbered updates of SIZE bytes ready, then the response
     flood N SIZE       send them in 64 KiB writes, then the response (made on the spot if not prepared)
 
+Started with the argument `paths` its updates are tool calls full of paths instead of message chunks.
+
 Each update's text starts with `#PID.SESSION:NUMBER#`, so that the client can tell afterwards what was lost,
 doubled, reordered or sent to the wrong session, also when many of these agents run at once.
 Between two writes of a flood the agent looks at its stdin, so another session's echo is answered meanwhile.
@@ -19,6 +21,13 @@ import sys
 BLOCK = 65536
 HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%b","update":'
 UPDATE = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"#%b:%08d#%b"}}'
+TOOL_CALL = (
+    b'{"sessionUpdate":"tool_call_update","toolCallId":"call-1","title":"#%b:%08d#%b","kind":"edit","locations":'
+    b'[{"path":"/home/agent/workspace/src/one.py","line":12},{"path":"/home/agent/workspace/src/two.py"}],"content":'
+    b'[{"type":"diff","path":"/home/agent/workspace/src/one.py","oldText":"a = 1","newText":"a = 2"}]}'
+)
+if sys.argv[1:] == ["paths"]:
+    UPDATE = TOOL_CALL
 TAIL = b"}}\n"
 
 
@@ -33,8 +42,9 @@ def make_blocks(session: str, count: int, size: int) -> list[bytes]:
     """Number `count` updates whose `update` object has `size` bytes; join them to writes of about 64 KiB."""
     tag = session.removeprefix("bench-").encode()
     padding = b"x" * max(0, size - len(UPDATE % (tag, 0, b"")))
-    before = HEAD % session.encode() + UPDATE.split(b"%b:")[0] + tag + b":"
-    after = b"#" + padding + b'"}}' + TAIL
+    start, rest = UPDATE.split(b"%b:%08d")
+    before = HEAD % session.encode() + start + tag + b":"
+    after = rest % padding + TAIL
     per_block = max(1, BLOCK // (len(before) + 8 + len(after)))
     return [
         b"".join(

@@ -14,6 +14,12 @@ from dragoman.rpc.peer import OnReply, Peer, Receiver, Reply
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
+TEXT_CHUNKS = tuple(
+    b'{"sessionUpdate":"%b","content":{"type":"text",' % kind
+    for kind in (b"agent_message_chunk", b"agent_thought_chunk", b"user_message_chunk")
+)
+"""How almost every update begins; text holds no paths, and to see that here is cheaper than to search the line."""
+
 
 class MappedPeer(Peer):
     """An agent in a box: what it is asked goes in translated, what it answers comes out translated."""
@@ -51,11 +57,12 @@ class MappedRewriter(UpdateRewriter):
 
         super().__init__(agent_session_id, session_id, translate_and_see)
         self._paths = paths
+        self._plain = tuple(self._before + start for start in TEXT_CHUNKS)
 
     def splice(self, line: bytes) -> bytes:
-        if pathfields.FILE_URI in line:
-            line = self._translated(line)
-        return super().splice(line)
+        if line.startswith(self._plain):
+            return self._after + line[self._cut :]
+        return super().splice(self._translated(line) if pathfields.FILE_URI in line else line)
 
     def _translated(self, line: bytes) -> bytes:
         envelope = message.members(line)

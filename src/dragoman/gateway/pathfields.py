@@ -56,74 +56,99 @@ FILE_URI = b"file:"
 """What a message chunk must contain to be worth decoding: it holds no paths but in `file://` URIs."""
 
 _Walk = Callable[[Any, Translation], bool]
+"""Translates some fields of an object in place and tells whether any changed."""
 
 
 def asked(method: str, params: bytes, translation: Translation) -> bytes:
     """The params of a request with its paths on the other side."""
-    walks = _ASKED.get(method)
-    if walks is None or (
+    walk = _ASKED.get(method)
+    if walk is None or (
         method in _URIS_ONLY and FILE_URI not in params
     ):  # a prompt may hold megabytes of images
         return params
-    return _rewritten(walks, params, translation)
+    return _rewritten(walk, params, translation)
 
 
 def answered(method: str, result: bytes, translation: Translation) -> bytes:
     """The result of a request with its paths on the other side."""
-    walks = _ANSWERED.get(method)
-    return result if walks is None else _rewritten(walks, result, translation)
+    walk = _ANSWERED.get(method)
+    return result if walk is None else _rewritten(walk, result, translation)
 
 
 def updated(update: JsonObject, translation: Translation) -> bool:
     """Translate the paths of an update in place; True if any changed."""
     kind = update.get("sessionUpdate")
-    walks = _UPDATES.get(kind) if isinstance(kind, str) else None
-    return walks is not None and _walk(walks, update, translation)
+    walk = _UPDATES.get(kind) if isinstance(kind, str) else None
+    return walk is not None and walk(update, translation)
 
 
-def _rewritten(walks: Sequence[_Walk], raw: bytes, translation: Translation) -> bytes:
+def _rewritten(walk: _Walk, raw: bytes, translation: Translation) -> bytes:
     try:
         value = decode_object(raw)
     except Malformed:  # the other side says what is wrong with it
         return raw
-    return encode(value) if _walk(walks, value, translation) else raw
+    return encode(value) if walk(value, translation) else raw
 
 
-def _walk(walks: Sequence[_Walk], value: JsonObject, translation: Translation) -> bool:
-    return sum(walk(value, translation) for walk in walks) > 0  # not `any`: every walk is to be taken
+def _compile(fields: Fields) -> _Walk:
+    """One walk over all fields, so that every list is gone through once."""
+    below: dict[str, list[str]] = {}
+    for field in fields:
+        step, _, rest = field.partition(".")
+        below.setdefault(step, []).append(rest)
+    return _all([_step(step, tuple(rests)) for step, rests in below.items()])
 
 
-def _compile(field: str) -> _Walk:
-    """A function that translates one field of an object in place and tells whether it changed."""
-    step, _, rest = field.partition(".")
-    name = step.removesuffix("[]")
-    if rest:
-        return _below(name, _compile(rest), every=step.endswith("[]"))
-    return _entries(name) if step.endswith("[]") else _member(name)
+def _step(step: str, rests: Fields) -> _Walk:
+    name, every = step.removesuffix("[]"), step.endswith("[]")
+    if rests == ("",):
+        return _entries(name) if every else _member(name)
+    return _objects(name, _compile(rests)) if every else _object(name, _compile(rests))
 
 
-def _below(name: str, walk: _Walk, *, every: bool) -> _Walk:
-    def walk_entries(value: Any, translation: Translation) -> bool:
+def _all(walks: Sequence[_Walk]) -> _Walk:
+    if len(walks) == 1:
+        return walks[0]
+
+    def walk(value: Any, translation: Translation) -> bool:
+        changed = False
+        for each in walks:
+            if each(value, translation):
+                changed = True
+        return changed
+
+    return walk
+
+
+def _objects(name: str, inner: _Walk) -> _Walk:
+    def walk(value: Any, translation: Translation) -> bool:
         entries = value.get(name)
-        if not isinstance(entries, list):
-            return False
-        return sum(walk(entry, translation) for entry in entries if isinstance(entry, dict)) > 0
+        changed = False
+        if isinstance(entries, list):
+            for entry in entries:
+                if isinstance(entry, dict) and inner(entry, translation):
+                    changed = True
+        return changed
 
-    def walk_object(value: Any, translation: Translation) -> bool:
-        inner = value.get(name)
-        return isinstance(inner, dict) and walk(inner, translation)
+    return walk
 
-    return walk_entries if every else walk_object
+
+def _object(name: str, inner: _Walk) -> _Walk:
+    def walk(value: Any, translation: Translation) -> bool:
+        member = value.get(name)
+        return isinstance(member, dict) and inner(member, translation)
+
+    return walk
 
 
 def _member(name: str) -> _Walk:
-    translate = Translation.uri if name == "uri" else Translation.path
+    is_uri = name == "uri"
 
     def walk(value: Any, translation: Translation) -> bool:
         old = value.get(name)
         if not isinstance(old, str):
             return False
-        new = translate(translation, old)
+        new = translation.uri(old) if is_uri else translation.path(old)
         if new == old:
             return False
         value[name] = new
@@ -144,8 +169,8 @@ def _entries(name: str) -> _Walk:
     return walk
 
 
-def _compiled(table: Mapping[str, Fields]) -> dict[str, tuple[_Walk, ...]]:
-    return {name: tuple(map(_compile, fields)) for name, fields in table.items()}
+def _compiled(table: Mapping[str, Fields]) -> dict[str, _Walk]:
+    return {name: _compile(fields) for name, fields in table.items()}
 
 
 _ASKED, _ANSWERED, _UPDATES = map(_compiled, (ASKED, ANSWERED, UPDATES))

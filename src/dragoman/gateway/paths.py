@@ -11,12 +11,15 @@ import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 _DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
 _PCHAR = "!$&'()*+,;=:@~-._"
 """What RFC 3986 lets stand in a path's component without an escape."""
 _SCHEME = "file://"
+REMEMBERED = 512
+"""Translated paths that are kept per direction; a path has a few hundred bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class Root:
             start, rest = path[: len(own)].lower() == own.lower(), path[len(own) :]
         else:
             start, rest = path[:1] == "/" and path.startswith(self.text), path[len(self.text) :]
-        return rest if start and (not rest or rest[0] == "/") and not _climbs(rest.split("/")) else None
+        if not start or (rest and rest[0] != "/"):
+            return None
+        return None if ".." in rest and _climbs(rest.split("/")) else rest
 
     def join(self, rest: str) -> str:
         if self.windows:
@@ -65,9 +70,10 @@ class Translation:
     def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
         # Stable: of two roots of one length the first named is tried first.
         self._pairs = sorted(pairs, key=lambda pair: -len(pair[0].parts))
+        self.path = lru_cache(REMEMBERED)(self._path)
+        """The path on the other side; agents name the same files over and over."""
 
-    def path(self, value: str) -> str:
-        """The path on the other side."""
+    def _path(self, value: str) -> str:
         for source, target in self._pairs:
             rest = source.rest_of(value)
             if rest is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from dragoman.gateway.ports.agent import AgentEnd
@@ -23,12 +24,11 @@ ETC = tuple(
     f"/etc/{name}"
     for name in (
         *("alternatives", "ca-certificates", "ca-certificates.conf", "ssl", "pki", "crypto-policies"),
-        *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "timezone", "locale.conf", "os-release"),
-        *("hosts", "resolv.conf", "nsswitch.conf", "gai.conf", "protocols", "services", "passwd", "group"),
-        *("mime.types", "gitconfig", "profile.d", "java", "python3", "static"),
+        *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "os-release", "static"),
+        *("hosts", "resolv.conf", "nsswitch.conf", "passwd", "group", "gitconfig"),
     )
 )
-"""What programs need of /etc; not the rest, which holds keys and passwords."""
+"""What programs need of /etc; not the rest, which holds keys and passwords. Every one costs a mount at each start."""
 
 _MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -82,13 +82,16 @@ class BubblewrapBox(WorkspaceBox):
         return limits
 
 
-def _system() -> Iterator[str]:
+@cache
+def _system() -> tuple[str, ...]:
+    """What every box of this machine shows."""
+    words: list[str] = []
     for path in map(Path, SYSTEM):
         if path.is_symlink() and len(path.parts) == 2:  # /bin on a machine whose programs are all in /usr
-            yield from ("--symlink", str(path.readlink()), str(path))
-        elif path.is_dir():
-            yield from ("--ro-bind", str(path), str(path))
-    yield from _bound("--ro-bind-try", ((path, path) for path in ETC))
+            words += ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir() and any(path.iterdir()):
+            words += ("--ro-bind", str(path), str(path))
+    return (*words, *_bound("--ro-bind-try", ((path, path) for path in ETC if Path(path).exists())))
 
 
 def _bound(how: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
