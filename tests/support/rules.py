@@ -83,4 +83,7 @@ RULES: dict[str, str] = {
     "G-142": "Content-Length counts bytes and must be there",
     "G-143": "an oversize message is refused and the connection goes on",
     "G-144": "only a line feed ends a line",
+    "G-150": "only whole absolute paths at or below a root are mapped, the longest root first, there and back",
+    "G-151": "every field that holds a path is mapped, and no other",
+    "G-152": "a cwd's root decides its box, and the agent still gets the cwd itself",
 }

@@ -51,17 +51,20 @@ class ContainerBox(WorkspaceBox):
         self._reaper: Reaper | None = None
         self._lock: IO[str] | None = None
         self._entering = asyncio.Lock()
+        self._inside = 0
+        """Agents and commands that have not left yet."""
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
         reaper = await self._enter(agent)
         token = reaper.admit()
+        self._inside += 1
         # Names only: values stand in no command line that others on this machine can read.
         names = [word for name in env for word in ("--env", name)]
         command = [
             *(*self._engine, "exec", "--interactive", "--workdir", cwd),
             *(*names, "--env", f"{TOKEN}={token}", self.container, *words),
         ]
-        return Enclosed(command, {**self._env, **env}, "/", leave=lambda: reaper.end(token))
+        return Enclosed(command, {**self._env, **env}, "/", leave=lambda: self._leave(reaper, token))
 
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == 127:
@@ -84,6 +87,12 @@ class ContainerBox(WorkspaceBox):
                 await self._run("rm", "--force", *at_once, self.container)
 
     # -- the container
+
+    async def _leave(self, reaper: Reaper, token: str) -> None:
+        await reaper.end(token)
+        self._inside -= 1
+        if not self._inside and not self.place.lasting:
+            await self.close()
 
     async def _enter(self, agent: str | None) -> Reaper:
         """A living reaper in it is proof that the container runs: no engine is asked for every session."""
@@ -211,8 +220,3 @@ def _is_ours_alone(lock: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def containers(engine: Sequence[str]) -> list[str]:
-    """Words that list what was made here, for people."""
-    return [*engine, "ps", "--all", "--filter", f"label={LABEL}"]
