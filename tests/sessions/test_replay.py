@@ -123,7 +123,7 @@ async def test_meta_of_the_agent_stays_beside_the_number(
     assert isinstance(shown["_meta"]["dragoman"]["seq"], int)
 
 
-@pytest.mark.parametrize("missed", [0, 1, 5, 11])
+@pytest.mark.parametrize("missed", [0, 5])
 async def test_resume_with_a_number_gives_exactly_what_was_missed(
     gateway: Dragoman, watch: Watch, workspace: Path, missed: int
 ) -> None:

@@ -163,6 +163,7 @@ async def test_files_go_to_each_prompts_own_author(dragoman: Start, watch: Watch
     for peer, content in ((gateway, "first"), (other, "second"), (gateway, "first")):
         turn = await peer.prompt(session, f"fsread {workspace}/x")
         assert turn.report("fsread")["result"]["content"] == content
+        await turn_end(other if peer is gateway else gateway, session)
 
 
 async def test_a_client_that_stops_reading_does_not_slow_the_others_and_gets_everything_later(

@@ -19,8 +19,8 @@ from support.rpc_peer import Message, RpcPeer, is_update
 
 SESSIONS = 8
 AGENTS: Table = {"scripted": rememberer("--session-ids", "s{pid}-")}
-SCRIPT = "say round {round} begins\ntool t{round}\nthink hm\ntoolopen o{round}\nflood 2000 100"
-MOST_SEEN = 8 * 200
+SCRIPT = "say round {round} begins\ntool t{round}\nthink hm\ntoolopen o{round}\nflood 1000 100"
+MOST_SEEN = 8 * 100
 """Messages of the streaming client after which the gateway is killed at the latest."""
 
 
