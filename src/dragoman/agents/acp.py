@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import AgentError, NotInstalled, locate, require
@@ -63,12 +64,15 @@ class ProcessLauncher:
         self._environ = os.environ if environ is None else environ
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """The program, and the script of an interpreter, with size and time: a new version is another agent."""
+        """The program, and the script of an interpreter, with size and time: a new version is another agent.
+
+        Our own version counts too: agents that we host change with it.
+        """
         program = locate(agent.command, agent.env.get("PATH"))
         if program is None:
             return None
         files = [program, *(Path(part) for part in agent.command[1:2] if part.startswith("/"))]
-        return "\n".join([*(_stamp(file) for file in files), *agent.command[1:]])
+        return "\n".join([*(_stamp(file) for file in files), *agent.command[1:], __version__])
 
     async def launch(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None

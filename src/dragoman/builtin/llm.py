@@ -1,30 +1,14 @@
-"""The only module that knows pydantic-ai: a conversation, one streamed answer to it, and what failed."""
+"""A conversation, and one streamed answer to it; with `providers` and `failures` all that knows pydantic-ai."""
 
 from __future__ import annotations
 
 import json
-import os
-import urllib.request
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.exceptions import (
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelNotFoundError,
-    ModelOverloadedError,
-    ModelRateLimitError,
-    ModelServerError,
-    ModelTimeoutError,
-    ModelUnavailableError,
-    UnexpectedModelBehavior,
-    UserError,
-)
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -42,11 +26,11 @@ from pydantic_ai.messages import (
     UserContent,
     UserPromptPart,
 )
-from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from dragoman.builtin.model import ModelConfig
+from dragoman.builtin.failures import ModelFailed, explain
 from dragoman.builtin.toolbox import Outcome
 from dragoman.builtin.tools.tool import Tool
 
@@ -54,20 +38,6 @@ SETTINGS = ModelSettings(max_retries=0)  # retries are ours, so that they are sh
 
 DEFAULT_CONTEXT_WINDOW = 128_000
 """For models of which nothing is known: what current local models are usually run with at most."""
-
-LISTING_SECONDS = 5.0
-
-
-class ModelFailed(Exception):
-    """No answer; the message is for a person."""
-
-    def __init__(
-        self, message: str, reason: str, *, retry: bool = False, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.retry = retry
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,71 +190,9 @@ class Llm:
         conversation.partial = []
         if _cut(response):
             raise ModelFailed(f"{self.name} broke off in the middle of its answer.", "model_cut", retry=True)
-        conversation.messages.append(response)
+        if response.parts:
+            conversation.messages.append(response)
         yield _whole(response)
-
-
-def build(spec: str, config: ModelConfig, environ: Mapping[str, str] = os.environ) -> Llm:
-    """The model by its full name; raises `ModelFailed` with what to do about it."""
-    provider, _, name = spec.partition(":")
-    try:
-        return Llm(_model(provider, name, spec, config.base_url, environ), spec, config.context_window)
-    except UserError as error:
-        raise ModelFailed(_plain(f"{spec} cannot be used: {error}"), "model_config") from error
-    except ImportError as error:
-        raise ModelFailed(_plain(f"{spec} needs a package: {error}"), "model_config") from error
-
-
-def _model(provider: str, name: str, spec: str, base_url: str | None, environ: Mapping[str, str]) -> Model:
-    if provider == "ollama":
-        server = base_url or _ollama_url(environ)
-        return _openai_chat(name if name != "auto" else _first_model(server), server, environ)
-    if provider in ("openai", "openai-chat") and (base_url or environ.get("OPENAI_BASE_URL")):
-        return _openai_chat(name, base_url or environ["OPENAI_BASE_URL"], environ)
-    if provider == "anthropic" and base_url:
-        from pydantic_ai.models.anthropic import AnthropicModel
-        from pydantic_ai.providers.anthropic import AnthropicProvider
-
-        key = environ.get("ANTHROPIC_API_KEY", "none")
-        return AnthropicModel(name, provider=AnthropicProvider(api_key=key, base_url=base_url))
-    if provider == "google" and base_url:
-        from pydantic_ai.models.google import GoogleModel
-        from pydantic_ai.providers.google import GoogleProvider
-
-        key = environ.get("GEMINI_API_KEY") or environ.get("GOOGLE_API_KEY", "none")
-        return GoogleModel(name, provider=GoogleProvider(api_key=key, base_url=base_url))
-    return infer_model(spec)
-
-
-def _openai_chat(name: str, base_url: str, environ: Mapping[str, str]) -> Model:
-    """Chat Completions, which every compatible server has; local ones want no key but the SDK does."""
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.profiles.openai import OpenAIModelProfile
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    key = environ.get("OPENAI_API_KEY") or "none"
-    # Else a stream that is cut between two messages counts as a whole answer.
-    profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-    provider = OpenAIProvider(base_url=base_url, api_key=key)
-    return OpenAIChatModel(name, provider=provider, profile=profile)
-
-
-def _ollama_url(environ: Mapping[str, str]) -> str:
-    host = environ.get("OLLAMA_BASE_URL") or environ.get("OLLAMA_HOST") or "localhost:11434"
-    url = (host if "://" in host else f"http://{host}").rstrip("/")
-    return url if url.endswith("/v1") else f"{url}/v1"
-
-
-def _first_model(base_url: str) -> str:
-    """The first model that an OpenAI-compatible server lists."""
-    try:
-        with urllib.request.urlopen(f"{base_url.rstrip('/')}/models", timeout=LISTING_SECONDS) as response:
-            listing = json.load(response)
-        return str(listing["data"][0]["id"])
-    except (OSError, ValueError) as error:
-        raise ModelFailed(f"{base_url} cannot be reached: {error}.", "model_unreachable") from error
-    except (KeyError, IndexError, TypeError) as error:
-        raise ModelFailed(f"{base_url} has no model yet: pull one first.", "model_unknown") from error
 
 
 def _instruct(messages: list[ModelMessage], instructions: str) -> None:
@@ -319,8 +227,7 @@ def _piece(event: object) -> Piece | None:
 def _cut(response: ModelResponse) -> bool:
     """Whether the stream ended before the model did; the models for tests never say how they ended."""
     scripted = response.provider_name in (None, "test", "function")
-    unfinished = response.finish_reason is None and not scripted
-    return unfinished or response.state == "incomplete" or not response.parts
+    return response.state == "incomplete" or (response.finish_reason is None and not scripted)
 
 
 def _whole(response: ModelResponse) -> Answer:
@@ -347,66 +254,3 @@ def _cost(response: ModelResponse) -> float | None:
         return float(response.cost().total_price)
     except (LookupError, ValueError, AssertionError):
         return None
-
-
-_REASONS: Sequence[tuple[type[Exception], str, str, bool]] = (
-    (
-        ModelAuthenticationError,
-        "model_auth",
-        "{name}: the key is wrong or may not use this model ({status}).",
-        False,
-    ),
-    (
-        ModelNotFoundError,
-        "model_unknown",
-        "{name}: there is no such model, or the address is wrong ({status}).",
-        False,
-    ),
-    (
-        ModelContextWindowExceededError,
-        "context_full",
-        "{name}: the conversation is longer than it can hold.",
-        False,
-    ),
-    (ModelRateLimitError, "model_rate_limit", "{name} asks for a pause ({status}).", True),
-    (ModelOverloadedError, "model_overloaded", "{name} is overloaded ({status}).", True),
-    (ModelUnavailableError, "model_unavailable", "{name} is not available now ({status}).", True),
-    (ModelServerError, "model_server", "{name} has trouble of its own ({status}).", True),
-    (ModelTimeoutError, "model_timeout", "{name} did not answer in time.", True),
-    (ModelConnectionError, "model_unreachable", "{name} cannot be reached: {detail}", True),
-)
-"""The first class that fits: reason, words, and whether asking again may help."""
-
-
-def explain(error: Exception, name: str) -> ModelFailed:
-    status = f"HTTP {error.status_code}" if isinstance(error, ModelHTTPError) else "no status"
-    detail = _detail(error)
-    after = error.retry_after if isinstance(error, ModelAPIError) else None
-    for kind, reason, words, retry in _REASONS:
-        if isinstance(error, kind):
-            text = words.format(name=name, status=status, detail=detail)
-            if detail and "{detail}" not in words:
-                text += f" {detail}"
-            return ModelFailed(_plain(text), reason, retry=retry, retry_after=after)
-    # Without a status it is the connection that failed, as when a stream is cut in the middle.
-    retry = isinstance(error, ModelAPIError) and (
-        not isinstance(error, ModelHTTPError) or error.in_stream or error.status_code >= 500
-    )
-    return ModelFailed(
-        _plain(f"{name} failed: {detail or error}"), "model_failed", retry=retry, retry_after=after
-    )
-
-
-def _detail(error: Exception) -> str:
-    """What the provider itself said."""
-    body = getattr(error, "body", None)
-    if isinstance(body, dict):
-        inner = body.get("error", body)
-        said = inner.get("message") if isinstance(inner, dict) else inner
-        if isinstance(said, str):
-            return said
-    return "" if isinstance(error, ModelHTTPError) else str(error)
-
-
-def _plain(text: str) -> str:
-    return text if len(text) <= 1000 else text[:1000] + "…"

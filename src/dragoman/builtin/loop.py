@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dragoman.builtin.content import Prompt
+from dragoman.builtin.failures import ModelFailed
 from dragoman.builtin.instructions import instructions
-from dragoman.builtin.llm import Answer, Call, Conversation, Llm, ModelFailed, Piece, build
+from dragoman.builtin.llm import Answer, Call, Conversation, Llm, Piece
 from dragoman.builtin.modes import MODES
+from dragoman.builtin.providers import build
 from dragoman.builtin.toolbox import Outcome
 from dragoman.wire.errors import internal
 
@@ -63,7 +65,7 @@ async def converse(session: Session, prompt: Sequence[Json]) -> str:
     start = len(conversation.messages)
     conversation.add_prompt(content)
     try:
-        return await _Turn(session, llm, conversation, start).run()
+        return await ModelTurn(session, llm, conversation, start).run()
     except ModelFailed as failure:
         raise internal(str(failure), failure.reason, model=llm.name) from failure
     finally:
@@ -78,7 +80,7 @@ async def compact_now(session: Session) -> None:
         session.say("There is nothing to compact yet.")
         return
     try:
-        await _Turn(session, llm, conversation, len(conversation.messages)).compact(keep=0)
+        await ModelTurn(session, llm, conversation, len(conversation.messages)).compact(keep=0)
     except ModelFailed as failure:
         raise internal(str(failure), failure.reason, model=llm.name) from failure
 
@@ -97,7 +99,9 @@ def _conversation(session: Session) -> Conversation:
     return session.conversation
 
 
-class _Turn:
+class ModelTurn:
+    """The requests of one turn; `start` is where its messages begin in the conversation."""
+
     def __init__(self, session: Session, llm: Llm, conversation: Conversation, start: int) -> None:
         self._session = session
         self._llm = llm

@@ -116,8 +116,6 @@ class Server:
             await self._sessions.close_all()
         for task in list(self._tasks):
             task.cancel()
-        if self._sessions is not None:
-            await self._custody.close()
 
     # -- methods
 
@@ -137,34 +135,18 @@ class Server:
     def _prepare(self) -> None:
         """Load what the first prompt will need, once the answer to `initialize` is on its way."""
         from dragoman.builtin.model import installed
+        from dragoman.builtin.warm import load
 
-        if self.sessions_models.default() is not None and installed():
-            from dragoman.builtin.warm import load
-
+        if self.sessions.models.default() is not None and installed():
             self._spawn(asyncio.to_thread(load, "dragoman.builtin.loop"))
 
     @property
-    def sessions_models(self) -> Any:
-        return self._open_sessions()[1]
-
-    def _open_sessions(self) -> tuple[Sessions, Any]:
+    def sessions(self) -> Sessions:
         if self._sessions is None:
-            import os
-
-            from dragoman.agents.custody import Custody
-            from dragoman.builtin.model import Models
-            from dragoman.builtin.session import Surroundings
             from dragoman.builtin.sessions import Sessions
 
-            self._custody = Custody()
-            self._models = Models(self._config, os.environ)
-            around = Surroundings(self.client, self._custody, self._models)
-            self._sessions = Sessions(around, self._state)
-        return self._sessions, self._models
-
-    @property
-    def sessions(self) -> Sessions:
-        return self._open_sessions()[0]
+            self._sessions = Sessions.open(self.client, self._config, self._state)
+        return self._sessions
 
     async def _authenticate(self, params: Json) -> Json:
         return {}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dragoman.agents.custody import Custody
+from dragoman.builtin.client import Client
 from dragoman.builtin.history import Archive, Facts, History
+from dragoman.builtin.model import ModelConfig, Models
 from dragoman.builtin.modes import DEFAULT
 from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.session import Session, Surroundings
@@ -21,6 +25,10 @@ PAGE = 100
 
 
 class Sessions:
+    @classmethod
+    def open(cls, client: Client, config: ModelConfig, folder: Path | None) -> Sessions:
+        return cls(Surroundings(client, Custody(), Models(config, os.environ)), folder)
+
     def __init__(self, around: Surroundings, folder: Path | None) -> None:
         """`folder` is where sessions are kept; None keeps nothing."""
         self._around = around
@@ -75,8 +83,14 @@ class Sessions:
         self._archive.delete(id)
 
     async def close_all(self) -> None:
+        """Afterwards nothing that was started here runs."""
         for id in list(self._live):
             await self.close(id)
+        await self._around.custody.close()
+
+    @property
+    def models(self) -> Models:
+        return self._around.models
 
     def _open(self, id: str, facts: Facts, history: History) -> Session:
         session = Session(id, facts, history, Permissions(self._allowed, facts.cwd), self._around)

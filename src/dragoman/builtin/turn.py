@@ -31,11 +31,11 @@ To get a language model:
 
 async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
     """Answer a prompt; returns the stop reason. Cancelling the task ends the turn as `cancelled`."""
-    for block in prompt:
-        session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     text = _text(prompt)
     if not prompt or (not text.strip() and len(prompt) == 1 and prompt[0].get("type") == "text"):
         raise invalid_params("The prompt is empty", "prompt")
+    for block in prompt:
+        session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     try:
         session.name_after(text)
         return await _answer(session, prompt, text)

@@ -1,0 +1,97 @@
+"""What can go wrong with a model, in words for a person, and whether asking again may help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelOverloadedError,
+    ModelRateLimitError,
+    ModelServerError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+)
+
+MAX_WORDS = 1000
+"""Characters of a provider's error page that anybody wants to see."""
+
+
+class ModelFailed(Exception):
+    """No answer; the message is for a person."""
+
+    def __init__(
+        self, message: str, reason: str, *, retry: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry = retry
+        self.retry_after = retry_after
+
+
+_REASONS: Sequence[tuple[type[Exception], str, str, bool]] = (
+    (
+        ModelAuthenticationError,
+        "model_auth",
+        "{name}: the key is wrong or may not use this model ({status}).",
+        False,
+    ),
+    (
+        ModelNotFoundError,
+        "model_unknown",
+        "{name}: there is no such model, or the address is wrong ({status}).",
+        False,
+    ),
+    (
+        ModelContextWindowExceededError,
+        "context_full",
+        "{name}: the conversation is longer than it can hold.",
+        False,
+    ),
+    (ModelRateLimitError, "model_rate_limit", "{name} asks for a pause ({status}).", True),
+    (ModelOverloadedError, "model_overloaded", "{name} is overloaded ({status}).", True),
+    (ModelUnavailableError, "model_unavailable", "{name} is not available now ({status}).", True),
+    (ModelServerError, "model_server", "{name} has trouble of its own ({status}).", True),
+    (ModelTimeoutError, "model_timeout", "{name} did not answer in time.", True),
+    (ModelConnectionError, "model_unreachable", "{name} cannot be reached: {detail}", True),
+)
+"""The first class that fits: reason, words, and whether asking again may help."""
+
+
+def explain(error: Exception, name: str) -> ModelFailed:
+    status = f"HTTP {error.status_code}" if isinstance(error, ModelHTTPError) else "no status"
+    detail = _detail(error)
+    after = error.retry_after if isinstance(error, ModelAPIError) else None
+    for kind, reason, words, retry in _REASONS:
+        if isinstance(error, kind):
+            text = words.format(name=name, status=status, detail=detail)
+            if detail and "{detail}" not in words:
+                text += f" {detail}"
+            return ModelFailed(plain(text), reason, retry=retry, retry_after=after)
+    # Without a status it is the connection that failed, as when a stream is cut in the middle.
+    retry = isinstance(error, ModelAPIError) and (
+        not isinstance(error, ModelHTTPError) or error.in_stream or error.status_code >= 500
+    )
+    return ModelFailed(
+        plain(f"{name} failed: {detail or error}"), "model_failed", retry=retry, retry_after=after
+    )
+
+
+def _detail(error: Exception) -> str:
+    """What the provider itself said."""
+    body = getattr(error, "body", None)
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        said = inner.get("message") if isinstance(inner, dict) else inner
+        if isinstance(said, str):
+            return said
+    return "" if isinstance(error, ModelHTTPError) else str(error)
+
+
+def plain(text: str) -> str:
+    return text if len(text) <= MAX_WORDS else text[:MAX_WORDS] + "…"
