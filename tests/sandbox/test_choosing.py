@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.boxes import INSIDE, Kind, boxed_agent
-from support.gateway import SCRIPTED_AGENT, Dragoman, Start
+from support.gateway import SCRIPTED_AGENT, Dragoman, Start, clean_environment
 from support.rpc_peer import RpcFailure
 
 BOX = {"kind": "bubblewrap", "workspace": INSIDE, "read_only": [str(SCRIPTED_AGENT.parent)]}
@@ -106,3 +108,26 @@ async def test_what_an_agent_can_do_is_asked_in_an_empty_box_and_remembered(
     second = await dragoman("acp", "scripted", **bubblewrap.config("--version", "7.7"))
     assert await second.initialize() == asked
     assert "agent started" not in second.stderr
+
+
+async def test_agents_are_checked_in_their_box_and_sessions_remember_theirs(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config())
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    await gateway.prompt(session, "hello")
+    environment = {**clean_environment(), "DRAGOMAN_HOME": str(gateway.home)}
+    for words, expected in (
+        (["agents", "check", "scripted"], "scripted: ok"),
+        (["sessions", "show", session], "box"),
+    ):
+        done = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "dragoman", *words),
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            cwd=project,
+        )
+        output, _ = await done.communicate()
+        assert done.returncode == 0
+        assert expected in output.decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.custody import Custody
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.sandbox import Boxes
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
@@ -27,19 +29,24 @@ class ProbeResult:
     result: dict[str, Any] | None
 
 
-def probe(agent: AgentConfig, name: str, timeout: float) -> ProbeResult:
-    return asyncio.run(_probe(agent, name, timeout))
+MakeBoxes = Callable[[Custody], Boxes]
 
 
-async def _probe(agent: AgentConfig, name: str, timeout: float) -> ProbeResult:
+def probe(agent: AgentConfig, name: str, timeout: float, make_boxes: MakeBoxes | None = None) -> ProbeResult:
+    """Ask it where it would run: in its sandbox, over an empty workspace, if it has one."""
+    return asyncio.run(_probe(agent, name, timeout, make_boxes))
+
+
+async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: MakeBoxes | None) -> ProbeResult:
     custody = Custody()
+    boxes = make_boxes(custody) if make_boxes is not None else None
     started = time.monotonic()
     handle: AgentHandle | None = None
     asker = _Asker()
     try:
-        handle = await ProcessLauncher(custody, limits.MAX_MESSAGE_BYTES).launch(
-            name, agent, asker.peer, None
-        )
+        box = boxes.find(name, agent, None, None) if boxes is not None else None
+        launcher = ProcessLauncher(custody, limits.MAX_MESSAGE_BYTES)
+        handle = await launcher.launch(name, agent, asker.peer, None, box)
         asker.handle = handle
         reply = await asyncio.wait_for(asker.initialize(), timeout)
         seconds = time.monotonic() - started
@@ -55,6 +62,8 @@ async def _probe(agent: AgentConfig, name: str, timeout: float) -> ProbeResult:
     finally:
         if handle is not None:
             await handle.stop()
+        if boxes is not None:
+            await boxes.close()
         await custody.close()
 
 

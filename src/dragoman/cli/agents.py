@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,10 +16,13 @@ from dragoman.cli.table import print_table
 from dragoman.config.edit import add_agent, remove_agent
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
-from dragoman.config.model import AgentConfig
+from dragoman.config.model import AgentConfig, Config
+from dragoman.config.paths import Paths
 
 if TYPE_CHECKING:
+    from dragoman.agents.custody import Custody
     from dragoman.agents.probe import ProbeResult
+    from dragoman.gateway.ports.sandbox import Boxes
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -88,7 +92,7 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
     """
     from dragoman.agents.probe import probe
 
-    _, loaded = load_settings()
+    paths, loaded = load_settings()
     config = loaded.config
     chosen = {name: find_agent(config, name) for name in names or _installed(config.agents)}
     limit = config.limits.start_timeout if timeout is None else timeout
@@ -96,12 +100,19 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
         raise ConfigError("no agent is installed: `dragoman agents list` shows how to install one")
     results = {}
     for name, agent in chosen.items():
-        results[name] = probe(agent, name, limit)
+        boxes = partial(_boxes, config, paths) if agent.sandbox is not None else None
+        results[name] = probe(agent, name, limit, boxes)
         if not as_json:
             _report(name, results[name])
     if as_json:
         click.echo(json.dumps({name: _facts(result) for name, result in results.items()}, indent=2))
     ctx.exit(0 if all(result.ok for result in results.values()) else 1)
+
+
+def _boxes(config: Config, paths: Paths, custody: Custody) -> Boxes:
+    from dragoman.sandbox import Sandboxes
+
+    return Sandboxes(config, paths, custody)
 
 
 def _installed(agents: dict[str, AgentConfig]) -> list[str]:
