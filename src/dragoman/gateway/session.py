@@ -99,6 +99,8 @@ class Session:
     def mute(self, muted: bool) -> None:
         """Swallow what the agent says: a replay that is not to be seen twice."""
         self._muted = muted
+        if agent.box is not None:
+            self.save(SessionChanges(sandbox=agent.box.name))
         if muted:
             self.swallowed.clear()
 
