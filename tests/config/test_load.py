@@ -42,16 +42,16 @@ def test_later_layers_win_key_by_key(load_with: LoadWith) -> None:
 def test_each_value_remembers_its_origin(load_with: LoadWith, paths: Paths, project: Path) -> None:
     loaded = load_with(
         user="[limits]\nmax_sessions = 5\n",
-        workspace="[sessions]\njournal = false\n",
+        workspace='[protocol]\nbatches = "reject"\n',
         env={"DRAGOMAN_SERVE_PORT": "1"},
         flags=[flag("--log-level", ("log", "level"), "debug")],
     )
     assert loaded.origin("limits", "max_sessions") == str(paths.config_file)
-    assert loaded.origin("sessions", "journal") == str(project / ".dragoman/config.toml")
+    assert loaded.origin("protocol", "batches") == str(project / ".dragoman/config.toml")
     assert loaded.origin("serve", "port") == "environment variable DRAGOMAN_SERVE_PORT"
     assert loaded.origin("log", "level") == "option --log-level"
     assert loaded.origin("agents", "gemini", "command") == "known agent"
-    assert loaded.origin("protocol", "batches") == "default"
+    assert loaded.origin("sessions", "journal") == "default"
 
 
 def test_one_key_of_a_known_agent_can_be_changed(load_with: LoadWith) -> None:
@@ -128,10 +128,10 @@ def test_a_mistake_names_the_file_the_key_and_what_was_expected(
 
 def test_all_mistakes_are_named_at_once(load_with: LoadWith) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_with(user='[serve]\nport = "x"\n', workspace="[sessions]\nsync = 1\n")
+        load_with(user='[serve]\nport = "x"\n', workspace="[protocol]\nbatches = 1\n")
     first, second = str(caught.value).splitlines()
     assert "home/config.toml: serve.port" in first
-    assert "project/.dragoman/config.toml: sessions.sync" in second
+    assert "project/.dragoman/config.toml: protocol.batches" in second
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,9 @@ def test_without_git_the_root_is_the_nearest_marker(tmp_path: Path, marker: str)
 
 def test_without_any_sign_the_root_is_the_directory(tmp_path: Path) -> None:
     assert find_root(tmp_path) == tmp_path
+
+
+def test_an_untrusted_workspace_cannot_remove_the_users_sessions(load_with: LoadWith) -> None:
+    loaded = load_with(workspace="[sessions]\nretain_days = 0.001\nretain_bytes = 1\n")
+    assert (loaded.config.sessions.retain_days, loaded.config.sessions.retain_bytes) == (0.0, 0)
+    assert "sessions.retain_days" in loaded.warnings[0]

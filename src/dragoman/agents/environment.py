@@ -22,6 +22,7 @@ CONFUSING: Mapping[str, str] = {
     "NODE_UNIQUE_ID": "node takes itself for a worker of the editor's cluster",
     "ELECTRON_RUN_AS_NODE": "set by editors for their own helpers; turns any Electron program into node",
     "__PYVENV_LAUNCHER__": "macOS: points every python below us at our own virtual environment",
+    "DRAGOMAN_TOKEN": "the gateway's own secret: with it an agent could approve its own requests",
     "NOTIFY_SOCKET": "systemd: a child could report readiness in the gateway's name",
     "WATCHDOG_PID": "systemd: the watchdog is the gateway's",
     "WATCHDOG_USEC": "systemd: the watchdog is the gateway's",

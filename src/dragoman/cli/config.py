@@ -13,7 +13,7 @@ from dragoman.config.edit import write_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths, find_paths
-from dragoman.config.workspace import NEEDS_TRUST, WORKSPACE_FILE, Trust, find_root
+from dragoman.config.workspace import WITHOUT_TRUST, WORKSPACE_FILE, Trust, find_root
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -101,6 +101,6 @@ def trust(directory: Path, remove: bool) -> None:
     content = read(file)
     if content is None:
         raise ConfigError(f"there is no {file}")
-    named = [key for key in NEEDS_TRUST if key in parse(file, content)]
+    named = [key for key in parse(file, content) if key not in WITHOUT_TRUST]
     Trust(paths).grant(file, content)
     click.echo(f"{file} is trusted" + (f"; it sets {', '.join(named)}" if named else ""))

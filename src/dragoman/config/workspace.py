@@ -17,8 +17,9 @@ from dragoman.config.paths import Paths
 WORKSPACE_FILE = Path(".dragoman", "config.toml")
 MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
 
-NEEDS_TRUST = ("agents", "sandboxes", "workspaces", "serve", "log")
-"""Tables that run programs, reach other machines, open ports, write files or widen what agents touch."""
+WITHOUT_TRUST = ("default_agent", "limits", "policy", "protocol")
+"""All that a workspace may set before it is trusted. Everything else runs programs, opens ports, writes files, widens
+what agents touch, or, like `sessions.retain_days`, removes what is the user's."""
 
 
 def find_root(cwd: Path) -> Path:
@@ -50,7 +51,7 @@ def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str,
 
 
 def _untrusted(data: dict[str, Any]) -> list[str]:
-    refused = [key for key in NEEDS_TRUST if key in data]
+    refused = [key for key in data if key not in WITHOUT_TRUST]
     agents = data.get("agents")
     chosen = data.get("default_agent")
     if isinstance(agents, dict) and isinstance(chosen, str) and chosen in agents:

@@ -184,6 +184,21 @@ class AgentConnection:
         finally:
             self.origins.pop(call, None)
 
+    async def ask(
+        self,
+        method: str,
+        params: bytes,
+        timeout: float,
+        heard: Callable[[Reply], None] | None = None,
+    ) -> Reply:
+        """`call` that waits no longer than `timeout`; no answer is an answer too."""
+        try:
+            return await asyncio.wait_for(self.call(method, params, heard=heard), timeout)
+        except TimeoutError:
+            return Reply.failed(
+                internal(f"The agent {self.name} did not answer {method} within {timeout:g} s")
+            )
+
     def expect_session(self) -> None:
         """Updates for ids that nobody knows yet are held from now on (G-044)."""
         self._creating += 1

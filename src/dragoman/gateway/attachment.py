@@ -59,7 +59,7 @@ class Attachment:
             return
         if not self.live:
             return
-        if not self.client.writable and self.client.peer.link.backlog > limits.ATTACHMENT_BACKLOG_BYTES:
+        if not self._has_room:
             self.live = False
             return
         self._push_all(batch)
@@ -131,12 +131,16 @@ class Attachment:
             try:
                 size = FIRST_BYTES if self._first > 0 else CATCH_UP_BYTES
                 rows = await feed.store.read(self.session.id, self.position, size)
+                for row in rows:
+                    await self._show_row(feed, row)
             except StoreError as error:
                 log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
                 self._give_up(feed)
                 return
-            for row in rows:
-                await self._show_row(feed, row)
+            except Exception:  # a bug of ours must not leave the client waiting for the rest
+                log.exception("catching up failed", extra={"session": self.session.id})
+                self._give_up(feed)
+                return
             self._run_due(self.position)
             if not rows or self.position >= feed.delivered:
                 self.position = max(self.position, feed.delivered)

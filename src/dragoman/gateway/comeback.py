@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.feed import JournalFeed
+from dragoman.gateway.feed import DirectFeed, JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+PATIENCE = 15.0
+"""Seconds that people who want to read wait for an agent to come back."""
 LOAD = "session/load"
 RESUME = "session/resume"
 
@@ -59,6 +61,8 @@ async def load(client: ClientConnection, request: Request) -> None:
         request.reply(result_line(None, dict(session.last_result), facts))
         _tell_state(session, attachment)
         revival.tell_loss(session)
+        if session.pruned:
+            session.notice("The beginning of this conversation was removed (sessions.retain_bytes).")
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
@@ -119,6 +123,7 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     session.agent_session_id = known.agent_session_id or ""
     session.title = known.title
     session.has_terminals = known.has_terminals
+    session.pruned = known.pruned
     if not gateway.journaling:
         gateway.add(session)
         return session
@@ -139,13 +144,13 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
         nonlocal end
         end = journal.seq
 
+    try:
+        servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
+    except RpcError:
+        session.gateway.pool.reap(agent)
+        raise
     session.bind(agent, session.agent_session_id)
-    params = {
-        "sessionId": session.agent_session_id,
-        "cwd": session.cwd,
-        "mcpServers": session.setup.get("mcpServers"),
-    }
-    params["mcpServers"] = mcp_servers(params["mcpServers"], agent.capabilities, agent.name)
+    params = {"sessionId": session.agent_session_id, "cwd": session.cwd, "mcpServers": servers}
     try:
         reply = await agent.call(LOAD, encode(params), heard=heard)
     except asyncio.CancelledError:
@@ -164,7 +169,9 @@ async def _revive(session: Session, client: ClientConnection, result: JsonObject
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
     try:
-        revived = await revival.revive(session, client)
+        revived = await asyncio.wait_for(revival.revive(session, client), PATIENCE)
+    except TimeoutError:
+        return {"revived": None, "state": "reviving"}  # it goes on; the next prompt waits for it
     except RpcError as error:
         log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
         session.notice(f"The agent is not available: {error.message}")
@@ -179,12 +186,20 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
     agent = session.agent
     if agent is None:
         agent = await gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    try:
+        raw = setup_params(request, params, agent, session.agent_session_id)
+    except RpcError:
+        gateway.pool.reap(agent)
+        raise
     session.bind(agent, session.agent_session_id)
-    session.attach(client)
-    raw = setup_params(request, params, agent, session.agent_session_id)
+    attachment = session.attach(client)
+    if isinstance(session.feed, DirectFeed):
+        session.feed.only = attachment  # the others know what is replayed now
 
     def heard(reply: Reply) -> None:
         session.mute(False)
+        if isinstance(session.feed, DirectFeed):
+            session.feed.only = None
         if reply.ok:
             result = session.session_result(reply, boolean=client.capabilities.boolean_options)
             session.after_events(lambda: request.reply(result_line(None, result, {})), client)

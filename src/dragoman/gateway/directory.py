@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -16,13 +16,16 @@ from dragoman.gateway.ports.store import (
     BadCursor,
     HeldElsewhere,
     SessionChanges,
+    SessionExists,
     SessionRecord,
     Store,
     StoreError,
 )
-from dragoman.gateway.session import Session
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.workspace import workspace_root
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,7 @@ class Kept(msgspec.Struct, kw_only=True):
     live: bool = False
     """A process that is alive owns it."""
     has_terminals: bool = False
+    pruned: bool = False
     additional_directories: tuple[str, ...] = ()
     info: JsonObject = {}
     """What else the agent's own list says of it."""
@@ -195,7 +199,10 @@ class StoreDirectory:
                 state="stored",
                 extra={"info": rest} if rest else {},
             )
-            await self.store.create(new)
+            try:
+                await self.store.create(new)
+            except SessionExists:
+                pass  # another process, or a session that is just being made, was faster
         elif record.last_seq == 0 and (title, updated_at) != (record.title, record.updated_at):
             changes = SessionChanges(title=title, updated_at=updated_at or record.updated_at)
             self.store.update(record.id, record.epoch, changes)
@@ -281,6 +288,7 @@ def _kept(record: SessionRecord, owners: frozenset[str]) -> Kept:
         state=state,
         live=live,
         has_terminals=bool(record.extra.get("terminals")),
+        pruned=record.first_seq > 1,
         additional_directories=record.additional_directories,
         info=info if isinstance(info, dict) else {},
     )

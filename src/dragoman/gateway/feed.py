@@ -13,6 +13,7 @@ attachment at once. An action closes the batch before it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +23,8 @@ from dragoman.gateway.ports.store import Store, StoreError
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
 
 Action = Callable[[], None]
 
@@ -54,13 +57,15 @@ class DirectFeed:
 
     def __init__(self) -> None:
         self.attachments: list[Attachment] = []
+        self.only: Attachment | None = None
+        """A replay is for the one who asked for it."""
         self.delivered = 0
 
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
     ) -> None:
         for attachment in self.attachments:
-            if attachment.client is not author:
+            if attachment.client is not author and self.only in (None, attachment):
                 attachment.send(attachment.own_view(line) if varied else line)
 
     def record(self, event: bytes) -> None:
@@ -178,12 +183,13 @@ class JournalFeed:
     def _done(self, error: StoreError | None) -> None:
         """The store answers in the order of the appends."""
         self._in_flight -= 1
-        if error is not None and not self.broken:
-            self.broken = True
-            self._on_error(error)
+        failed = error is not None and not self.broken
+        self.broken = self.broken or failed
         self._hand_over()
         if self.broken:
             self._hand_over_unstored()
+        if failed and error is not None:
+            self._on_error(error)  # last: it publishes
 
     def _hand_over_unstored(self) -> None:
         """What was published since the journal broke, once everything before it is answered for."""
@@ -197,6 +203,11 @@ class JournalFeed:
         else:
             self.delivered = batch.last_seq
         for attachment in self.attachments:
-            attachment.push(batch)
+            try:
+                attachment.push(batch)
+            except (
+                Exception
+            ):  # one client's trouble must not cost the others their events, nor anybody an answer
+                log.exception("events could not be shown", extra={"session": self._session_id})
         for action in batch.actions:
             action()

@@ -40,7 +40,7 @@ OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for
         "loadSession": True,
         "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
         "mcpCapabilities": {"http": True, "sse": True},
-        "sessionCapabilities": {"list": {}, "resume": {}, "additionalDirectories": {}},
+        "sessionCapabilities": {"resume": {}, "additionalDirectories": {}},
     }
 }
 
@@ -239,7 +239,7 @@ class Gateway:
         """Said once; the conversation goes on, but it is not kept any more."""
         if isinstance(error, Fenced):
             session.notice(f"Another process took this session over: {error}", "error")
-            self.spawn(self.put_away(session))
+            self.spawn(self.close_session(session))  # its agent too: two must not work in one folder
             return
         session.notice(f"This conversation is not being saved any more: {error}", "error")
         for attachment in list(session.attachments):  # from now on a slow client holds its agent back

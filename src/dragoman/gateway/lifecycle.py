@@ -44,7 +44,12 @@ async def new(client: ClientConnection, request: Request) -> None:
     session = Session(client.gateway, new_session_id(), name, cwd, workspace)
     session.additional_directories = directories
     session.setup = params
-    await _create(client, request, agent, session, "session/new", setup_params(request, params, agent))
+    try:
+        raw = setup_params(request, params, agent)
+    except RpcError:
+        client.gateway.pool.reap(agent)
+        raise
+    await _create(client, request, agent, session, "session/new", raw)
 
 
 async def fork(client: ClientConnection, request: Request) -> None:
@@ -112,7 +117,9 @@ async def close(client: ClientConnection, request: Request) -> None:
     session = here or client.require_session(request)
     if session.remote and session.agent is not None:
         # For everybody, not only for whoever watches it from here.
-        await session.agent.call("session/close", encode({"sessionId": session.agent_session_id}))
+        await session.agent.ask(
+            "session/close", encode({"sessionId": session.agent_session_id}), CLOSE_TIMEOUT
+        )
     await end_session(session)
     request.reply(message.EMPTY)
 
@@ -143,9 +150,10 @@ async def delete(client: ClientConnection, request: Request) -> None:
     if known is None:
         request.reply(message.EMPTY)
         return
-    if not gateway.journaling:
-        client.check_agent(known.agent, session_id)
+    client.check_agent(known.agent, session_id)
     session = gateway.sessions.get(session_id)
+    if known.live and session is None:
+        raise internal("The session is live in another process. Close it there first", "session_held")
     if known.agent_session_id:
         await _delete_at_agent(client, known.agent, known.agent_session_id, session)
     if session is not None:
@@ -167,7 +175,7 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
     if agent is None and client.bound_agent == name:
         agent = await client.gateway.pool.borrow(client, name)
     if agent is not None and agent.capabilities.session("delete"):
-        reply = await agent.call("session/delete", encode({"sessionId": agent_session_id}))
+        reply = await agent.ask("session/delete", encode({"sessionId": agent_session_id}), CLOSE_TIMEOUT)
         if not reply.ok and not client.gateway.journaling:
             raise revival.as_error(reply)
     elif not client.gateway.journaling:

@@ -48,7 +48,7 @@ async def list_sessions(client: ClientConnection, request: Request) -> None:
 async def _merge_agents(client: ClientConnection, cwd: object) -> JsonObject:
     """Ask the agents that run; only a connection to one agent starts it for that (DESIGN.md, settled details)."""
     gateway = client.gateway
-    agents = gateway.pool.agents_of(client)
+    agents = [agent for agent in gateway.pool.agents_of(client) if agent.capabilities.result]
     if client.bound_agent is not None and not agents:
         agents = [await gateway.pool.borrow(client, client.bound_agent)]
     able = {each.name: each for each in agents if each.alive and each.capabilities.session("list")}
@@ -71,7 +71,10 @@ async def _ask(client: ClientConnection, agent: AgentConnection, cwd: object) ->
         sessions = result.get("sessions")
         for info in sessions if isinstance(sessions, list) else []:
             if isinstance(info, dict) and isinstance(info.get("sessionId"), str):
-                await client.gateway.directory.listed(agent.name, info)
+                try:
+                    await client.gateway.directory.listed(agent.name, info)
+                except StoreError as error:
+                    return str(error)
         if not isinstance(result.get("nextCursor"), str):
             return None
         params["cursor"] = result["nextCursor"]

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import events
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.wire.errors import internal
 
@@ -43,9 +42,11 @@ class Parking:
     def _park(self, session: Session) -> None:
         self._timers.pop(session.id, None)
         agent = session.agent
-        if agent is None or session.turn is not None or len(session.questions):
+        if session.turn is not None or len(session.questions):
             return
-        if not _may_park(session):
+        if agent is None and not session.attachments:
+            self._gateway.spawn(self._gateway.put_away(session))  # it died, and nobody looks at it
+        if agent is None or not _may_park(session):
             return
         log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
         agent.sessions.pop(session.agent_session_id, None)
@@ -53,7 +54,9 @@ class Parking:
         session.parked = True
         session.gone = internal("The session is parked", "parked")
         session.record("parked")
-        session.save(SessionChanges(state="parked", updated_at=events.now()))
+        session.save(SessionChanges(state="parked"))
+        session.services.release_terminals()
+        self._gateway.spawn(session.services.close())
         self._gateway.pool.reap(agent)
         if not session.attachments:
             self._gateway.spawn(self._gateway.put_away(session))

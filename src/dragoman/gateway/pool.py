@@ -36,7 +36,7 @@ class Pool:
         """The live agents that this client's sessions use, and its spares."""
         used = [each.session.agent for each in client.attachments.values() if each.session.agent is not None]
         started = [agent for agent in self._agents if agent.client is client and agent.alive]
-        return list(dict.fromkeys([*started, *used]))
+        return [agent for agent in dict.fromkeys([*started, *used]) if not agent.is_owner]
 
     def warm(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
         """Start an agent before it is needed."""

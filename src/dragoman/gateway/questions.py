@@ -104,9 +104,10 @@ class Questions:
 
     def ask_again(self, client: ClientConnection) -> None:
         """Someone attached while questions are open."""
+        attachment = client.attachments.get(self._session.id)
         for question in self._open:
-            if client not in question.asked:
-                self._send_to(question, client)
+            if attachment is not None:
+                self._offer(question, attachment)
 
     @property
     def _waits(self) -> bool:
@@ -123,13 +124,13 @@ class Questions:
         if not self._asked_by_owner:
             self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
             return
-        question.request.on_cancel = None
+        question.request.abandon()
         self._withdraw(question, None)
         self._open.remove(question)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
-        verdict = policy.decide(self._session.policy, tool)
+        verdict = policy.decide(self._session.policy, self._session.tools.with_kind(tool))
         if verdict.decision == "ask":
             return False
         option = policy.choose_option(verdict.decision, options)
@@ -200,8 +201,9 @@ class Questions:
         if not reply.ok:
             if not question.asked:
                 # -32800 and "I cannot ask" alike: towards a v1 agent that is `cancelled` (G-096).
+                if self._asked_by_owner:
+                    question.request.answer(reply)  # its process decides what that means
                 self._give_up(question, "client")
-                question.request.answer(reply)  # if it is still open, its process decides what that means
             return
         result = (
             read_outcome(reply.result, question.options) if question.method == PERMISSION else reply.result
@@ -212,9 +214,9 @@ class Questions:
         self._open.remove(question)
         if question.timer is not None:
             question.timer.cancel()
-        if question.method == PERMISSION:
-            self._session.record("decision", by=by, **decode_object(reply.result))
         question.request.answer(reply)
+        if question.method == PERMISSION:
+            self._session.record("decision", by=by, outcome=decode_object(reply.result).get("outcome"))
         self._withdraw(question, None)
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}

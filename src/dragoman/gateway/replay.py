@@ -30,7 +30,7 @@ def without_terminals(line: bytes, outputs: dict[str, str] | ForeignTerminals) -
     """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
     envelope = message.members(line)
     params = message.members(envelope["params"])
-    update = decode_object(params["update"])
+    update = decode_object(params["update"]) if "update" in params else {}
     if not replace_terminals(update, outputs):
         return line
     return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
@@ -43,7 +43,7 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
     changed = False
     for index, item in enumerate(content):
         if as_object(item).get("type") == "terminal":
-            text = outputs.get(str(item.get("terminalId")), UNKNOWN)
+            text = outputs.get(str(item.get("terminalId")))
             if text is None:
                 continue
             content[index] = {"type": "content", "content": {"type": "text", "text": text}}
@@ -52,21 +52,27 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
 
 
 class ForeignTerminals:
-    """Outputs of the terminals that a client does not have; None for its own, which stay as they are."""
+    """Outputs of terminals that are another client's; None for all others, which stay as they are.
 
-    def __init__(self, own: frozenset[str], outputs: dict[str, str]) -> None:
-        self._own = own
+    An id that no client issued is the agent's own affair: codex-acp 2.6 refers to terminals that never were and puts
+    their output into `_meta`.
+    """
+
+    def __init__(self, foreign: frozenset[str], outputs: dict[str, str]) -> None:
+        self._foreign = foreign
         self._outputs = outputs
 
-    def get(self, terminal: str, default: str) -> str | None:
-        return None if terminal in self._own else self._outputs.get(terminal, default)
+    def get(self, terminal: str) -> str | None:
+        return self._outputs.get(terminal, UNKNOWN) if terminal in self._foreign else None
 
 
 async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
     """The last known output of every terminal in a journal."""
     outputs: dict[str, str] = {}
     async for event in records(store, session_id):
-        if event.get("dragoman") == "terminal_output":
+        if event.get("dragoman") == "terminal_created":
+            outputs.setdefault(str(event.get("terminalId")), UNKNOWN)
+        elif event.get("dragoman") == "terminal_output":
             outputs[str(event.get("terminalId"))] = str(event.get("output", ""))
     return outputs
 

@@ -64,18 +64,19 @@ async def _try(session: Session, client: ClientConnection) -> JsonObject:
         await asyncio.sleep(delay)
         try:
             return await _once(session, client)
-        except RpcError as failure:
-            if failure.code != INTERNAL_ERROR:
+        except RpcError as failed:
+            if failed.code != INTERNAL_ERROR:
                 raise
-            error = failure
+            error = failed
             session.crashes += 1
     tail = f" Its last error: {error.message}" if error is not None else ""
-    session.crashes = 0  # a person who tries again gets the whole ladder again
-    raise internal(
-        f"The agent {session.agent_name} could not be brought back after {len(BACKOFF)} tries.{tail}",
+    failure = internal(
+        f"The agent {session.agent_name} ended {session.crashes} times in a row and was given up.{tail}",
         "agent_unavailable",
         agent=session.agent_name,
     )
+    session.crashes = 0  # a person who tries again gets the whole ladder again
+    raise failure
 
 
 async def _once(session: Session, client: ClientConnection) -> JsonObject:
@@ -85,9 +86,11 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
         agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
     try:
         rung, result = await _climb(session, agent, client)
-    except (RpcError, asyncio.CancelledError):
+    except BaseException:
         session.gateway.pool.reap(agent)
         raise
+    if not agent.is_owner:
+        await session.choices.apply(agent)
     session.record("revived", rung=rung)
     log.info("session revived", extra={"session": session.id, "rung": rung})
     session.loss_untold = session.context_lost
@@ -126,9 +129,9 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     session.bind(agent, former)
     session.mute(True)
     try:
-        reply = await agent.call(
-            method, _params(session, agent, former), heard=lambda reply: session.mute(False)
-        )
+        limit = session.gateway.config.limits.start_timeout
+        params = _params(session, agent, former)
+        reply = await agent.ask(method, params, limit, heard=lambda reply: session.mute(False))
     except asyncio.CancelledError:
         _unbind(session, agent)
         raise
@@ -165,7 +168,8 @@ async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> J
     agent.expect_session()
     created = False
     try:
-        reply = await agent.call("session/new", _params(session, agent, None))
+        limit = session.gateway.config.limits.start_timeout
+        reply = await agent.ask("session/new", _params(session, agent, None), limit)
         if reply.ok:
             session.bind(agent, new_agent_session(agent, reply))
             created = True

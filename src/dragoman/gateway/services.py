@@ -11,7 +11,7 @@ from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, method_not_found
+from dragoman.wire.errors import Malformed, internal, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -34,7 +34,8 @@ class Services:
         self._session = session
         self._local: LocalServices | None = None
         self._terminals: dict[str, ClientConnection] = {}
-        self._released: dict[ClientConnection, frozenset[str]] = {}
+        self._owners: dict[str, ClientConnection | None] = {}
+        """Every terminal of this process's life, by the id that clients know; None for our own."""
         self._outputs: dict[str, str] = {}
 
     def call(self, request: Request) -> None:
@@ -45,29 +46,30 @@ class Services:
         if client is not None:
             self._forward(request, client)
         elif self._serves(request.method):
-            self._open_local().serve(request)
+            self._serve(request)
+        elif not self._session.attachments:
+            raise internal("No client is attached to this session", "no_client")
         else:
             raise method_not_found(request.method)
 
     def release_terminals(self) -> None:
         """The agent is gone and cannot do it any more (G-110, D-92)."""
         for terminal, client in self._terminals.items():
-            params = {"sessionId": self._session.id, "terminalId": self._client_id(terminal, client)}
+            known = self._client_id(terminal, client)
+            self._record_output(known)
+            params = {"sessionId": self._session.id, "terminalId": known}
             client.peer.request("terminal/release", encode(params), lambda reply: None)
         self._terminals.clear()
 
     def client_gone(self, client: ClientConnection) -> None:
-        self._released.pop(client, None)
         self._terminals = {
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
 
     def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
         """What a client sees in place of terminals that run elsewhere."""
-        own = frozenset(
-            self._client_id(each, client) for each, owner in self._terminals.items() if owner is client
-        )
-        return ForeignTerminals(own | self._released.get(client, frozenset()), self._outputs)
+        foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)
+        return ForeignTerminals(foreign, self._outputs)
 
     async def close(self) -> None:
         if self._local is not None:
@@ -90,17 +92,42 @@ class Services:
         terminal = str(decode_object(request.params).get("terminalId"))
         client = self._terminals.get(terminal)
         if client is None and self._local is not None:
-            self._local.serve(request)
+            self._serve(request)
             return
         client = client or self._offering(request.method)
         if client is None:
             raise method_not_found(request.method)
-        if request.method == "terminal/release":
-            self._terminals.pop(terminal, None)
-            # The client goes on showing a terminal that was released (ACP v1, terminals).
-            known = self._released.get(client, frozenset())
-            self._released[client] = known | {self._client_id(terminal, client)}
-        self._forward(request, client, terminalId=self._client_id(terminal, client))
+        known = self._client_id(terminal, client)
+        if request.method != "terminal/release":
+            self._forward(request, client, terminalId=known)
+            return
+        self._terminals.pop(terminal, None)
+        # Its last output is what a replay will show: asked for before it is gone.
+        params = encode({"sessionId": self._session.id, "terminalId": known})
+
+        def release(reply: Reply) -> None:
+            if reply.ok:
+                self._keep_output(known, reply.result)
+            self._record_output(known)
+            self._forward(request, client, terminalId=known)
+
+        client.peer.request("terminal/output", params, release)
+
+    def _serve(self, request: Request) -> None:
+        """By ourselves; clients do not know these terminals and see their output instead."""
+        method, params = request.method, request.params
+
+        def seen(result: bytes) -> None:
+            if method == "terminal/create":
+                self._own(str(decode_object(result).get("terminalId")), None)
+            terminal = str(decode_object(params).get("terminalId"))
+            if method == "terminal/output":
+                self._keep_output(terminal, result)
+            elif method == "terminal/release":
+                self._record_output(terminal)
+
+        request.on_result = seen
+        self._open_local().serve(request)
 
     def _forward(self, request: Request, client: ClientConnection, **changes: object) -> None:
         params = message.members(request.params)
@@ -115,19 +142,27 @@ class Services:
         if request.method == "terminal/create" and reply.ok:
             return self._created(client, reply)
         if request.method == "terminal/output" and reply.ok:
-            self._keep_output(request, client, reply)
+            terminal = self._client_id(str(decode_object(request.params).get("terminalId")), client)
+            self._keep_output(terminal, reply.result)
         if request.method == "fs/write_text_file" and reply.ok and reply.result == b"null":
             return Reply(result=message.EMPTY)  # the documentation's null (D-91)
         return reply
 
-    def _keep_output(self, request: Request, client: ClientConnection, reply: Reply) -> None:
-        """The last output is what a replay shows in place of a terminal that is long gone (G-069)."""
-        terminal = self._client_id(str(decode_object(request.params).get("terminalId")), client)
-        output = decode_object(reply.result).get("output")
-        self._outputs[terminal] = str(output)
+    def _keep_output(self, terminal: str, result: bytes) -> None:
+        """What other clients see now, and a replay later, in place of the terminal (G-069)."""
+        self._outputs[terminal] = str(decode_object(result).get("output", ""))
         if len(self._outputs) > MAX_OUTPUTS:
             del self._outputs[next(iter(self._outputs))]
-        self._session.record("terminal_output", terminalId=terminal, output=output)
+
+    def _record_output(self, terminal: str) -> None:
+        """Once, at its end: a poll would journal the same text again and again."""
+        if terminal in self._outputs:
+            self._session.record("terminal_output", terminalId=terminal, output=self._outputs[terminal])
+
+    def _own(self, terminal: str, client: ClientConnection | None) -> None:
+        self._owners[terminal] = client
+        self._session.record("terminal_created", terminalId=terminal)
+        self._session.terminals_used()
 
     def _created(self, client: ClientConnection, reply: Reply) -> Reply:
         try:
@@ -137,7 +172,7 @@ class Services:
             return reply
         agent_id = self._agent_id(terminal, client)
         self._terminals[agent_id] = client
-        self._session.terminals_used()
+        self._own(terminal, client)
         if agent_id == terminal:
             return reply
         return Reply(result=encode({**members, "terminalId": agent_id}))

@@ -11,8 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig, PolicyConfig
-from dragoman.gateway import events, questions, services
+from dragoman.gateway import dialects, events, questions, revival, services
 from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.chosen import Choices
 from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.options import Options
@@ -58,6 +59,7 @@ class Session:
         """Another process has it: its agent here is that process."""
         self.feed: Feed = DirectFeed()
         self.options = Options()
+        self.choices = Choices(self)
         self.tools = OpenTools()
         self.questions = Questions(self)
         self.services = Services(self)
@@ -72,6 +74,8 @@ class Session:
         self.parked = False
         self.reviving: asyncio.Task[JsonObject] | None = None
         self.has_terminals = False
+        self.pruned = False
+        """Retention removed the beginning of its journal."""
         self.last_result: JsonObject = {}
         """Modes and options as the agent gave them, for clients that come later."""
         self.current: dict[str, bytes] = {}
@@ -95,12 +99,12 @@ class Session:
         self._muted = False
         self._rewriter = agent.rewriter(agent_session_id, self.id, self._see)
         agent.sessions[agent_session_id] = self
+        if agent.box is not None:
+            self.save(SessionChanges(sandbox=agent.box.name))
 
     def mute(self, muted: bool) -> None:
         """Swallow what the agent says: a replay that is not to be seen twice."""
         self._muted = muted
-        if agent.box is not None:
-            self.save(SessionChanges(sandbox=agent.box.name))
         if muted:
             self.swallowed.clear()
 
@@ -201,7 +205,10 @@ class Session:
     def forward(self, request: Request, params: bytes | None = None, method: str | None = None,
                 result: Callable[[Reply], Reply] | None = None) -> None:  # fmt: skip
         """Pass a request on to the agent; its answer comes back in the order of the session's events."""
-        agent = self.require_agent()
+        if self.agent is None:
+            self.gateway.spawn(self._revive_and_forward(request, params, method, result))
+            return
+        agent = self.agent
         self.check_load()
         raw = with_session(request.params if params is None else params, self.agent_session_id)
 
@@ -209,13 +216,26 @@ class Session:
             agent.origins.pop(call, None)
             shown = self.reply_for_client(reply)
             if shown.ok:
+                self.choices.made(request, method or request.method, raw, shown)
                 shown = result(shown) if result is not None else shown
-                self._record_setting(request)
             self.after_events(lambda: request.answer(shown))
 
         call = agent.peer.request(method or request.method, raw, answer)
         agent.origins[call] = request.id
         request.on_cancel = lambda: agent.peer.cancel(call)
+
+    async def _revive_and_forward(self, request: Request, params: bytes | None, method: str | None,
+                                  result: Callable[[Reply], Reply] | None) -> None:  # fmt: skip
+        """A session that is parked or lost its agent is brought back for whatever is asked of it."""
+        try:
+            clients = self.clients_by_preference()
+            if not clients:
+                raise session_not_found(self.id)
+            await revival.revive(self, clients[0])
+            revival.tell_loss(self)
+            self.forward(request, params, method, result)
+        except RpcError as error:
+            request.fail(error)
 
     def notify_agent(self, method: str, params: bytes) -> None:
         if self.agent is not None:
@@ -231,18 +251,26 @@ class Session:
     def agent_update(self, kind: str, line: bytes) -> None:
         """The message path: splice and publish (see updates.py for what is looked into)."""
         if self._muted:
-            if kind in HISTORY_KINDS:
-                self.swallowed.append(line)
+            self._swallow(kind, line)
             return
         if kind not in LOOKED_AT:
             self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))
             return
+        kind = dialects.RENAMED_KINDS.get(kind, kind)
         for shown in self._rewriter.rewrite(line):
             if kind in REMEMBERED:
                 self.current[kind] = shown
             self.feed.publish(
                 events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
             )
+
+    def _swallow(self, kind: str, line: bytes) -> None:
+        """Not shown, but noticed: what the agent can do now is news, also in the middle of an old story."""
+        if kind in HISTORY_KINDS:
+            self.swallowed.append(line)
+        kind = dialects.RENAMED_KINDS.get(kind, kind)
+        if kind in REMEMBERED:
+            self.current.update((kind, shown) for shown in self._rewriter.rewrite(line))
 
     def agent_request(self, request: Request) -> None:
         if request.method == questions.PERMISSION:
@@ -354,6 +382,8 @@ class Session:
             self.turn = None
         self.last_used = time.monotonic()
         self.questions.cancel_all("turn_end")
+        for closing in self.tools.fail_all():  # some agents leave them open for ever (real-agents.md, item 2)
+            self.publish(closing)
         outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
         self.record("turn_ended", **facts)
@@ -370,12 +400,16 @@ class Session:
         self._muted = False
 
     def give_up_agent(self) -> None:
-        """It ignores cancel: end it, or, where others share it, stop listening until the turn is over (G-093)."""
+        """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
         agent = self.agent
         if agent is None:
             return
         if self.shares_agent:
-            self._muted = True
+            # What it still says of that turn belongs to an agent session that nobody listens to any more.
+            agent.sessions.pop(self.agent_session_id, None)
+            self.agent_session_id = ""
+            error = internal(f"The agent {self.agent_name} ignored a cancel", "agent_exited")
+            self._let_go_of_agent(error, crashed=False)
             return
         error = internal(f"The agent {self.agent_name} ignored a cancel and was ended", "agent_exited")
         self._let_go_of_agent(error, crashed=False)
@@ -412,17 +446,13 @@ class Session:
         if kind == "config_option_update":
             boolean = all(each.client.capabilities.boolean_options for each in self.attachments)
             return self.options.read_update(update, boolean=boolean)
+        if kind == "current_mode_update":
+            self.choices.mode_changed(update.get("currentModeId"))
         if kind == "session_info_update" and "title" in update:
             title = update["title"]
             self.title = title if isinstance(title, str) else None
             self.save(SessionChanges(title=self.title, updated_at=events.now()))
         return False
-
-    def _record_setting(self, request: Request) -> None:
-        params = as_object(decode_object(request.params))
-        chosen = {key: params[key] for key in ("modeId", "modelId", "configId", "value") if key in params}
-        if chosen:
-            self.record("setting", method=request.method, **chosen)
 
     def _saved(self, error: StoreError | None) -> None:
         if error is not None:

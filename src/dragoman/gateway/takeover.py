@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.directory import Kept
 from dragoman.gateway.ports.store import HeldElsewhere, StoreError
 from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.directory import Kept
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.session import Session
 

@@ -11,6 +11,7 @@ FINAL = frozenset({"completed", "failed"})
 class OpenTools:
     def __init__(self) -> None:
         self._open: dict[str, str] = {}
+        """Their kinds by id."""
 
     def see(self, tool: JsonObject) -> None:
         """Follow a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
@@ -20,7 +21,14 @@ class OpenTools:
         if is_one_of(tool.get("status"), FINAL):
             self._open.pop(tool_id, None)
         elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
-            self._open.setdefault(tool_id, str(tool.get("title") or ""))
+            self._open.setdefault(tool_id, "")
+        if tool_id in self._open and isinstance(tool.get("kind"), str):
+            self._open[tool_id] = tool["kind"]
+
+    def with_kind(self, tool: JsonObject) -> JsonObject:
+        """A permission question may leave out what its tool call said before (ACP v1: all of it is optional)."""
+        known = self._open.get(str(tool.get("toolCallId")))
+        return {**tool, "kind": known} if known and tool.get("kind") is None else tool
 
     def __len__(self) -> int:
         return len(self._open)

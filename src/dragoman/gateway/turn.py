@@ -77,6 +77,9 @@ class Turn:
             self.settle(Reply.failed(error))
         except Malformed as error:
             self.settle(Reply.failed(error.as_error()))
+        except Exception:  # a bug of ours must not leave the session in a turn that never ends
+            log.exception("turn could not start", extra={"session": self.session.id})
+            self.settle(Reply.failed(internal("Internal error in the gateway; its log has the details")))
 
     def start(self) -> None:
         session = self.session
@@ -85,7 +88,6 @@ class Turn:
         blocks = self._blocks
         if session.seed is not None:
             blocks = [Raw(session.seed), *blocks]
-            session.seed = None
         session.late_answer()
         params = prompt_params(self._params, encode(session.agent_session_id), blocks)
         self.call = agent.peer.request("session/prompt", params, self._answered)
@@ -141,6 +143,9 @@ class Turn:
         if self.settled:
             self.session.late_answer()
         elif reply.ok:
+            if self.session.seed is not None:  # now the agent knows; a prompt that failed gets it again
+                self.session.seed = None
+                self.session.context_lost = False
             self.settle(_read_result(reply))
         elif self.cancelling:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)

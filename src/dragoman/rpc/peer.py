@@ -64,7 +64,7 @@ OnReply = Callable[[Reply], None]
 class Request:
     """A request of the peer; answered exactly once, a second answer is ignored."""
 
-    __slots__ = ("_batch", "_peer", "answered", "id", "key", "method", "on_cancel", "params")
+    __slots__ = ("_batch", "_peer", "answered", "id", "key", "method", "on_cancel", "on_result", "params")
 
     def __init__(
         self, peer: Peer, id: bytes, key: IdKey, method: str, params: bytes, batch: Batch | None
@@ -78,13 +78,22 @@ class Request:
         self.answered = False
         self.on_cancel: Callable[[], None] | None = None
         """Called when the peer sends `$/cancel_request` for this one."""
+        self.on_result: Callable[[bytes], None] | None = None
+        """Shown the result before the peer is."""
 
     def reply(self, result: bytes) -> None:
+        if self.on_result is not None and not self.answered:
+            self.on_result(result)
         self._answer(message.response(self.id, result))
 
     def fail(self, error: RpcError | bytes) -> None:
         raw = error if isinstance(error, bytes) else error.encode()
         self._answer(message.failure(self.id, raw))
+
+    def abandon(self) -> None:
+        """Somebody else of this side answers it."""
+        self.answered = True
+        self._peer.settled(self.key)
 
     def answer(self, reply: Reply) -> None:
         """Pass on what another peer answered."""

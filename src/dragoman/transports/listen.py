@@ -20,6 +20,10 @@ MAX_CONNECTIONS = 256
 """A program that connects in a loop must not use up our file descriptors."""
 
 
+HANDSHAKE_TIMEOUT = 30.0
+"""Seconds from a connection to its `initialize`: strangers who say nothing must not take up all places."""
+
+
 class ListenError(Exception):
     """The address cannot be listened on; the message says why and what to do."""
 
@@ -73,8 +77,14 @@ class Listener:
         client = self._connect()
         link = StreamLink(client.peer, self._max_bytes, strict_start=self._strict_start)
         self._open.add(client)
+        asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, _hang_up_on_strangers, client)
         client.on_left = lambda: self._open.discard(client)
         return link
+
+
+def _hang_up_on_strangers(client: ClientConnection) -> None:
+    if not client.handshake.done:
+        client.peer.link.close()
 
 
 class _Refused(asyncio.Protocol):
