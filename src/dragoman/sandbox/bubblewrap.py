@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from dragoman.agents.known import locate
+from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, login_files
@@ -54,6 +56,14 @@ class BubblewrapBox(WorkspaceBox):
             *("--chdir", cwd, "--"),
         ]
         return Enclosed([program, *arguments, *_limited(words, self._limits())], env, "/")
+
+    def identity(self, agent: AgentConfig) -> str | None:
+        """The program is this machine's own: a new version of it is another agent."""
+        program = locate(agent.command, agent.env.get("PATH") or self.place.environ.get("PATH"))
+        if program is None:
+            return None
+        status = program.stat()
+        return f"{super().identity(agent)}\n{program.resolve()} {status.st_size} {status.st_mtime_ns}"
 
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == 1 and "bwrap: " in end.stderr_tail:
