@@ -110,7 +110,7 @@ async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listen
     """Other processes of this user reach the sessions that live here over this socket."""
     if store is None or not store.writable:
         return None
-    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False)
+    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False, neighbour=True)
     listener = Listener(
         lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
     )
