@@ -14,7 +14,7 @@ from support.seam import Seam, release, stepped
 pytestmark = pytest.mark.soak
 
 STEPS = 100
-FLOOD = 30_000
+FLOOD = 10_000
 
 
 async def test_a_client_may_attach_at_each_of_a_hundred_moments(
