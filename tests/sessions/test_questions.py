@@ -206,6 +206,7 @@ async def test_question_and_decision_are_journaled_in_their_place(
         "decision",
         "agent_message_chunk",  # the agent's report of the answer
         "agent_message_chunk",
+        "tool_call_update",  # the agent left its tool call open
         "turn_ended",
     ]
 

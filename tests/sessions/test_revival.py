@@ -273,7 +273,7 @@ async def test_a_crash_loop_stops_after_a_few_tries_and_says_so(
     turn = await gateway.prompt(session, "say hello?")
     assert turn.error
     assert turn.error.data["reason"] == "agent_unavailable"
-    assert "could not be brought back after 3 tries" in turn.error.message
+    assert "could not be brought back: it failed 3 times in a row" in turn.error.message
     assert "exited with code 7" in turn.error.message
     broken.unlink()
     assert (await gateway.prompt(session, "say healed")).texts == ["healed"]

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ APPLY_TIMEOUT = 10.0
 # Which member of the params names the choice: the last one made under a name counts.
 NAMED_BY = {"session/set_mode": None, "session/set_model": None, "session/set_config_option": "configId"}
 MODE, OPTION = "session/set_mode", "session/set_config_option"
+MODE_UPDATE, OPTION_UPDATE = "current_mode_update", "config_option_update"
 
 
 class Choices:
@@ -36,7 +38,7 @@ class Choices:
         name = str(chosen.get(NAMED_BY[method] or "")) if NAMED_BY[method] else ""
         self._made[method, name] = chosen
         self._session.record("setting", method=method, **chosen)
-        self._reflect(method, chosen, reply)
+        self._reflect(request, method, chosen, reply)
 
     def mode_changed(self, mode: object) -> None:
         """The agent switched by itself."""
@@ -56,14 +58,23 @@ class Choices:
                     f"The agent was started anew and did not accept the setting {what}: {error}"
                 )
 
-    def _reflect(self, method: str, chosen: JsonObject, reply: Reply) -> None:
+    def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
+        """Agents differ in what they say after a change (real-agents.md, item 10): the others hear it from us."""
         if method == MODE:
             self._set_mode(chosen.get("modeId"))
+            self._tell_others(request, {"sessionUpdate": MODE_UPDATE, "currentModeId": chosen.get("modeId")})
         options = as_object(decode_object(reply.result)).get("configOptions")
         if method == OPTION and isinstance(options, list):
             self._session.options.full = [option for option in options if isinstance(option, dict)]
             self._session.last_result = {**self._session.last_result, "configOptions": options}
-            self._session.current.pop("config_option_update", None)
+            self._tell_others(request, {"sessionUpdate": OPTION_UPDATE, "configOptions": options})
+
+    def _tell_others(self, request: Request, update: JsonObject) -> None:
+        session = self._session
+        clients = (attachment.client for attachment in session.attachments)
+        author = next((client for client in clients if client.peer is request.peer), None)
+        session.current[str(update["sessionUpdate"])] = update_line(session.id, update)
+        session.publish(update, author)
 
     def _set_mode(self, mode: object) -> None:
         modes = self._session.last_result.get("modes")
@@ -72,4 +83,3 @@ class Choices:
                 **self._session.last_result,
                 "modes": {**modes, "currentModeId": mode},
             }
-        self._session.current.pop("current_mode_update", None)

@@ -53,6 +53,7 @@ async def load(client: ClientConnection, request: Request) -> None:
         return
     until = await _adopt(session, client, journal)
     terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
+    terminals.update(session.services.outputs)
     attachment = _fresh_attachment(session, client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     facts = await _revive(session, client, result)

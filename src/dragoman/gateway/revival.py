@@ -71,7 +71,7 @@ async def _try(session: Session, client: ClientConnection) -> JsonObject:
             session.crashes += 1
     tail = f" Its last error: {error.message}" if error is not None else ""
     failure = internal(
-        f"The agent {session.agent_name} ended {session.crashes} times in a row and was given up.{tail}",
+        f"The agent {session.agent_name} could not be brought back: it failed {session.crashes} times in a row.{tail}",
         "agent_unavailable",
         agent=session.agent_name,
     )

@@ -66,6 +66,11 @@ class Services:
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
 
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The last known output of the terminals of this process's life."""
+        return self._outputs
+
     def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
         """What a client sees in place of terminals that run elsewhere."""
         foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)

@@ -90,6 +90,11 @@ class Request:
         raw = error if isinstance(error, bytes) else error.encode()
         self._answer(message.failure(self.id, raw))
 
+    @property
+    def peer(self) -> Peer:
+        """Who asked."""
+        return self._peer
+
     def abandon(self) -> None:
         """Somebody else of this side answers it."""
         self.answered = True
