@@ -140,3 +140,15 @@ async def test_several_questions_of_one_session_can_be_answered_in_any_order(
     assert (await turn).report("permission") == {"result": REJECT}
     client.reply(first, ALLOW)
     assert (await client.prompt(session, "say on")).texts == ["on"]
+
+
+@pytest.mark.rule("G-100")
+async def test_a_workspace_narrows_the_policy_of_its_own_sessions(client: Dragoman, tmp_path: Path) -> None:
+    """Wherever the gateway was started: the rule lies in the folder of the session."""
+    strict, free = tmp_path / "strict", tmp_path / "free"
+    free.mkdir()
+    (strict / ".dragoman").mkdir(parents=True)
+    rule = '[[policy.rules]]\ndecision = "deny"\nkind = ["execute"]\n'
+    (strict / ".dragoman" / "config.toml").write_text(rule)
+    assert await outcome(client, free, ALLOW) == {"result": ALLOW}
+    assert await outcome(client, strict, ALLOW) == {"result": REJECT}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.directory import ConfiguredAgents
-from dragoman.config.model import Config
+from dragoman.agents.known import known_layer
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import load
+from dragoman.config.model import Config, PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway, Outside
@@ -64,6 +68,7 @@ async def gateway(
         dialer=UnixDialer(config.limits.max_message_bytes),
         store=store,
         trouble=trouble,
+        policy_for=_policies(config, paths),
         boxes=_boxes(config, paths, custody, sandbox),
         spawn_in_cwd=spawn_in_cwd,
     )
@@ -89,6 +94,21 @@ def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -
     from dragoman.sandbox import Sandboxes
 
     return Sandboxes(config, paths, custody, chosen)
+
+
+def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:
+    """Each session obeys its own workspace's file, wherever this process was started."""
+
+    @functools.cache
+    def policy_for(workspace: str) -> PolicyConfig:
+        try:
+            return load(paths, known=known_layer(), workspace=Path(workspace)).config.policy
+        except ConfigError as error:
+            log.error("the workspace's policy is not readable, everything is asked: %s", error)
+            ask = PolicyRule(decision="ask", name="unreadable workspace policy")
+            return PolicyConfig(rules=config.policy.rules, narrow=[ask])
+
+    return policy_for
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:

@@ -6,12 +6,12 @@ import asyncio
 import fnmatch
 import itertools
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from dragoman.config.model import AgentConfig, Config
+from dragoman.config.model import AgentConfig, Config, PolicyConfig
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import AgentCapabilities, fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
@@ -67,6 +67,8 @@ class Outside:
     trouble: str | None = None
     """Why there is no store although there should be one."""
     boxes: Boxes | None = None
+    policy_for: Callable[[str], PolicyConfig] | None = None
+    """The policy as a workspace narrows it; without one, the same for all."""
     spawn_in_cwd: bool = False
     """Agents start in their session's folder; on stdio they start where the editor started us."""
 
@@ -80,6 +82,7 @@ class Gateway:
         self.services = outside.services
         self.dialer = outside.dialer
         self.boxes = outside.boxes
+        self.policy_for = outside.policy_for or (lambda workspace: config.policy)
         self.store = outside.store
         self.trouble = outside.trouble
         self.spawn_in_cwd = outside.spawn_in_cwd

@@ -148,7 +148,7 @@ class Session:
 
     @property
     def policy(self) -> PolicyConfig:
-        return self.gateway.config.policy
+        return self.gateway.policy_for(self.workspace)
 
     @property
     def cancelling(self) -> bool:
