@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway import events, replay
 from dragoman.gateway.ports.store import Row, StoreError
+from dragoman.rpc.link import SplitLink
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
@@ -38,11 +39,16 @@ class Attachment:
     def __init__(self, client: ClientConnection, session: Session) -> None:
         self.client = client
         self.session = session
-        self.send = client.peer.link.send
+        link = client.peer.link
+        self._outlet = link.outlet(session.id) if isinstance(link, SplitLink) else None
+        self.send = link.send if self._outlet is None else self._outlet.send
+        if self._outlet is not None:
+            self._outlet.on_room = self.catch_up
         self.live = True
         self.position = 0
         """The last event that this client has."""
         self._plain = not client.capabilities.seq
+        self._bulk = self._plain and self._outlet is None  # the stored lines themselves, without numbers
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
         self._first = -1  # events until the loop gets a turn to send them
         self._history_until = 0  # up to here only what belongs to the conversation is shown
@@ -65,7 +71,7 @@ class Attachment:
         self._push_all(batch)
 
     def _push_all(self, batch: Batch) -> None:
-        if self._plain and not batch.authors and not batch.varied and batch.first_seq > self.position:
+        if self._bulk and not batch.authors and not batch.varied and batch.first_seq > self.position:
             send = self.send
             for line in batch.lines:
                 send(line)
@@ -106,6 +112,18 @@ class Attachment:
         self._history_until = history_until
         self._first = FIRST_EVENTS
         self._terminals = terminals or {}
+        self.fall_behind()
+        self.catch_up()
+
+    def rewind(self, position: int, missed: list[tuple[int, Callable[[], None]]]) -> None:
+        """Go back to the last event that the client has; `missed` is what else it lacks, each after its event."""
+        if self._gone:
+            return
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+        self.position = position
+        self._due.extendleft(reversed(missed))
         self.fall_behind()
         self.catch_up()
 
@@ -156,7 +174,9 @@ class Attachment:
 
     @property
     def _has_room(self) -> bool:
-        return self.client.writable or self.client.peer.link.backlog < limits.ATTACHMENT_BACKLOG_BYTES
+        if self._outlet is not None:
+            return self._outlet.writable
+        return self.client.writable or self.client.peer.link.backlog <= limits.ATTACHMENT_BACKLOG_BYTES
 
     async def _show_row(self, feed: JournalFeed, row: Row) -> None:
         for seq, event in enumerate(row.events(), row.first_seq):
@@ -175,7 +195,11 @@ class Attachment:
         self.position = max(self.position, row.last_seq)
 
     def _show(self, seq: int, line: bytes) -> None:
-        self.send(line if self._plain else replay.with_seq(line, seq))
+        shown = line if self._plain else replay.with_seq(line, seq)
+        if self._outlet is not None:
+            self._outlet.send_event(seq, shown)
+        else:
+            self.send(shown)
 
     def _run_due(self, seq: int | None) -> None:
         while self._due and (seq is None or self._due[0][0] <= seq):

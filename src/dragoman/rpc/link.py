@@ -6,7 +6,8 @@ messages, in order, to its `LinkHandler`. A link writes what was sent during one
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from dragoman.wire.framing import Frame
 
@@ -29,6 +30,28 @@ class Link(Protocol):
     @property
     def backlog(self) -> int:
         """Bytes queued towards the peer that it has not taken yet."""
+
+
+class Outlet(Protocol):
+    """One session's own way to a client, with a pace of its own."""
+
+    on_room: Callable[[], None] | None
+    """Called when `writable` is true again."""
+
+    def send(self, message: bytes) -> None: ...
+
+    def send_event(self, seq: int, message: bytes) -> None:
+        """Send an update by its number in the journal."""
+
+    @property
+    def writable(self) -> bool: ...
+
+
+@runtime_checkable
+class SplitLink(Protocol):
+    """A link whose sessions travel apart, each on a stream of its own."""
+
+    def outlet(self, session_id: str) -> Outlet: ...
 
 
 class LinkHandler(Protocol):
