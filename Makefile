@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 
-.PHONY: help setup test test-real soak lint types unit bench lock clean
+.PHONY: help setup test test-real soak lint types unit serve bench lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -36,6 +36,9 @@ soak: $(READY) ## faults and seams in their full form, for a quarter of an hour 
 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
 	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS)
+
+serve: $(READY) ## run the gateway; prints its address
+	$(BIN)/dragoman serve
 
 bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench

@@ -19,6 +19,7 @@ COMMANDS = {
     ),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
     "doctor": ("dragoman.cli.doctor:doctor", "Find out what works on this machine and what does not."),
+    "serve": ("dragoman.cli.serve:serve", "Run the gateway for browsers, remote editors and programs."),
 }
 """Name: where the command is, what it does."""
 

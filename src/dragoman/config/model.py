@@ -130,6 +130,17 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     inline: Annotated[
         bool, Meta(description="Answer a POST to `/acp` in its own response, as `/acp/inline` does.")
     ] = False
+    auth_token: Annotated[
+        str | None, Meta(description="The token, instead of one that is made at the first start.")
+    ] = None
+    names: Annotated[
+        list[str], Meta(description="Host names it is reached by, besides `localhost` and addresses.")
+    ] = []
+    origins: Annotated[
+        list[str], Meta(description="Web pages of others that may call: `https://example.org`.")
+    ] = []
+    tls_cert: Annotated[str | None, Meta(description="The certificate chain, a PEM file.")] = None
+    tls_key: Annotated[str | None, Meta(description="The key of the certificate, a PEM file.")] = None
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

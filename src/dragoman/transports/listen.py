@@ -46,7 +46,7 @@ class Listener:
         try:
             server = await loop.create_server(self._accept, host, port)
         except OSError as error:
-            raise ListenError(_explain(f"{host}:{port}", error)) from error
+            raise ListenError(explain(f"{host}:{port}", error)) from error
         self._server = server
         return int(server.sockets[0].getsockname()[1])
 
@@ -60,7 +60,7 @@ class Listener:
             with short_path(path) as name:
                 self._server = await loop.create_unix_server(self._accept, name)
         except OSError as error:
-            raise ListenError(_explain(str(path), error)) from error
+            raise ListenError(explain(str(path), error)) from error
         finally:
             os.umask(mask)
 
@@ -92,7 +92,7 @@ class _Refused(asyncio.Protocol):
         transport.close()
 
 
-def _explain(address: str, error: OSError) -> str:
+def explain(address: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"{address} is in use by another program; choose another port, or 0 for a free one"
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -1,0 +1,60 @@
+"""The options of `dragoman serve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from dragoman.cli.log_options import log_flags, log_options
+from dragoman.cli.settings import load_settings
+from dragoman.config.load import flag
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """What the command line asked for that is no setting."""
+
+    agent: str | None = None
+    open: bool = False
+    insecure: bool = False
+
+
+@click.command()
+@click.option("--host", metavar="ADDRESS", help="The address to listen on.  [default: 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="The port to listen on; 0 takes a free one.  [default: 8420]",
+)
+@click.option("--agent", metavar="NAME", help="The agent of all sessions that come in at /acp.")
+@click.option("--open", "open_", is_flag=True, help="Open the web page in a browser.")
+@click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
+@log_options
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    /,
+    host: str | None,
+    port: int | None,
+    agent: str | None,
+    open_: bool,
+    insecure: bool,
+    **log: Any,
+) -> None:
+    """Run the gateway for browsers, remote editors and programs.
+
+    Prints one line: the address, with the token that lets its reader in.
+    """
+    given = {"host": host, "port": port}
+    flags = [flag(f"--{key}", ("serve", key), value) for key, value in given.items() if value is not None]
+    paths, loaded = load_settings([*flags, *log_flags(**log)])
+    if agent is not None:
+        from dragoman.agents.known import find_agent
+
+        find_agent(loaded.config, agent)
+    from dragoman.cli.serve_run import run
+
+    ctx.exit(run(ServeOptions(agent, open_, insecure), loaded.config, paths))

@@ -1,0 +1,143 @@
+"""Runs `dragoman serve` until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from pathlib import Path
+
+import click
+
+from dragoman.cli.compose import gateway, run_loop, stop_on_signals
+from dragoman.cli.serve import ServeOptions
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import Config, ServeConfig
+from dragoman.config.paths import Paths
+from dragoman.gateway.client import Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.server.admission import Admission
+from dragoman.server.server import Server
+from dragoman.server.token import instance_token
+from dragoman.transports.listen import Listener, ListenError
+from dragoman.transports.socket_path import short_path
+
+log = logging.getLogger(__name__)
+
+ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}
+"""What stands for every address, and where a browser on this machine finds it."""
+
+SHORTEST_TOKEN = 16
+
+
+def run(options: ServeOptions, config: Config, paths: Paths) -> int:
+    """Returns the exit code."""
+    context = _tls(config.serve)
+    _check_address(config.serve.host, secure=context is not None, insecure=options.insecure)
+    paths.ensure(paths.runtime_dir)
+    token = config.serve.auth_token
+    if token is None:
+        token = instance_token(paths.token_file)
+    elif len(token) < SHORTEST_TOKEN:
+        raise ConfigError(
+            f"serve.auth_token must have at least {SHORTEST_TOKEN} characters, or it can be guessed"
+        )
+    try:
+        return run_loop(_run(options, config, paths, token, context))
+    except ListenError as error:
+        raise ConfigError(str(error)) from error
+
+
+async def _run(
+    options: ServeOptions, config: Config, paths: Paths, token: str, context: ssl.SSLContext | None
+) -> int:
+    stopped = stop_on_signals()
+    async with gateway(config, paths, spawn_in_cwd=True) as running:
+        neighbours = await _unix_socket(running, options, paths.socket)
+        server = Server(running, _admission(config.serve, token), options.agent)
+        try:
+            port = await server.listen(config.serve.host, config.serve.port, context)
+            _announce(config.serve.host, port, token, options, secure=context is not None)
+            await stopped.wait()
+        finally:
+            log.info("shutting down")
+            server.stop_listening()
+            await neighbours.close()
+            paths.socket.unlink(missing_ok=True)
+            await running.close()  # turns are settled and links say goodbye while they can still be heard
+            await server.close()
+    return 0
+
+
+async def _unix_socket(running: Gateway, options: ServeOptions, path: Path) -> Listener:
+    """Where `dragoman acp --connect` finds a running `serve`."""
+    if await _answers(path):
+        raise ListenError(f"another `dragoman serve` of this user is running (its socket is {path})")
+    keep = running.journaling and running.config.sessions.on_disconnect == "keep"
+    terms = Terms(agent=options.agent, keep_sessions=keep, repeat_initialize=False)
+    limit = running.config.limits.max_message_bytes
+    listener = Listener(lambda: running.connect(terms), limit, strict_start=False)
+    await listener.unix(path)
+    return listener
+
+
+async def _answers(path: Path) -> bool:
+    try:
+        with short_path(path) as name:
+            _, writer = await asyncio.open_unix_connection(name)
+    except OSError:
+        return False  # not there, or left behind by one that was killed
+    writer.close()
+    return True
+
+
+def _admission(serve: ServeConfig, token: str) -> Admission:
+    return Admission(
+        token,
+        cookie=f"dragoman-{serve.port}",
+        names=frozenset(name.lower() for name in serve.names),
+        origins=frozenset(origin.lower().rstrip("/") for origin in serve.origins),
+    )
+
+
+def _announce(host: str, port: int, token: str, options: ServeOptions, *, secure: bool) -> None:
+    shown = ALL_ADDRESSES.get(host, f"[{host}]" if ":" in host else host)
+    url = f"{'https' if secure else 'http'}://{shown}:{port}/?token={token}"
+    log.info("listening", extra={"host": host, "port": port})
+    click.echo(url)
+    if options.open:
+        click.launch(url)
+
+
+def _check_address(host: str, *, secure: bool, insecure: bool) -> None:
+    if not (secure or insecure or _is_loopback(host)):
+        raise ConfigError(
+            f"listening on {host} without TLS would send the token and everything else over the network in the "
+            "clear: set serve.tls_cert and serve.tls_key, put a proxy with TLS in front of 127.0.0.1, or give --insecure"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may resolve to anything
+
+
+def _tls(serve: ServeConfig) -> ssl.SSLContext | None:
+    if serve.tls_cert is None and serve.tls_key is None:
+        return None
+    if serve.tls_cert is None or serve.tls_key is None:
+        raise ConfigError("serve.tls_cert and serve.tls_key belong together: one of them is missing")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        context.load_cert_chain(serve.tls_cert, serve.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"the certificate in {serve.tls_cert} and {serve.tls_key}: {error}") from error
+    return context

@@ -1,0 +1,63 @@
+"""The ASGI application: admission first, then a table of paths."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from dragoman.gateway.gateway import Gateway
+from dragoman.server import health
+from dragoman.server.admission import Admission
+from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
+from dragoman.server.fronts import ACP, Fronts
+
+log = logging.getLogger(__name__)
+
+Route = Callable[[Request], Awaitable[Response | None]]
+"""Returns the response, or None when it has been sent."""
+
+
+class App:
+    def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
+        self._admission = admission
+        self._fronts = fronts
+        self._routes: dict[tuple[str, str], Route] = {
+            ("GET", "/healthz"): health.alive,
+            ("GET", "/readyz"): lambda request: health.ready(gateway),
+        }
+        self._paths = {path for _, path in self._routes}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            # A WebSocket inside HTTP/2, or on a connection that carried requests before (RFC 8441).
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, send)
+        response = await self._answer(request)
+        if response is not None:
+            await request.respond(response)
+
+    async def _answer(self, request: Request) -> Response | None:
+        refused = self._admission.check(request.visit)
+        if refused is not None:
+            if refused.status >= 400:
+                log.info("request refused: %s", refused.message, extra={"status": refused.status})
+            return Response.refusal(refused)
+        try:
+            return await self._route(request)
+        except HttpError as error:
+            return Response.refusal(error)
+
+    async def _route(self, request: Request) -> Response | None:
+        method = "GET" if request.method == "HEAD" else request.method
+        route = self._routes.get((method, request.path))
+        if route is not None:
+            return await route(request)
+        if request.path in self._paths:
+            raise HttpError(405, "This method is not for this path.")
+        if request.path == ACP or request.path.startswith(ACP + "/"):
+            return await self._fronts.streamable.answer(request)
+        raise HttpError(404, "There is nothing here.")

@@ -1,0 +1,160 @@
+"""ASGI as far as we need it: reading a request, writing a response."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+
+from dragoman.server import limits
+from dragoman.server.admission import Refusal, Visit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = Iterable[tuple[str, str]]
+
+SECURITY_HEADERS: tuple[tuple[str, str], ...] = (
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    (
+        "content-security-policy",
+        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'",
+    ),
+)
+
+
+class HttpError(Exception):
+    """A request that is answered with a status and one sentence."""
+
+    def __init__(self, status: int, message: str, headers: Headers = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.headers = tuple(headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def json(cls, value: object, status: int = 200, headers: Headers = ()) -> Response:
+        return cls(status, msgspec.json.encode(value), headers=tuple(headers))
+
+    @classmethod
+    def refusal(cls, refused: Refusal | HttpError) -> Response:
+        body = {"error": refused.message} if refused.message else None
+        encoded = b"" if body is None else msgspec.json.encode(body) + b"\n"
+        return cls(refused.status, encoded, headers=refused.headers)
+
+    def all_headers(self) -> list[tuple[str, str]]:
+        kind = [("content-type", self.content_type)] if self.body else []
+        own = {name for name, _ in self.headers}
+        cache = [] if "cache-control" in own else [("cache-control", "no-store")]
+        return [*kind, ("content-length", str(len(self.body))), *cache, *SECURITY_HEADERS, *self.headers]
+
+
+class Request:
+    """One HTTP request and the way to answer it."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.visit = visit_of(scope)
+        self.receive = receive
+        self._send = send
+
+    @property
+    def method(self) -> str:
+        return self.visit.method
+
+    @property
+    def path(self) -> str:
+        return self.visit.path
+
+    def header(self, name: str) -> str:
+        return self.visit.header(name)
+
+    def query(self, name: str) -> str | None:
+        values = parse_qs(self.visit.query, keep_blank_values=True).get(name)
+        return values[0] if values else None
+
+    async def body(self, max_bytes: int) -> bytes:
+        """Everything that was sent; refuses what is too long or too slow."""
+        declared = self.header("content-length")
+        if declared.isdigit() and int(declared) > max_bytes:
+            raise _too_large(max_bytes)
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(limits.BODY_TIMEOUT):
+                while True:
+                    event = await self.receive()
+                    if event["type"] != "http.request":
+                        raise HttpError(400, "The request ended early.")
+                    parts.append(event.get("body", b""))
+                    size += len(parts[-1])
+                    if size > max_bytes:
+                        await self._discard(event)
+                        raise _too_large(max_bytes)
+                    if not event.get("more_body", False):
+                        return b"".join(parts)
+        except TimeoutError as error:
+            raise HttpError(408, "The request's body did not come in time.") from error
+
+    async def _discard(self, event: MutableMapping[str, Any]) -> None:
+        """Read on for a moment: who is cut off while it sends does not see the answer."""
+        left = limits.DISCARDED_BYTES
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.DISCARD_TIMEOUT):
+                while left > 0 and event.get("more_body", False):
+                    event = await self.receive()
+                    left -= len(event.get("body", b""))
+
+    async def respond(self, response: Response) -> None:
+        await self.start(response.status, response.all_headers())
+        await self.write(response.body, more=False)
+
+    async def start(self, status: int, headers: Headers) -> None:
+        encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
+        await self._send({"type": "http.response.start", "status": status, "headers": encoded})
+
+    async def write(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def gone(self) -> None:
+        """Returns when the client has left."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+
+def visit_of(scope: Scope) -> Visit:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        joined = "; " if name == "cookie" else ", "  # HTTP/2 may send cookies apart
+        headers[name] = f"{headers[name]}{joined}{value}" if name in headers else value
+    return Visit(
+        method=scope.get("method", "GET"),
+        path=scope["path"],
+        query=scope["query_string"].decode("latin-1"),
+        headers=headers,
+        secure=scope.get("scheme") in ("https", "wss"),
+    )
+
+
+def _too_large(max_bytes: int) -> HttpError:
+    return HttpError(413, f"The body is longer than {max_bytes} bytes (limits.max_message_bytes).")

@@ -1,0 +1,121 @@
+"""The first bytes of a connection decide who goes on with it.
+
+GET … Upgrade: websocket     our own leg (`websocket`), whose frames leave in batches
+PRI * HTTP/2.0, all the rest the HTTP leg (`http_leg`)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Protocol, cast
+
+import h11
+
+from dragoman.server import limits
+from dragoman.server.admission import Visit
+
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
+_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
+
+
+class House(Protocol):
+    """What lies behind the door."""
+
+    def enter(self, door: Door) -> bool:
+        """False when it is full."""
+
+    def leave(self, door: Door) -> None: ...
+
+    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None: ...
+
+    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None: ...
+
+
+class Door(asyncio.Protocol):
+    """One connection until its first request's headers are there."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._head = b""
+        self._timer: asyncio.TimerHandle | None = None
+        self._passed = False
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        if not self._house.enter(self):
+            self._passed = True
+            self.refuse(503, "too many connections")
+            return
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(limits.HEAD_TIMEOUT, self.refuse, 408, "no request came")
+
+    def data_received(self, data: bytes) -> None:
+        if self._passed:
+            return
+        self._head += data
+        if self._head.startswith(_PREFACE):
+            self._pass()
+            self._house.http(self.transport, self._head, self)
+        elif _PREFACE.startswith(self._head[: len(_PREFACE)]):
+            return  # could still become HTTP/2
+        elif b"\r\n\r\n" in self._head:
+            self._pass()
+            self._first_request()
+        elif len(self._head) > limits.MAX_HEAD_BYTES:
+            self.refuse(431, "the headers are too long")
+
+    def _first_request(self) -> None:
+        head, _, early = self._head.partition(b"\r\n\r\n")
+        if len(head) > limits.MAX_HEAD_BYTES:
+            self.refuse(431, "the headers are too long")
+        elif not _UPGRADE.search(head + b"\r\n"):
+            self._house.http(self.transport, self._head, self)
+        else:
+            visit = _parse(head + b"\r\n\r\n", secure=self.transport.get_extra_info("ssl_object") is not None)
+            if visit is None:
+                self.refuse(400, "not a request")
+            else:
+                self._house.websocket(self.transport, visit, early, self)
+
+    def _pass(self) -> None:
+        self._passed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def refuse(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
+        """Answer and end the connection."""
+        self._pass()
+        if self.transport.is_closing():
+            return
+        body = reason.encode() + b"\n"
+        lines = [
+            f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}",
+            "content-type: text/plain; charset=utf-8",
+            f"content-length: {len(body)}",
+            "connection: close",
+            "x-content-type-options: nosniff",
+            *(f"{name}: {value}" for name, value in headers),
+        ]
+        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        self.transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._pass()
+        self._house.leave(self)
+
+
+def _parse(head: bytes, *, secure: bool) -> Visit | None:
+    """h11 is strict where it matters: one Host, no control characters, no folded smuggling."""
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.MAX_HEAD_BYTES)
+    try:
+        connection.receive_data(head)
+        request = connection.next_event()
+    except h11.RemoteProtocolError:
+        return None
+    if not isinstance(request, h11.Request):
+        return None
+    path, _, query = request.target.decode("latin-1").partition("?")
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    return Visit(request.method.decode("latin-1"), path, query, headers, secure)

@@ -1,0 +1,208 @@
+"""One Streamable HTTP client: many requests and streams that are one connection to the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.rewrite import with_members
+from dragoman.rpc.peer import CANCEL_REQUEST
+from dragoman.server import limits
+from dragoman.server.asgi import HttpError
+from dragoman.server.streams import EventStream
+from dragoman.wire import message
+from dragoman.wire.message import ABSENT
+
+log = logging.getLogger(__name__)
+
+LOAD = "session/load"
+RESUME = "session/resume"
+ON_CONNECTION_STREAM = frozenset({"session/new", LOAD})
+"""Their answers come on the connection's stream whatever header they had (G-123)."""
+
+
+class _Params(msgspec.Struct):
+    sessionId: str | None = None  # noqa: N815 (the protocol's name)
+
+
+class _Head(msgspec.Struct):
+    """Just enough of a message to know where it goes."""
+
+    id: Raw = ABSENT
+    method: str = ""
+    params: _Params | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request whose answer is due."""
+
+    method: str
+    header: str | None = None
+    """The session in its header."""
+    session_id: str | None = None
+    """The session in its params."""
+
+
+class HttpConnection:
+    """Implements `Link` and `SplitLink`."""
+
+    def __init__(self, client: ClientConnection, path: str, on_end: Callable[[HttpConnection], None]) -> None:
+        self.id = secrets.token_urlsafe(24)
+        self.client = client
+        self.path = path
+        self.backlog = 0
+        self.initialized: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.last_use = 0.0
+        self._on_end = on_end
+        self._stream = EventStream(self._changed)
+        self._sessions: dict[str, EventStream] = {}
+        self._asked: dict[bytes, Asked] = {}
+        self._congested = False
+        self._closing = False
+        self._loop = asyncio.get_running_loop()
+        self.touch()
+        client.peer.link_opened(self)
+
+    # -- requests
+
+    def receive(self, id: Raw, asked: Asked, body: bytes) -> None:
+        """Hand one message of the client's to the gateway."""
+        if asked.method and id is not ABSENT:
+            self._asked.setdefault(
+                bytes(id), asked
+            )  # an id in use again is refused; the first keeps its place
+        self.client.peer.link_messages([body])
+
+    def touch(self) -> None:
+        self.last_use = self._loop.time()
+
+    @property
+    def idle(self) -> bool:
+        """Nobody reads from it and nobody asked anything for a long time."""
+        reading = any(stream.occupied for stream in (self._stream, *self._sessions.values()))
+        return not reading and self._loop.time() - self.last_use > limits.HTTP_IDLE
+
+    def knows(self, session_id: str) -> bool:
+        return session_id in self.client.attachments
+
+    # -- streams
+
+    def stream(self, session_id: str | None) -> EventStream:
+        if session_id is None:
+            return self._stream
+        stream = self._sessions.get(session_id)
+        if stream is None:
+            if len(self._sessions) >= limits.MAX_STREAMS:
+                raise HttpError(429, "This connection has too many session streams.", [("retry-after", "60")])
+            stream = self._sessions[session_id] = EventStream(self._changed)
+        return stream
+
+    def outlet(self, session_id: str) -> EventStream:
+        return self.stream(session_id)
+
+    def rewind(self, session_id: str | None, last_id: str) -> None:
+        """A reader is back: send again what it has not seen."""
+        stream = self.stream(session_id)
+        missed = stream.missed(last_id)
+        if missed is None:
+            return  # not an id of ours: go on with what is queued
+        position, kept = missed
+        attachment = self.client.attachments.get(session_id or "")
+        if attachment is not None and attachment.session.journal is not None:
+            stream.drop()
+            attachment.rewind(position, [(each.after, partial(stream.send_again, each)) for each in kept])
+        elif session_id is None:
+            stream.drop()
+            for each in kept:
+                stream.send_again(each)
+
+    # -- Link
+
+    def send(self, line: bytes) -> None:
+        if self._closing:
+            return
+        head = _head.decode(line)
+        if not head.method:
+            self._answer(bytes(head.id), line)
+        elif head.method == CANCEL_REQUEST or head.params is None or head.params.sessionId is None:
+            self._stream.send(line)
+        else:
+            self.stream(head.params.sessionId).send(line)
+
+    def pause(self) -> None:
+        """A POST is read when it is there; nothing to hold back."""
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        """End every stream once it is read, and forget the connection."""
+        if self._closing:
+            return
+        self._closing = True
+        self.initialized.cancel()
+        for stream in (self._stream, *self._sessions.values()):
+            stream.close()
+        self._loop.call_soon(self.client.peer.link_closed, None)
+        self._on_end(self)
+
+    def _answer(self, id: bytes, line: bytes) -> None:
+        asked = self._asked.pop(id, Asked(""))
+        if asked.method == "initialize" and not self.initialized.done():
+            self.initialized.set_result(line)
+        elif asked.header is None:
+            comes_back = asked.method in (LOAD, RESUME) and asked.session_id is not None
+            self._stream.send(named(line, asked.session_id or "") if comes_back else line)
+        elif asked.method == LOAD:
+            self._after_replay(self.stream(asked.header), line)
+        elif asked.method in ON_CONNECTION_STREAM:
+            self._stream.send(line)
+        else:
+            self.stream(asked.header).send(line)
+
+    def _after_replay(self, stream: EventStream, line: bytes) -> None:
+        """The replay is on another stream, so the answer waits until that was read, but not for ever (G-085)."""
+        sent = False
+
+        def go() -> None:
+            nonlocal sent
+            if not sent:
+                sent = True
+                timer.cancel()
+                self._stream.send(line)
+
+        timer = self._loop.call_later(limits.HAND_OVER_TIMEOUT, go)
+        stream.when_taken(go)
+
+    def _changed(self, size: int) -> None:
+        self.backlog += size
+        congested = self.backlog > limits.STREAM_BYTES
+        if congested != self._congested:
+            self._congested = congested
+            self._loop.call_soon(self.client.peer.link_writable, not congested)
+        if self.backlog > limits.MAX_UNREAD_BYTES and not self._closing:
+            log.warning("http client reads nothing, closing", extra={"client": self.client.key})
+            self._loop.call_soon(self.close)
+
+
+def named(line: bytes, session_id: str) -> bytes:
+    """A load or resume result that names its session.
+
+    The Python SDK 0.12 sends no session header here, and opens a session's stream when a message names the session.
+    """
+    members = message.members(line)
+    if "result" not in members:
+        return line
+    return with_members(line, result=Raw(with_members(bytes(members["result"]), sessionId=session_id)))

@@ -1,0 +1,64 @@
+"""Every bound of the network side, each with the accident or attack that it prevents."""
+
+from __future__ import annotations
+
+MAX_HEAD_BYTES = 32 * 1024
+"""A request whose headers never end."""
+
+HEAD_TIMEOUT = 10.0
+"""Seconds for the first request's headers: connections that say nothing, or a byte a minute (slow loris)."""
+
+BODY_TIMEOUT = 60.0
+"""Seconds for the body of a POST."""
+
+DISCARDED_BYTES = 8 * 1024 * 1024
+DISCARD_TIMEOUT = 2.0
+"""How much of a body that is too long is still read, so that its sender sees the answer."""
+
+MAX_CONNECTIONS = 8192
+"""A program that connects in a loop must not use up our memory; file descriptors may end earlier."""
+
+MAX_H2_STREAMS = 256
+"""Requests at once on one HTTP/2 connection."""
+
+KEEP_ALIVE = 75.0
+"""Seconds that an idle HTTP connection is kept."""
+
+PING_INTERVAL = 20.0
+"""Seconds between WebSocket pings (G-128)."""
+
+PONG_TIMEOUT = 40.0
+"""Seconds without a byte from a WebSocket peer until it is taken for gone: half-open connections."""
+
+CLOSE_TIMEOUT = 2.0
+"""Seconds that a peer has to answer a close frame."""
+
+SSE_KEEP_ALIVE = 15.0
+"""Seconds of silence before a comment keeps proxies from cutting an event stream (G-125)."""
+
+INITIALIZE_TIMEOUT = 30.0
+"""Seconds until a POSTed `initialize` is answered 504 (G-121)."""
+
+HAND_OVER_TIMEOUT = 10.0
+"""Seconds that a load response waits for its replay to be read from the session stream (G-085)."""
+
+MAX_HTTP_CONNECTIONS = 1024
+"""Streamable HTTP connections: nothing tells us that a client which never says DELETE is gone."""
+
+HTTP_IDLE = 300.0
+"""Seconds without a request or an open stream until such a connection ends; its sessions stay."""
+
+MAX_STREAMS = 1024
+"""Session streams of one connection (G-123)."""
+
+STREAM_BYTES = 2 * 1024 * 1024
+"""Bytes queued for a reader of an event stream before it has to read on from the journal."""
+
+UNREAD_STREAM_BYTES = 16 * 1024 * 1024
+"""The same for a stream that nobody has opened yet: a replay must fit before its response goes out."""
+
+MAX_UNREAD_BYTES = 64 * 1024 * 1024
+"""Bytes queued on all streams of a connection before it is ended (G-123)."""
+
+KEPT_MESSAGES = 64
+"""Responses and questions of a stream that a returning reader can get again."""

@@ -1,0 +1,105 @@
+"""The listening side of `dragoman serve`: one port for every HTTP and WebSocket client."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import ssl
+from urllib.parse import unquote
+
+from dragoman.gateway.gateway import Gateway
+from dragoman.server import limits
+from dragoman.server.admission import Admission, Visit
+from dragoman.server.app import App
+from dragoman.server.door import Door
+from dragoman.server.fronts import Fronts
+from dragoman.server.http_leg import HttpLeg
+from dragoman.server.websocket import WebSocketLink, accept_key
+from dragoman.transports.listen import ListenError, explain
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+GOODBYE = 2.0
+"""Seconds that responses have to end after the gateway is closed."""
+
+
+class Server:
+    """Implements `House`."""
+
+    def __init__(self, gateway: Gateway, admission: Admission, agent: str | None = None) -> None:
+        self._gateway = gateway
+        self._admission = admission
+        self._fronts = Fronts(gateway, agent)
+        self._http = HttpLeg(App(gateway, admission, self._fronts))
+        self._server: asyncio.AbstractServer | None = None
+        self._inside: set[Door] = set()
+
+    async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Returns the port, which is a free one for 0."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Door(self), host, port, ssl=context, backlog=BACKLOG
+            )
+        except OSError as error:
+            raise ListenError(explain(f"{host}:{port}", error)) from error
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def stop_listening(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self) -> None:
+        """The gateway is closed already: every link has said goodbye, every stream is ending."""
+        self.stop_listening()
+        self._fronts.close()
+        await self._http.close(GOODBYE)
+        for door in list(self._inside):
+            door.transport.close()
+
+    # -- House
+
+    def enter(self, door: Door) -> bool:
+        if len(self._inside) >= limits.MAX_CONNECTIONS:
+            log.warning("connection refused: there are %d already", limits.MAX_CONNECTIONS)
+            return False
+        self._inside.add(door)
+        return True
+
+    def leave(self, door: Door) -> None:
+        self._inside.discard(door)
+
+    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
+        self._http.take(transport, early, lambda: self.leave(door))
+
+    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+        refused = self._admission.check(visit)
+        if refused is not None:
+            log.info("websocket refused: %s", refused.message, extra={"status": refused.status})
+            door.refuse(refused.status, refused.message, refused.headers)
+            return
+        key = visit.header("sec-websocket-key")
+        if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
+            door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
+            return
+        handler = self._fronts.socket(unquote(visit.path))
+        if handler is None:
+            door.refuse(404, "There is no WebSocket here.")
+            return
+        link = WebSocketLink(
+            handler,
+            self._gateway.config.limits.max_message_bytes,
+            restarting=lambda: self._gateway.closing,
+            on_end=lambda: self.leave(door),
+        )
+        link.open(transport, _switching(key), early)
+
+
+def _switching(key: str) -> bytes:
+    return (
+        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
+        f"sec-websocket-accept: {accept_key(key)}\r\n"
+        f"acp-connection-id: {secrets.token_urlsafe(24)}\r\n\r\n"
+    ).encode()

@@ -1,0 +1,225 @@
+"""ACP over Streamable HTTP: POST a message, GET a stream, DELETE the connection (G-120 to G-125)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.rewrite import session_of
+from dragoman.server import limits
+from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
+from dragoman.server.http_connection import Asked, HttpConnection
+from dragoman.server.streams import EventStream
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+from dragoman.wire.message import ABSENT, Envelope
+
+log = logging.getLogger(__name__)
+
+CONNECTION = "acp-connection-id"
+SESSION = "acp-session-id"
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+NEEDS_SESSION = frozenset(
+    {
+        "session/prompt",
+        "session/cancel",
+        "session/close",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+    }
+)
+"""Only with `Acp-Session-Id`, and only for sessions of the connection (G-122)."""
+
+SWEEP = 30.0
+"""Seconds between looks for connections that nobody uses any more."""
+
+
+class StreamableHttp:
+    def __init__(self, gateway: Gateway, connect: Callable[[str], ClientConnection]) -> None:
+        """`connect` makes a client for a path, or refuses the path."""
+        self._gateway = gateway
+        self._connect = connect
+        self._connections: dict[str, HttpConnection] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._methods: dict[str, Callable[[Request], Awaitable[Response | None]]] = {
+            "POST": self._post,
+            "GET": self._get,
+            "DELETE": self._delete,
+        }
+
+    async def answer(self, request: Request) -> Response | None:
+        method = self._methods.get(request.method)
+        if method is None:
+            raise HttpError(405, "GET, POST and DELETE only.", [("allow", "GET, POST, DELETE")])
+        return await method(request)
+
+    def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    # -- POST
+
+    async def _post(self, request: Request) -> Response:
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            raise HttpError(415, "Content-Type must be application/json.")
+        body = await request.body(self._gateway.config.limits.max_message_bytes)
+        envelope = _read(body)
+        line = body.replace(b"\n", b" ").strip()  # messages may leave as lines
+        connection_id = request.header(CONNECTION)
+        if envelope.method == "initialize" and envelope.id is not ABSENT:
+            if connection_id:
+                raise HttpError(400, "initialize opens a connection: send it without Acp-Connection-Id.")
+            return await self._initialize(request, envelope, line)
+        connection = self._connection(request)
+        asked = _asked(request, envelope)
+        if asked.method in NEEDS_SESSION:
+            if asked.header is None:
+                raise HttpError(400, f"{asked.method} needs the header Acp-Session-Id.")
+            if not connection.knows(asked.header):
+                raise HttpError(404, "This connection has no such session; load or resume it first.")
+        connection.receive(envelope.id, asked, line)
+        return Response(202)
+
+    async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
+        if len(self._connections) >= limits.MAX_HTTP_CONNECTIONS or self._gateway.closing:
+            raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
+        connection = HttpConnection(self._connect(request.path), request.path, self._ended)
+        self._connections[connection.id] = connection
+        connection.receive(envelope.id, Asked("initialize"), line)
+        try:
+            async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
+                answer = await connection.initialized
+        except TimeoutError as error:
+            connection.close()
+            raise HttpError(504, "The agent did not start in time.") from error
+        except asyncio.CancelledError:
+            connection.close()
+            if self._gateway.closing:
+                raise HttpError(503, "Dragoman is shutting down.") from None
+            raise
+        if "error" in message.members(answer):
+            connection.close()
+            return Response(200, answer)
+        self._sweep_later()
+        return Response(200, answer, headers=((CONNECTION, connection.id),))
+
+    # -- GET
+
+    async def _get(self, request: Request) -> Response | None:
+        if EVENTS not in request.header("accept"):
+            raise HttpError(406, "GET is a stream of events: send Accept: text/event-stream.")
+        connection = self._connection(request)
+        session_id = request.header(SESSION) or None
+        if session_id is not None and not connection.knows(session_id):
+            await self._check_exists(session_id)
+        stream = connection.stream(session_id)
+        last_id = request.header("last-event-id")
+        if stream.occupied:
+            # Whoever comes back by id lost the stream, even if we have not noticed yet.
+            if not last_id:
+                raise HttpError(409, "This stream is being read already.")
+            stream.displace()
+        if last_id:
+            connection.rewind(session_id, last_id)
+        await send_events(request, stream, [(CONNECTION, connection.id)])
+        connection.touch()
+        return None
+
+    async def _check_exists(self, session_id: str) -> None:
+        """A stream may be opened before its session is loaded, if there is such a session (G-121)."""
+        if session_id in self._gateway.sessions:
+            return
+        try:
+            known = await self._gateway.directory.get(session_id)
+        except StoreError as error:
+            raise HttpError(503, str(error)) from error
+        if known is None:
+            raise HttpError(404, "There is no such session.")
+
+    # -- DELETE
+
+    async def _delete(self, request: Request) -> Response:
+        self._connection(request).close()
+        return Response(202)
+
+    # -- connections
+
+    def _connection(self, request: Request) -> HttpConnection:
+        connection_id = request.header(CONNECTION)
+        if not connection_id:
+            raise HttpError(400, "The header Acp-Connection-Id is missing; initialize gives one.")
+        connection = self._connections.get(connection_id)
+        if connection is None or connection.path != request.path:
+            raise HttpError(404, "There is no such connection; initialize anew, then resume your sessions.")
+        connection.touch()
+        return connection
+
+    def _ended(self, connection: HttpConnection) -> None:
+        self._connections.pop(connection.id, None)
+
+    def _sweep_later(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(SWEEP, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        for connection in list(self._connections.values()):
+            if connection.idle:
+                log.info("http client is gone", extra={"client": connection.client.key})
+                connection.close()
+        if self._connections:
+            self._sweep_later()
+
+
+async def send_events(request: Request, stream: EventStream, headers: list[tuple[str, str]]) -> None:
+    """Send a stream until its reader leaves, somebody takes its place, or it ends."""
+    turn = stream.occupy()
+    gone = asyncio.ensure_future(request.gone())
+    gone.add_done_callback(lambda _: stream.wake())
+    try:
+        fixed = [("content-type", EVENTS), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
+        await request.start(200, [*fixed, *SECURITY_HEADERS, *headers])
+        await request.write(b": open\n\n")
+        while stream.is_held_by(turn) and not gone.done():
+            data = stream.take()
+            if data:
+                await request.write(data)
+                stream.relieve()
+            elif stream.closed:
+                break
+            elif not await stream.wait(limits.SSE_KEEP_ALIVE):
+                await request.write(b": still here\n\n")
+        if not gone.done():
+            await request.write(b"", more=False)
+    finally:
+        gone.cancel()
+        stream.vacate(turn)
+
+
+def _read(body: bytes) -> Envelope:
+    if message.is_batch(body):
+        raise HttpError(501, "Batches are not accepted here: POST one message at a time.")
+    try:
+        envelope = message.decode(body)
+    except Malformed as error:
+        raise HttpError(400, error.message) from error
+    if envelope.jsonrpc != "2.0":
+        raise HttpError(400, 'Not a JSON-RPC message: "jsonrpc" must be "2.0".')
+    return envelope
+
+
+def _asked(request: Request, envelope: Envelope) -> Asked:
+    header = request.header(SESSION) or None
+    session_id = session_of(bytes(envelope.params)) if envelope.params is not ABSENT else None
+    if header is not None and session_id is not None and header != session_id:
+        raise HttpError(400, "Acp-Session-Id and params.sessionId name different sessions.")
+    return Asked(envelope.method, header, session_id)

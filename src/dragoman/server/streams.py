@@ -1,0 +1,171 @@
+"""One event stream (SSE) and what waits for its reader.
+
+Every event has an id, so that a reader that comes back with `Last-Event-ID` gets exactly what it missed:
+
+    17      an update: its number in the session's journal; those after it are read from there again
+    17.3    anything else (a response, a question), the third of this stream, sent when 17 was the last update
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dragoman.server import limits
+
+Taken = Callable[[], None]
+
+WRITE_BYTES = 256 * 1024
+"""How much is written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message that no journal has, in case that its reader comes back for it."""
+
+    after: int
+    """The last update before it."""
+    number: int
+    event: bytes
+
+
+class EventStream:
+    """Implements `Outlet`."""
+
+    def __init__(self, on_change: Callable[[int], None]) -> None:
+        """`on_change` is told how many bytes more, or less, are queued."""
+        self._on_change = on_change
+        self.on_room: Callable[[], None] | None = None
+        """Called when a reader has taken enough for more to be sent."""
+        self.opened = False
+        """Somebody has read from it."""
+        self.closed = False
+        self.backlog = 0
+        self._queue: deque[tuple[bytes, Taken | None]] = deque()
+        self._wake = asyncio.Event()
+        self._seq = 0
+        self._number = 0
+        self._kept: deque[Kept] = deque(maxlen=limits.KEPT_MESSAGES)
+        self._full = False
+        self._turn = 0
+        self._reader = 0
+
+    # -- writing
+
+    def send(self, message: bytes) -> None:
+        """A message that is no journaled update."""
+        self._number += 1
+        event = b"id: %d.%d\ndata: %b\n\n" % (self._seq, self._number, message)
+        self._kept.append(Kept(self._seq, self._number, event))
+        self._put(event)
+
+    def send_event(self, seq: int, message: bytes) -> None:
+        """An update, by its number in the journal."""
+        self._seq = seq
+        self._put(b"id: %d\ndata: %b\n\n" % (seq, message))
+
+    def send_again(self, kept: Kept) -> None:
+        self._put(kept.event)
+
+    def when_taken(self, action: Taken) -> None:
+        """Run `action` when everything queued so far was handed to a reader."""
+        if not self._queue:
+            action()
+        else:
+            self._queue.append((b"", action))
+
+    @property
+    def writable(self) -> bool:
+        return self.backlog < (limits.STREAM_BYTES if self.opened else limits.UNREAD_STREAM_BYTES)
+
+    def _put(self, event: bytes) -> None:
+        if self.closed:
+            return
+        self._queue.append((event, None))
+        self.backlog += len(event)
+        if not self.writable:
+            self._full = True
+        self._wake.set()
+        self._on_change(len(event))
+
+    # -- reading
+
+    @property
+    def occupied(self) -> bool:
+        return self._reader != 0
+
+    def occupy(self) -> int:
+        """Become the one reader, as long as `is_held_by` says so."""
+        self.opened = True
+        self._turn += 1
+        self._reader = self._turn
+        self.wake()
+        return self._turn
+
+    def displace(self) -> None:
+        """End the present reader, who is gone without our having noticed."""
+        self._reader = 0
+        self.wake()
+
+    def is_held_by(self, turn: int) -> bool:
+        return self._reader == turn
+
+    def vacate(self, turn: int) -> None:
+        if self._reader == turn:
+            self._reader = 0
+
+    def missed(self, last_id: str) -> tuple[int, list[Kept]] | None:
+        """The last update of a returning reader and the other messages it lacks; None for an id that is not ours."""
+        seq, dot, number = last_id.partition(".")
+        if not seq.isdecimal() or (dot and not number.isdecimal()):
+            return None
+        if dot:
+            return int(seq), [kept for kept in self._kept if kept.number > int(number)]
+        return int(seq), [kept for kept in self._kept if kept.after >= int(seq)]
+
+    def drop(self) -> None:
+        """Forget what is queued: it will be sent again."""
+        while self._queue:
+            self.take()
+
+    def take(self) -> bytes:
+        """As much of what is queued as makes one write."""
+        taken: list[bytes] = []
+        size = 0
+        while self._queue and size < WRITE_BYTES:
+            event, action = self._queue.popleft()
+            taken.append(event)
+            size += len(event)
+            if action is not None:
+                action()
+        if not self._queue:
+            self._wake.clear()
+        self.backlog -= size
+        self._on_change(-size)
+        return b"".join(taken)
+
+    def relieve(self) -> None:
+        """What was taken is on its way: go on if somebody was held up."""
+        if self._full and self.writable:
+            self._full = False
+            if self.on_room is not None:
+                self.on_room()
+
+    async def wait(self, timeout: float) -> bool:
+        """Whether something is there to take, or the stream has ended, before `timeout`."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def close(self) -> None:
+        """What is queued is still read, then the stream ends."""
+        self.closed = True
+        self._wake.set()

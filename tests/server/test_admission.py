@@ -1,0 +1,118 @@
+"""Who may come in, decided without a network."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.server.admission import Admission, Visit
+
+TOKEN = "a-token-that-nobody-guesses"
+ADMISSION = Admission(
+    TOKEN,
+    cookie="dragoman-8420",
+    names=frozenset({"box.example"}),
+    origins=frozenset({"https://friend.example"}),
+)
+HOST = "127.0.0.1:8420"
+pytestmark = pytest.mark.rule("G-129")
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+def status(path: str = "/acp", query: str = "", method: str = "POST", **headers: str) -> int | None:
+    named = {name.replace("_", "-"): value for name, value in {"host": HOST, **headers}.items()}
+    refused = ADMISSION.check(Visit(method, path, query, named))
+    return None if refused is None else refused.status
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8420", "localhost", "localhost:1", "[::1]:8420", "192.168.1.7", "box.example:8420"]
+)
+def test_addresses_localhost_and_configured_names_are_served(host: str) -> None:
+    assert status(host=host, **BEARER) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8420", "", "127.0.0.1.evil.example", "localhost.evil.example", "[::1"],
+)
+def test_a_name_that_was_rebound_to_us_is_refused_even_with_the_token(host: str) -> None:
+    assert status(host=host, **BEARER) == 403
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://127.0.0.1:8420", "https://127.0.0.1:8420", "https://friend.example"]
+)
+def test_our_own_pages_and_configured_ones_may_call(origin: str) -> None:
+    assert status(origin=origin, **BEARER) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "",
+        "http://127.0.0.1:9999",
+        "file://",
+        "http://127.0.0.1:8420.evil.example",
+    ],
+)
+def test_foreign_pages_are_refused_even_with_the_token(origin: str) -> None:
+    assert status(origin=origin, **BEARER) == 403
+
+
+def test_the_token_is_taken_as_bearer_query_or_cookie() -> None:
+    assert status(**BEARER) is None
+    assert status(authorization=f"bearer  {TOKEN}") is None
+    assert status(query=f"token={TOKEN}&x=1") is None
+    cookie = dict(welcome().headers)["set-cookie"].partition(";")[0]
+    assert status(cookie=f"other=1; {cookie}") is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": "Bearer"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": f"Bearer {TOKEN}x"},
+        {"cookie": f"dragoman-8420={TOKEN}"},
+        {"cookie": "dragoman-8420="},
+        {"authorization": "Bearer \u00ff\ud800"},
+    ],
+)
+def test_no_token_or_a_wrong_one_is_401(headers: dict[str, str]) -> None:
+    assert status(**headers) == 401
+
+
+def test_a_wrong_bearer_is_not_mended_by_a_cookie() -> None:
+    cookie = dict(welcome().headers)["set-cookie"].partition(";")[0]
+    assert status(cookie=cookie, authorization="Bearer wrong") == 401
+
+
+def test_only_the_health_probe_needs_no_token() -> None:
+    assert status("/healthz", method="GET") is None
+    assert status("/healthz", method="GET", host="evil.example") == 403
+    assert status("/healthz/", method="GET") == 401
+    assert status("/nowhere") == 401  # a stranger does not even learn which paths there are
+
+
+def welcome(path: str = "/", query: str = f"a=1&token={TOKEN}&b=%2F"):  # type: ignore[no-untyped-def]
+    refused = ADMISSION.check(Visit("GET", path, query, {"host": HOST, "accept": "text/html,*/*"}))
+    assert refused is not None
+    return refused
+
+
+def test_a_browser_loses_the_token_from_its_address_bar() -> None:
+    answer = welcome()
+    headers = dict(answer.headers)
+    assert (answer.status, headers["location"]) == (303, "/?a=1&b=%2F")
+    assert TOKEN not in headers["set-cookie"]
+    assert "HttpOnly" in headers["set-cookie"] and "SameSite=Lax" in headers["set-cookie"]
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
+def test_the_redirect_stays_on_this_site(path: str) -> None:
+    location = dict(welcome(path).headers)["location"]
+    assert location.startswith("/evil.example")

@@ -1,0 +1,100 @@
+"""`dragoman serve` as a command: its line, its token, its sockets, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+
+from support.gateway import Dragoman, Start
+from support.rpc_peer import RpcPeer
+from support.serving import Serving, UrlFraming
+
+from .conftest import Serve
+
+
+async def test_it_prints_one_line_and_that_address_lets_a_browser_in(serving: Serving) -> None:
+    browser = serving.http(token=False)
+    page = await browser.get(serving.url, headers={"Accept": "text/html"})
+    assert page.status_code == 303
+    assert "token" not in page.headers["location"]
+    ready = await browser.get("/readyz")  # with the cookie
+    assert ready.json()["ready"] is True
+    serving.gateway.process.send_signal(signal.SIGTERM)
+    await serving.gateway.wait_exit()
+    assert isinstance(serving.gateway.framing, UrlFraming)
+    assert serving.gateway.framing.lines == [serving.url]
+
+
+async def test_the_token_is_private_and_survives_a_restart(serve: Serve, home: Path) -> None:
+    first = await serve()
+    file = home / "run" / "token"
+    assert file.read_text().strip() == first.token
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    first.gateway.process.send_signal(signal.SIGTERM)
+    assert await first.gateway.wait_exit() == 0
+    second = await serve()
+    assert second.token == first.token
+
+
+async def test_a_token_can_be_configured(serve: Serve, home: Path) -> None:
+    serving = await serve(serve={"auth_token": "configured-by-somebody"})
+    assert serving.token == "configured-by-somebody"
+    assert not (home / "run" / "token").exists()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])
+async def test_it_does_not_listen_beyond_this_machine_without_tls(dragoman: Start, host: str) -> None:
+    gateway = await dragoman("serve", "--port", "0", "--host", host)
+    assert await gateway.wait_exit() == 2
+    assert "--insecure" in gateway.stderr
+
+
+async def test_insecure_is_a_decision(serve: Serve) -> None:
+    serving = await serve("--host", "0.0.0.0", "--insecure")
+    assert serving.url.startswith("http://127.0.0.1:")
+    assert (await serving.http().get("/readyz")).status_code == 200
+
+
+async def test_a_second_one_says_that_there_is_one(serve: Serve, dragoman: Start) -> None:
+    await serve()
+    second = await dragoman("serve", "--port", "0")
+    assert await second.wait_exit() == 2
+    assert "another `dragoman serve`" in second.stderr
+
+
+async def test_local_programs_reach_it_over_its_unix_socket(
+    serving: Serving, home: Path, workspace: Path
+) -> None:
+    path = home / "run" / "dragoman.sock"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    peer = RpcPeer(*await asyncio.open_unix_connection(str(path)))
+    await peer.initialize()
+    session = await peer.new_session(workspace)
+    assert (await peer.prompt(session, "hello")).texts == ["hello"]
+    await peer.close()
+
+
+async def test_it_ends_soon_and_says_so_to_everybody(serving: Serving, workspace: Path) -> None:
+    socket = await serving.socket()
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    turn = socket.start_prompt(session, "say before\nsleep-until-cancel")
+    await socket.text(session, "before")
+    started = time.monotonic()
+    serving.gateway.process.send_signal(signal.SIGTERM)
+    error = (await turn).error
+    assert error is not None and error.data["reason"] == "shutdown"
+    assert await socket.closed() == 1012
+    assert await serving.gateway.wait_exit() == 0
+    assert time.monotonic() - started < 10
+
+
+async def test_an_unknown_agent_is_a_usage_error(dragoman: Start) -> None:
+    gateway: Dragoman = await dragoman("serve", "--port", "0", "--agent", "nobody")
+    assert await gateway.wait_exit() == 2
+    assert "nobody" in gateway.stderr

@@ -1,0 +1,256 @@
+"""ACP over Streamable HTTP at `/acp`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.http_peer import HttpPeer
+from support.rpc_peer import is_request
+from support.serving import Serving
+
+from .conftest import Serve
+
+Connect = Callable[..., Awaitable[HttpPeer]]
+
+
+@pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
+async def connect(serving: Serving, request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
+    """Initialized clients, over both versions of HTTP."""
+    peers: list[HttpPeer] = []
+    second = request.param == "HTTP/2"
+
+    async def start(path: str = "/acp", **params: Any) -> HttpPeer:
+        peer = HttpPeer(serving.http(http1=not second, http2=second), path)
+        await peer.initialize(**params)
+        peers.append(peer)
+        return peer
+
+    yield start
+    for peer in peers:
+        await peer.close()
+
+
+@pytest.mark.rule("G-123", "G-125")
+async def test_a_whole_conversation_with_a_question_and_a_cancel(connect: Connect, workspace: Path) -> None:
+    peer = await connect()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    updates = await peer.listen(session)
+    first = await peer.prompt(session, "one\ntwo")
+    assert (await updates.response_to(first))["result"]["stopReason"] == "end_turn"
+    assert updates.texts == ["one", "two"]
+
+    second = await peer.prompt(session, "permission")
+    question = (await updates.next(is_request("session/request_permission"))).message
+    option = question["params"]["options"][0]["optionId"]
+    outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+    assert (await peer.post({"id": question["id"], "result": outcome}, session)).status_code == 202
+    assert (await updates.response_to(second))["result"]["stopReason"] == "end_turn"
+
+    third = await peer.prompt(session, "say here\nsleep-until-cancel")
+    await updates.text("here")
+    cancel = {"method": "session/cancel", "params": {"sessionId": session}}
+    assert (await peer.post(cancel, session)).status_code == 202
+    assert (await updates.response_to(third))["result"]["stopReason"] == "cancelled"
+    assert not [event for event in events.events if event.message.get("method") == "session/update"]
+    assert updates.response.headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.rule("G-085", "G-124")
+async def test_a_replay_is_read_before_its_response_and_the_session_goes_on(
+    connect: Connect, workspace: Path
+) -> None:
+    peer = await connect()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    updates = await peer.listen(session)
+    await updates.response_to(await peer.prompt(session, "flood 3000 200"))
+    await peer.client.request("DELETE", "/acp", headers=peer.headers())
+
+    again = await connect()
+    events = await again.listen()
+    updates = await again.listen(session)  # allowed before the load: the session exists
+    load = await again.ask(
+        "session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []}, session
+    )
+    assert "result" in await events.response_to(load)
+    async with asyncio.timeout(20):  # handed over before the response; httpx may still be parsing
+        while len(updates.texts) < 3000:
+            await updates.next(lambda message: True)
+    assert [text.split()[0] for text in updates.texts] == [str(number) for number in range(3000)]
+    more = await again.prompt(session, "more")
+    assert (await updates.response_to(more))["result"]["stopReason"] == "end_turn"
+
+
+async def test_a_load_without_the_session_header_names_its_session(connect: Connect, workspace: Path) -> None:
+    """The Python SDK opens a session's stream when a message names the session."""
+    peer = await connect()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    updates = await peer.listen(session)
+    await updates.response_to(await peer.prompt(session, "hello"))
+    again = await connect()
+    events = await again.listen()
+    load = await again.ask("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    assert (await events.response_to(load))["result"]["sessionId"] == session
+    updates = await again.listen(session)
+    await updates.text("hello")
+
+
+@pytest.mark.rule("G-125")
+async def test_who_comes_back_by_event_id_gets_exactly_what_was_missed(
+    connect: Connect, workspace: Path, tmp_path: Path
+) -> None:
+    peer = await connect()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    updates = await peer.listen(session)
+    gate = tmp_path / "gate"
+    prompt = await peer.prompt(
+        session, f"say one\nsay two\nwait-file {gate}\nsay three\npermission\nsay four"
+    )
+    one = await updates.text("one")
+    await updates.text("two")
+    await updates.leave()
+    gate.touch()
+
+    # As if `two` had been lost on the way: only `one` is acknowledged.
+    second = await peer.listen(session, one.id)
+    question = await second.next(is_request("session/request_permission"))
+    assert second.texts == ["two", "three"]
+    await second.leave()
+
+    # The question was seen, so it does not come again; what follows its answer does.
+    option = question.message["params"]["options"][0]["optionId"]
+    outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+    await peer.post({"id": question.message["id"], "result": outcome}, session)
+    third = await peer.listen(session, question.id)
+    assert (await third.response_to(prompt))["result"]["stopReason"] == "end_turn"
+    assert "four" in third.texts
+    assert not [event for event in third.events if is_request("session/request_permission")(event.message)]
+
+    # Everything since `one` once more, the prompt's answer too.
+    await third.leave()
+    fourth = await peer.listen(session, one.id)
+    assert (await fourth.response_to(prompt))["result"]["stopReason"] == "end_turn"
+    assert [text for text in fourth.texts if text in ("one", "two", "three", "four")] == [
+        "two",
+        "three",
+        "four",
+    ]
+
+
+async def test_a_stream_that_nobody_reads_does_not_hold_another_up(connect: Connect, workspace: Path) -> None:
+    peer = await connect()
+    events = await peer.listen()
+    unread = await peer.new_session(workspace, events)
+    read = await peer.new_session(workspace, events)
+    await peer.prompt(unread, "flood 30000 1000")  # more than is buffered for it
+    updates = await peer.listen(read)
+    done = await peer.prompt(read, "flood 2000 1000")
+    assert (await updates.response_to(done))["result"]["stopReason"] == "end_turn"
+    late = await peer.listen(unread)
+    await late.next(lambda message: "method" not in message)
+    assert len(late.texts) == 30000
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+PROMPT = {
+    "jsonrpc": "2.0",
+    "id": 9,
+    "method": "session/prompt",
+    "params": {"sessionId": "SESSION", "prompt": []},
+}
+LIST = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": {}}
+
+
+@pytest.mark.rule("G-121")
+async def test_every_row_of_the_status_table(connect: Connect, serving: Serving, workspace: Path) -> None:
+    peer = await connect()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    mine = {"Acp-Connection-Id": peer.connection}
+    stranger = {"Acp-Connection-Id": "nobody"}
+    theirs = {**mine, "Acp-Session-Id": "dgm_nobody"}
+    here = {**mine, "Acp-Session-Id": session}
+    prompt = {**PROMPT, "params": {"sessionId": session, "prompt": []}}
+    load = {"jsonrpc": "2.0", "id": 8, "method": "session/load", "params": {"sessionId": "dgm_x", "cwd": "/"}}
+    stream = {"Accept": "text/event-stream"}
+    rows: list[tuple[str, str, dict[str, str], object, int]] = [
+        ("initialize with a connection", "POST", mine, INITIALIZE, 400),
+        ("accepted", "POST", mine, LIST, 202),
+        ("no content type", "POST", {**mine, "Content-Type": "text/plain"}, LIST, 415),
+        (
+            "parameters are fine",
+            "POST",
+            {**mine, "Content-Type": "application/json; charset=utf-8"},
+            LIST,
+            202,
+        ),
+        ("not JSON", "POST", mine, b"{nonsense", 400),
+        ("not an object", "POST", mine, b'"text"', 400),
+        ("not JSON-RPC", "POST", mine, b"{}", 400),
+        ("not UTF-8", "POST", mine, b'{"jsonrpc":"2.0","method":"\xff"}', 400),
+        ("a batch", "POST", mine, [LIST], 501),
+        ("no connection", "POST", {}, LIST, 400),
+        ("unknown connection", "POST", stranger, LIST, 404),
+        ("no session header", "POST", mine, prompt, 400),
+        ("two sessions", "POST", theirs, prompt, 400),
+        ("unknown session", "POST", theirs, {**PROMPT, "params": {"sessionId": "dgm_nobody"}}, 404),
+        ("loading is never 404", "POST", mine, load, 202),
+        ("GET without Accept", "GET", {**mine, "Accept": "application/json"}, None, 406),
+        ("GET without a connection", "GET", stream, None, 400),
+        ("GET of an unknown connection", "GET", {**stranger, **stream}, None, 404),
+        ("GET of an unknown session", "GET", {**theirs, **stream}, None, 404),
+        ("a second reader", "GET", {**mine, **stream}, None, 409),
+        ("another method", "PUT", mine, LIST, 405),
+        ("another method for a probe", "POST", mine, LIST, 202),
+        ("DELETE without a connection", "DELETE", {}, None, 400),
+        ("DELETE of an unknown one", "DELETE", stranger, None, 404),
+        ("wrong token", "POST", {**here, "Authorization": "Bearer wrong"}, LIST, 401),
+        ("another agent's path", "POST", mine, LIST, 202),
+        ("DELETE", "DELETE", mine, None, 202),
+        ("after DELETE", "POST", mine, LIST, 404),
+    ]
+    for what, method, headers, body, status in rows:
+        content = {"content": body} if isinstance(body, bytes) else {"json": body} if body is not None else {}
+        sent = {"Content-Type": "application/json", **headers} if body is not None else headers
+        answer = await peer.client.request(method, "/acp", headers=sent, **content)  # type: ignore[arg-type]
+        assert answer.status_code == status, f"{what}: {answer.status_code} {answer.text}"
+    assert (await peer.client.post("/acp/nobody", json=INITIALIZE)).status_code == 404
+
+
+@pytest.mark.rule("G-121")
+async def test_a_body_that_is_too_long_is_413(serve: Serve) -> None:
+    serving = await serve(limits={"max_message_bytes": 2048})
+    client = serving.http()
+    assert (await client.post("/acp", json={**INITIALIZE, "x": "y" * 3000})).status_code == 413
+
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b" " * 1000
+
+    headers = {"Content-Type": "application/json"}
+    assert (await client.post("/acp", content=endless(), headers=headers)).status_code == 413
+    assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_an_initialize_that_fails_opens_no_connection(serving: Serving) -> None:
+    answer = await serving.http().post("/acp", json={**INITIALIZE, "params": {"protocolVersion": "x"}})
+    assert answer.json()["error"]["code"] == -32602
+    assert "acp-connection-id" not in answer.headers
+
+
+async def test_pages_of_others_are_told_nothing(serving: Serving) -> None:
+    client = serving.http()
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        answer = await client.post("/acp", json=INITIALIZE, headers=headers)
+        assert answer.status_code == 403
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    assert (await client.options("/acp", headers=preflight)).status_code == 403
