@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -79,9 +78,7 @@ async def test_a_replay_is_read_before_its_response_and_the_session_goes_on(
         "session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []}, session
     )
     assert "result" in await events.response_to(load)
-    async with asyncio.timeout(20):  # handed over before the response; httpx may still be parsing
-        while len(updates.texts) < 3000:
-            await updates.next(lambda message: True)
+    await updates.next(lambda message: "2999 " in str(message))  # handed over; httpx may still be parsing
     assert [text.split()[0] for text in updates.texts] == [str(number) for number in range(3000)]
     more = await again.prompt(session, "more")
     assert (await updates.response_to(more))["result"]["stopReason"] == "end_turn"
@@ -150,13 +147,13 @@ async def test_a_stream_that_nobody_reads_does_not_hold_another_up(connect: Conn
     events = await peer.listen()
     unread = await peer.new_session(workspace, events)
     read = await peer.new_session(workspace, events)
-    await peer.prompt(unread, "flood 30000 1000")  # more than is buffered for it
+    await peer.prompt(unread, "flood 20000 1000")  # more than is buffered for it
     updates = await peer.listen(read)
     done = await peer.prompt(read, "flood 2000 1000")
     assert (await updates.response_to(done))["result"]["stopReason"] == "end_turn"
     late = await peer.listen(unread)
     await late.next(lambda message: "method" not in message)
-    assert len(late.texts) == 30000
+    assert len(late.texts) == 20000
 
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}

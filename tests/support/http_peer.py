@@ -53,12 +53,14 @@ class Stream:
 
     async def next(self, matches: Callable[[Message], bool]) -> Event:
         """The first event that matches and was not handed out before."""
+        start = 0
         async with asyncio.timeout(PATIENCE):
             while True:
-                for index, event in enumerate(self.events):
-                    if index not in self._taken and matches(event.message):
+                for index in range(start, len(self.events)):
+                    if index not in self._taken and matches(self.events[index].message):
                         self._taken.add(index)
-                        return event
+                        return self.events[index]
+                start = len(self.events)
                 if self.ended:
                     raise ConnectionError(f"the stream ended after {self.events[-3:]}")
                 self._changed.clear()

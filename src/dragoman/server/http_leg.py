@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from h2.events import DataReceived, Event
+from hypercorn import protocol
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
@@ -34,7 +36,20 @@ class BoundedBuffer(h2.StreamBuffer):
         return data
 
 
+class PatientH2(h2.H2Protocol):
+    """hypercorn 0.18 ends the whole connection, with every stream on it, for the rest of an answered request's body."""
+
+    async def _handle_events(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, DataReceived) and event.stream_id not in self.streams:
+                self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            else:
+                await super()._handle_events([event])
+        await self._flush()
+
+
 h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
+protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
 
 
 class HttpLeg:
@@ -50,11 +65,11 @@ class HttpLeg:
         """Go on with a connection that has said `early` so far."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=limits.MAX_HEAD_BYTES, loop=loop)
-        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-        transport.set_protocol(protocol)
-        protocol.connection_made(transport)
+        stream = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport.set_protocol(stream)
+        stream.connection_made(transport)
         reader.feed_data(early)
-        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        writer = asyncio.StreamWriter(transport, stream, reader, loop)
         server = TCPServer(self._app, loop, self._config, self._context, {}, reader, writer)
         task = loop.create_task(server.run())
         self._tasks.add(task)
@@ -88,5 +103,7 @@ def _config() -> Config:
     config.h11_max_incomplete_size = limits.MAX_HEAD_BYTES
     config.h2_max_concurrent_streams = limits.MAX_H2_STREAMS
     config.h2_max_header_list_size = limits.MAX_HEAD_BYTES
-    config.max_app_queue_size = 10
+    # A bounded queue deadlocks: an application that answers early does not read the rest, and its answer waits for
+    # room in the queue to tell it so. Ours always reads or answers, so nothing piles up.
+    config.max_app_queue_size = 0
     return config
