@@ -1,0 +1,156 @@
+"""Connections that mean no good, or are merely broken: a status or a close, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.http_peer import HttpPeer
+from support.rpc_peer import PATIENCE
+from support.serving import Serving, read_head
+
+from .conftest import Serve
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-nodes", "-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    yield cert, key
+
+
+async def works(serving: Serving, workspace: Path, context: ssl.SSLContext | None = None) -> None:
+    """A newcomer is served as if nothing had happened."""
+    socket = await serving.socket(context=context)
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    assert (await socket.prompt(session, "fine")).texts == ["fine"]
+
+
+async def test_headers_without_end_are_431(serving: Serving) -> None:
+    reader, writer = await serving.open()
+    writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 40_000)
+    assert (await read_head(reader))[0] == 431
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\r\n\r\n\r\n\r\n",
+        b"GET /acp HTTP/1.1\r\nHost: a\r\nHost: b\r\nUpgrade: websocket\r\n\r\n",
+        b"NONSENSE\r\n\r\n",
+        b"POST /acp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -5\r\n\r\n",
+        b"POST /acp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX\x00Y: 1\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_400(serving: Serving, bad: bytes) -> None:
+    reader, writer = await serving.open()
+    writer.write(bad)
+    assert (await read_head(reader))[0] == 400
+    writer.close()
+
+
+async def test_connections_that_say_nothing_are_ended_and_cost_nobody_anything(
+    serving: Serving, workspace: Path
+) -> None:
+    silent = [await serving.open() for _ in range(150)]
+    for number, (_, writer) in enumerate(silent):
+        writer.write((b"", b"G", b"PRI * HT", b"GET / HTTP/1.1\r\nHost:")[number % 4])
+    await works(serving, workspace)
+    async with asyncio.timeout(PATIENCE):
+        for reader, writer in silent:
+            assert (await read_head(reader))[0] == 408
+            writer.close()
+
+
+@pytest.mark.parametrize("secure", [False, True])
+async def test_noise_is_survived(
+    serve: Serve, workspace: Path, certificate: tuple[Path, Path], secure: bool
+) -> None:
+    cert, key = certificate
+    serving = await serve(serve={"tls_cert": str(cert), "tls_key": str(key)} if secure else {})
+    context = ssl.create_default_context(cafile=str(cert)) if secure else None
+    chance = random.Random(4)
+    starts = [
+        b"",
+        b"GET /acp HTTP/1.1\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST /acp HTTP/1.1\r\nHost: ",
+    ]
+    for number in range(60):
+        noisy = await serving.open(context if number % 2 else None)
+        noisy[1].write(chance.choice(starts) + chance.randbytes(chance.randrange(1, 3000)))
+        if number % 3:
+            noisy[1].transport.abort()
+        else:
+            noisy[1].write(b"\r\n\r\n")
+            noisy[1].close()
+    await works(serving, workspace, context)
+    assert "Traceback" not in serving.gateway.stderr
+
+
+async def test_tls_offers_http_2_and_websocket(
+    serve: Serve, workspace: Path, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    serving = await serve(serve={"tls_cert": str(cert), "tls_key": str(key)})
+    assert serving.url.startswith("https://")
+    context = ssl.create_default_context(cafile=str(cert))
+    client = serving.http(http2=True, verify=context)
+    answer = await client.get("/readyz")
+    assert (answer.status_code, answer.http_version) == (200, "HTTP/2")
+    await works(serving, workspace, context)
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
+
+
+@pytest.mark.parametrize("kind", ["websocket", "HTTP/2"])
+async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, workspace: Path, kind: str) -> None:
+    before = resident(serving.gateway.process.pid)
+    done = workspace / "done"
+    script = f"flood 40000 1000\ntouch {done}"
+    if kind == "websocket":
+        socket = await serving.socket()
+        await socket.initialize()
+        session = await socket.new_session(workspace)
+        socket.pause()
+        turn = socket.start_prompt(session, script)
+    else:
+        peer = HttpPeer(serving.http(http1=False, http2=True))
+        await peer.initialize()
+        events = await peer.listen()
+        session = await peer.new_session(workspace, events)
+        updates = await peer.listen(session)
+        assert updates.task is not None
+        updates.task.cancel()  # httpx takes no more, and HTTP/2 flow control stops the stream
+        await peer.prompt(session, script)
+    async with asyncio.timeout(3 * PATIENCE):
+        while not done.exists():
+            await asyncio.sleep(0.05)  # nothing tells that another process made a file
+    await works(serving, workspace)
+    assert resident(serving.gateway.process.pid) - before < 60 * 1024 * 1024
+    if kind == "websocket":
+        socket.resume()
+        assert len((await turn).updates) == 40000
