@@ -85,6 +85,7 @@ RULES: dict[str, str] = {
     "G-125": "an event stream has one event per message, with an id",
     "G-128": "a WebSocket begins with initialize, ignores binary and closes with a code that says why",
     "G-129": "the token opens the gateway; foreign pages and rebound names are refused",
+    "G-131": "the HTTP shapes of older clients work beside the standard one",
     "G-140": "lines may end in CRLF, be blank or start with a BOM",
     "G-141": "a client that starts with Content-Length is answered so",
     "G-142": "Content-Length counts bytes and must be there",

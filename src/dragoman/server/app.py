@@ -24,6 +24,8 @@ class App:
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
+            ("POST", "/acp/rpc"): fronts.rpc.post,
+            ("GET", "/acp/sse"): fronts.rpc.listen,
         }
         self._paths = {path for _, path in self._routes}
 

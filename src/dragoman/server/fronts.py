@@ -6,6 +6,7 @@ from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.rpc.link import LinkHandler
 from dragoman.server.asgi import HttpError
+from dragoman.server.rpc_front import RpcFront
 from dragoman.server.streamable import StreamableHttp
 
 ACP = "/acp"
@@ -18,6 +19,7 @@ class Fronts:
         self._gateway = gateway
         self._agent = agent
         self.streamable = StreamableHttp(gateway, self.connect)
+        self.rpc = RpcFront(lambda: self.connect(ACP), gateway.config.limits.max_message_bytes)
 
     def socket(self, path: str) -> LinkHandler | None:
         """Who speaks on a WebSocket at `path`; None if there is none."""
@@ -43,3 +45,4 @@ class Fronts:
 
     def close(self) -> None:
         self.streamable.close()
+        self.rpc.close()

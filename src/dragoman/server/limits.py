@@ -62,3 +62,6 @@ MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 KEPT_MESSAGES = 64
 """Responses and questions of a stream that a returning reader can get again."""
+
+KEPT_ON_ONE_STREAM = 1024
+"""The same for a client whose sessions all come on one stream, where updates have no stream of their own."""

@@ -34,8 +34,8 @@ class Kept:
 class EventStream:
     """Implements `Outlet`."""
 
-    def __init__(self, on_change: Callable[[int], None]) -> None:
-        """`on_change` is told how many bytes more, or less, are queued."""
+    def __init__(self, on_change: Callable[[int], None], keep: int = limits.KEPT_MESSAGES) -> None:
+        """`on_change` is told how many bytes more, or less, are queued; `keep` messages can be had again."""
         self._on_change = on_change
         self.on_room: Callable[[], None] | None = None
         """Called when a reader has taken enough for more to be sent."""
@@ -47,7 +47,7 @@ class EventStream:
         self._wake = asyncio.Event()
         self._seq = 0
         self._number = 0
-        self._kept: deque[Kept] = deque(maxlen=limits.KEPT_MESSAGES)
+        self._kept: deque[Kept] = deque(maxlen=keep)
         self._full = False
         self._turn = 0
         self._reader = 0
@@ -124,6 +124,12 @@ class EventStream:
         if dot:
             return int(seq), [kept for kept in self._kept if kept.number > int(number)]
         return int(seq), [kept for kept in self._kept if kept.after >= int(seq)]
+
+    def keeps_all_after(self, last_id: str) -> bool:
+        """Whether every message after this one is still kept."""
+        number = last_id.rpartition(".")[2]
+        oldest = self._kept[0].number if self._kept else self._number + 1
+        return number.isdecimal() and oldest - 1 <= int(number) <= self._number
 
     def drop(self) -> None:
         """Forget what is queued: it will be sent again."""

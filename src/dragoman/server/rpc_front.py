@@ -1,0 +1,153 @@
+"""The HTTP shape of seed 001: POST to `/acp/rpc?client_id=`, everything comes back on `/acp/sse?client_id=`.
+
+The client names itself; its id is no credential, the token is. A POST is answered with a status only. Either of the two
+may come first. Event ids are cursors: a reader that comes back with one gets the messages after it, as far as they are
+kept; when they are not, it is told (410) and loads its sessions again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.server import limits
+from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.streamable import EVENTS, JSON, SWEEP, send_events
+from dragoman.server.streams import EventStream
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+
+log = logging.getLogger(__name__)
+
+_CLIENT_ID = re.compile(r"[\x21-\x7e]{1,128}")
+
+
+class RpcClient:
+    """Implements `Link`: all sessions of a client on one stream."""
+
+    def __init__(self, client: ClientConnection, on_end: Callable[[RpcClient], None]) -> None:
+        self.client = client
+        self.backlog = 0
+        self.stream = EventStream(self._changed, keep=limits.KEPT_ON_ONE_STREAM)
+        self._loop = asyncio.get_running_loop()
+        self._on_end = on_end
+        self._last_use = self._loop.time()
+        self._congested = False
+        self._closing = False
+        client.peer.link_opened(self)
+
+    def touch(self) -> None:
+        self._last_use = self._loop.time()
+
+    @property
+    def idle(self) -> bool:
+        return not self.stream.occupied and self._loop.time() - self._last_use > limits.HTTP_IDLE
+
+    def rewind(self, last_id: str) -> None:
+        missed = self.stream.missed(last_id)
+        if missed is None or not self.stream.keeps_all_after(last_id):
+            raise HttpError(410, "What came after this event is not kept; load your sessions again.")
+        self.stream.drop()
+        for kept in missed[1]:
+            self.stream.send_again(kept)
+
+    # -- Link
+
+    def send(self, message: bytes) -> None:
+        if not self._closing:
+            self.stream.send(message)
+
+    def pause(self) -> None:
+        """A POST is read when it is there; nothing to hold back."""
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        self.stream.close()
+        self._loop.call_soon(self.client.peer.link_closed, None)
+        self._on_end(self)
+
+    def _changed(self, size: int) -> None:
+        self.backlog += size
+        congested = self.backlog > limits.STREAM_BYTES
+        if congested != self._congested:
+            self._congested = congested
+            self._loop.call_soon(self.client.peer.link_writable, not congested)
+
+
+class RpcFront:
+    def __init__(self, connect: Callable[[], ClientConnection], max_bytes: int) -> None:
+        self._connect = connect
+        self._max_bytes = max_bytes
+        self._clients: dict[str, RpcClient] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def post(self, request: Request) -> Response:
+        client = self._client(request)
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            raise HttpError(415, "Content-Type must be application/json.")
+        body = await request.body(self._max_bytes)
+        try:
+            if not message.is_batch(body):
+                message.decode(body)
+        except Malformed as error:
+            raise HttpError(400, error.message) from error
+        client.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
+        return Response(202)
+
+    async def listen(self, request: Request) -> None:
+        if request.header("accept") and not re.search(r"text/event-stream|\*/\*", request.header("accept")):
+            raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
+        client = self._client(request)
+        last_id = request.header("last-event-id")
+        if client.stream.occupied:
+            if not last_id:
+                raise HttpError(409, "This stream is being read already.")
+            client.stream.displace()
+        if last_id:
+            client.rewind(last_id)
+        await send_events(request, client.stream, [])
+        client.touch()
+
+    def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for client in list(self._clients.values()):
+            client.close()
+
+    def _client(self, request: Request) -> RpcClient:
+        client_id = request.query("client_id") or ""
+        if not _CLIENT_ID.fullmatch(client_id):
+            raise HttpError(400, "client_id is missing: up to 128 visible ASCII characters of your choice.")
+        client = self._clients.get(client_id)
+        if client is None:
+            if len(self._clients) >= limits.MAX_HTTP_CONNECTIONS:
+                raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
+            client = RpcClient(self._connect(), lambda _: self._forget(client_id))
+            self._clients[client_id] = client
+            self._sweep_later()
+        client.touch()
+        return client
+
+    def _forget(self, client_id: str) -> None:
+        self._clients.pop(client_id, None)
+
+    def _sweep_later(self) -> None:
+        if self._sweeper is None:
+            self._sweeper = asyncio.get_running_loop().call_later(SWEEP, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        for client in list(self._clients.values()):
+            if client.idle:
+                log.info("http client is gone", extra={"client": client.client.key})
+                client.close()
+        if self._clients:
+            self._sweep_later()
