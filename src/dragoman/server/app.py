@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
 from dragoman.server.admission import Admission
+from dragoman.server.api import SESSIONS, Api
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
 from dragoman.server.fronts import ACP, Fronts
 
@@ -21,11 +22,14 @@ class App:
     def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
         self._admission = admission
         self._fronts = fronts
+        self._api = Api(gateway)
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
             ("POST", "/acp/rpc"): fronts.rpc.post,
             ("GET", "/acp/sse"): fronts.rpc.listen,
+            ("GET", "/api/agents"): self._api.agents,
+            ("GET", SESSIONS): self._api.sessions,
         }
         self._paths = {path for _, path in self._routes}
 
@@ -60,6 +64,8 @@ class App:
             return await route(request)
         if request.path in self._paths:
             raise HttpError(405, "This method is not for this path.")
+        if method == "GET" and request.path.startswith(SESSIONS + "/"):
+            return await self._api.session(request)
         if request.path == ACP or request.path.startswith(ACP + "/"):
             return await self._fronts.streamable.answer(request)
         raise HttpError(404, "There is nothing here.")
