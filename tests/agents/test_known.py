@@ -30,8 +30,10 @@ def config(tmp_path: Path) -> Config:
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("claude", ["claude-agent-acp"]),
-        ("codex", ["codex-acp"]),
+        ("claude", ["claude"]),
+        ("codex", ["codex"]),
+        ("claude-acp", ["claude-agent-acp"]),
+        ("codex-acp", ["codex-acp"]),
         ("gemini", ["gemini", "--acp"]),
         ("opencode", ["opencode", "acp"]),
         ("qwen", ["qwen", "--acp"]),

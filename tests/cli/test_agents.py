@@ -49,7 +49,7 @@ def test_the_list_as_json(run: Run, programs: Path) -> None:
     assert agents["goose"]["program"] == str(program)
     assert agents["goose"]["installed"] is True
     assert agents["claude"]["installed"] is False
-    assert agents["claude"]["install"] == "npm install -g @agentclientprotocol/claude-agent-acp"
+    assert agents["claude"]["install"] == "npm install -g @anthropic-ai/claude-code"
     assert (agents["builtin"]["available"], agents["builtin"]["installed"]) == (True, True)
     assert agents["builtin"]["default"] is True
 

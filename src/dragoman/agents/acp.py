@@ -1,16 +1,18 @@
-"""Any agent that speaks ACP by itself, as a subprocess."""
+"""Agents as subprocesses: any that speaks ACP by itself, and those that an adapter speaks for."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
-from dragoman.agents.known import AgentError, NotInstalled, locate, require
+from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
 from dragoman.agents.launch import SpawnError
 from dragoman.agents.process import LEAVE_PATIENCE, AgentProcess
 from dragoman.agents.secrets import SecretError, resolve_secrets
@@ -72,11 +74,36 @@ class ProcessLauncher:
         if program is None:
             return None
         files = [program, *(Path(part) for part in agent.command[1:2] if part.startswith("/"))]
-        return "\n".join([*(_stamp(file) for file in files), *agent.command[1:], __version__])
+        return "\n".join([*(_stamp(file) for file in files), *agent.command[1:], agent.kind, __version__])
 
     async def launch(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
     ) -> AgentHandle:
+        if agent.kind in ADAPTED:
+            return self._launch_adapter(name, agent, handler, cwd, box)
+        return await self._launch_program(name, agent, handler, cwd, box)
+
+    def _launch_adapter(
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
+    ) -> AgentHandle:
+        """An agent with a tongue of its own: its program is started when a session needs it."""
+        from dragoman.agents.native import Native, begin
+
+        async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
+            told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
+            return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
+
+        if box is None:
+            try:
+                require(name, agent)
+            except NotInstalled as error:
+                raise AgentUnavailable(_sentence(str(error))) from error
+        environ = agent_environment(self._environ, agent.env)
+        return begin(Native(name, agent, spawn, environ, boxed=box is not None), handler)
+
+    async def _launch_program(
+        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
+    ) -> AcpAgent:
         if box is not None:
             return await self._launch_inside(name, agent, handler, cwd, box)
         try:
@@ -97,7 +124,7 @@ class ProcessLauncher:
 
     async def _launch_inside(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box
-    ) -> AgentHandle:
+    ) -> AcpAgent:
         inside = await box.agent(name, agent, cwd)
         try:
             running = await BoxedAgent.spawn(

@@ -31,13 +31,29 @@ KNOWN: dict[str, KnownAgent] = {
     "builtin": KnownAgent("Dragoman's own agent", (), "", "", "", kind="builtin"),
     "claude": KnownAgent(
         "Claude Code",
+        ("claude",),
+        "npm install -g @anthropic-ai/claude-code",
+        "run `claude` once and log in, or set ANTHROPIC_API_KEY",
+        "https://claude.com/claude-code",
+        kind="claude",
+    ),
+    "codex": KnownAgent(
+        "Codex",
+        ("codex",),
+        "npm install -g @openai/codex",
+        "run `codex login`, or set OPENAI_API_KEY",
+        "https://github.com/openai/codex",
+        kind="codex",
+    ),
+    "claude-acp": KnownAgent(
+        "Claude Code, through its ACP adapter",
         ("claude-agent-acp",),
         "npm install -g @agentclientprotocol/claude-agent-acp",
         "run `claude` once and log in, or set ANTHROPIC_API_KEY",
         "https://github.com/agentclientprotocol/claude-agent-acp",
     ),
-    "codex": KnownAgent(
-        "Codex",
+    "codex-acp": KnownAgent(
+        "Codex, through its ACP adapter",
         ("codex-acp",),
         "npm install -g @agentclientprotocol/codex-acp",
         "run `codex login`, or set OPENAI_API_KEY",
@@ -186,8 +202,10 @@ class NotAvailable(AgentError):
     """The agent is of a kind that this version cannot run."""
 
 
-RUNNABLE_KINDS = frozenset({"acp", *HOSTED})
-"""Kinds that have an adapter."""
+ADAPTED = frozenset({"claude", "codex"})
+"""Kinds that speak a tongue of their own; an adapter speaks ACP for them."""
+RUNNABLE_KINDS = frozenset({"acp", *HOSTED, *ADAPTED})
+"""Kinds that have an adapter, or need none."""
 
 
 def known_layer() -> Layer:

@@ -1,0 +1,261 @@
+"""Agents that speak a tongue of their own, seen from the gateway as agents that speak ACP.
+
+Two conversations meet here, each with its own ids:
+
+    gateway ──ACP──► AdapterHandle ──► Peer ──► Tongue ──its own lines──► its program (one process or several)
+
+The handle is a `Link` like any other: what the gateway sends is read in the next turn of the event loop, and what the
+tongue says arrives there likewise, so neither ever runs inside the other's call. Nothing is started beside the
+agent's own program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from dragoman.agents.acp import AcpAgent
+from dragoman.agents.json_types import JsonObject
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.wire.errors import Malformed, RpcError, invalid_params, method_not_found
+from dragoman.wire.framing import Frame
+
+log = logging.getLogger(__name__)
+
+
+Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AcpAgent]]
+"""Starts the agent's program with these arguments in this folder; raises `AgentUnavailable`."""
+
+
+class Tongue(Protocol):
+    """What an adapter has to know: how to do what ACP asks in the agent's own words."""
+
+    requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]]
+    """By ACP method; whoever raises `RpcError` has that answered."""
+
+    def cancel(self, params: JsonObject) -> None:
+        """`session/cancel`."""
+
+    def programs(self) -> Iterable[AcpAgent]:
+        """Every process that runs for it."""
+
+    async def close(self) -> None:
+        """End them all."""
+
+
+class AdapterHandle:
+    """Implements `AgentHandle` towards the gateway and `Receiver` for what the gateway asks."""
+
+    def __init__(self, handler: LinkHandler, name: str) -> None:
+        self.name = name
+        self._loop = asyncio.get_running_loop()
+        self._handler = handler
+        self._peer = Peer("The gateway", self, strict=False)
+        self._peer.link_opened(_Upwards(self))
+        self._tongue: Tongue | None = None
+        self._asked: list[Frame] = []
+        self._said: list[Frame] = []
+        self._paused = False
+        self._closed = False
+        self._end = AgentEnd()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping: asyncio.Task[None] | None = None
+
+    def begin(self, tongue: Tongue) -> None:
+        self._tongue = tongue
+        self._handler.link_opened(self)
+
+    # -- for the tongue
+
+    def update(self, session_id: str, update: JsonObject) -> None:
+        """Tell the gateway something about a session."""
+        self._peer.notify("session/update", msgspec.json.encode({"sessionId": session_id, "update": update}))
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Ask the gateway; cancelling the wait withdraws the question."""
+        future: asyncio.Future[Reply] = self._loop.create_future()
+        call = self._peer.request(
+            method,
+            msgspec.json.encode(params),
+            lambda reply: None if future.done() else future.set_result(reply),
+        )
+        try:
+            reply = await future
+        except asyncio.CancelledError:
+            self._peer.cancel(call)
+            raise
+        if not reply.ok:
+            error = msgspec.json.decode(reply.error, type=JsonObject)
+            raise RpcError(int(error.get("code", 0)), str(error.get("message")), error.get("data"))
+        return msgspec.json.decode(reply.result, type=JsonObject)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def lost(self, end: AgentEnd) -> None:
+        """The program is gone, and with it the agent."""
+        self._end = end
+        self._close_link(f"agent {end.describe()}")
+
+    # -- AgentHandle
+
+    @property
+    def pid(self) -> int | None:
+        return next((program.pid for program in self._programs()), None)
+
+    def end(self) -> AgentEnd:
+        return self._end
+
+    def send(self, message: bytes) -> None:
+        if self._closed:
+            return
+        if not self._asked:
+            self._loop.call_soon(self._hear)
+        self._asked.append(message)
+
+    def pause(self) -> None:
+        self._paused = True
+        for program in self._programs():
+            program.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        for program in self._programs():
+            program.resume()
+        if self._said:
+            self._loop.call_soon(self._say)
+
+    @property
+    def backlog(self) -> int:
+        return sum(program.backlog for program in self._programs())
+
+    def close(self) -> None:
+        if self._stopping is None:
+            self._stopping = self._loop.create_task(self._see_out())
+
+    async def stop(self) -> None:
+        self.close()
+        assert self._stopping is not None
+        await asyncio.shield(self._stopping)
+
+    # -- Receiver
+
+    def peer_request(self, request: Request) -> None:
+        assert self._tongue is not None
+        answer = self._tongue.requests.get(request.method)
+        if answer is None:
+            raise method_not_found(request.method)
+        self.spawn(self._answer(request, answer))
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        if method == "session/cancel" and self._tongue is not None:
+            self._tongue.cancel(_object(params))
+
+    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
+        return True
+
+    def peer_writable(self, writable: bool) -> None:
+        """The gateway is never slow to read: it says `pause`."""
+
+    def peer_closed(self, reason: str | None) -> RpcError | None:
+        return None
+
+    async def _answer(self, request: Request, answer: Callable[[JsonObject], Awaitable[JsonObject]]) -> None:
+        try:
+            request.reply(msgspec.json.encode(await answer(_object(request.params))))
+        except RpcError as error:
+            request.fail(error)
+        except Malformed as error:
+            request.fail(error.as_error())
+
+    # -- the two directions
+
+    def _hear(self) -> None:
+        frames, self._asked = self._asked, []
+        self._peer.link_messages(frames)
+
+    def say(self, message: bytes) -> None:
+        if self._closed:
+            return
+        if not self._said and not self._paused:
+            self._loop.call_soon(self._say)
+        self._said.append(message)
+
+    def _say(self) -> None:
+        if self._said and not self._paused and not self._closed:
+            frames, self._said = self._said, []
+            self._handler.link_messages(frames)
+
+    def _programs(self) -> list[AcpAgent]:
+        return list(self._tongue.programs()) if self._tongue is not None else []
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("adapter failed", extra={"agent": self.name}, exc_info=task.exception())
+
+    async def _see_out(self) -> None:
+        if self._tongue is not None:
+            await self._tongue.close()
+        for task in list(self._tasks):
+            task.cancel()
+        self._close_link(None)
+
+    def _close_link(self, reason: str | None) -> None:
+        if self._closed:
+            return
+        self._paused = False
+        self._say()  # what it said before its end is not lost
+        self._closed = True
+        self._peer.link_closed(reason)
+        self._handler.link_closed(reason)
+
+
+class _Upwards:
+    """The link that the tongue's side writes to."""
+
+    def __init__(self, handle: AdapterHandle) -> None:
+        self._handle = handle
+
+    def send(self, message: bytes) -> None:
+        self._handle.say(message)
+
+    def pause(self) -> None:
+        """What the gateway asks is little; it is always read."""
+
+    def resume(self) -> None:
+        """See `pause`."""
+
+    def close(self) -> None:
+        self._handle.close()
+
+    @property
+    def backlog(self) -> int:
+        return 0
+
+
+def _object(raw: bytes) -> JsonObject:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid_params(f"Invalid params: {error}") from error
+    if not isinstance(value, dict):
+        raise invalid_params("Invalid params: expected an object")
+    return value
+
+
+def text_of(params: JsonObject, name: str) -> str:
+    """A required string among a request's params."""
+    value = params.get(name)
+    if not isinstance(value, str) or not value:
+        raise invalid_params(f"{name} is required", name)
+    return value

@@ -1,0 +1,114 @@
+"""Claude's own transcripts: the list of its sessions, and what was said in one.
+
+`claude` keeps `projects/<folder>/<session id>.jsonl` below its configuration folder, one record per line. A record has
+the same `message` as the stream, with `toolUseResult` in place of `tool_use_result` (2.1.197).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from dragoman.agents.claude.stream import INJECTED, Stream
+from dragoman.agents.json_types import JsonObject
+
+LISTED = 200
+"""Sessions in a list, newest first: a folder of years must not keep an editor waiting."""
+HEAD_LINES = 40
+"""Lines read of each to find its title."""
+TITLE_LENGTH = 80
+_SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
+
+
+class History:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        home = Path(environ.get("HOME", ""), ".claude")
+        self._projects = Path(environ.get("CLAUDE_CONFIG_DIR") or home, "projects")
+
+    def sessions(self, cwd: str | None) -> list[JsonObject]:
+        """What `session/list` tells, newest first."""
+        files = self._projects.glob(f"{_folder(cwd)}/*.jsonl" if cwd else "*/*.jsonl")
+        dated = sorted(((_mtime(file), file) for file in files), reverse=True)[:LISTED]
+        found = []
+        for modified, file in dated:
+            info = _info(file)
+            if info is not None and cwd in (None, info["cwd"]):
+                info["updatedAt"] = datetime.fromtimestamp(modified, UTC).isoformat().replace("+00:00", "Z")
+                found.append(info)
+        return found
+
+    def updates(self, session_id: str) -> list[JsonObject] | None:
+        """The conversation as updates; None for a session that is not there."""
+        file = self._file(session_id)
+        if file is None:
+            return None
+        stream = Stream(replay=True)
+        shown: list[JsonObject] = []
+        for record in _records(file):
+            if not (record.get("isSidechain") or record.get("isMeta") or record.get("isCompactSummary")):
+                shown += stream.read({**record, "tool_use_result": record.get("toolUseResult")})
+        return [*shown, *stream.end_turn()]
+
+    def _file(self, session_id: str) -> Path | None:
+        if not _SESSION_ID.fullmatch(session_id):  # it becomes part of a path
+            return None
+        return next(iter(self._projects.glob(f"*/{session_id}.jsonl")), None)
+
+
+def _folder(cwd: str) -> str:
+    """Claude's name for a project: everything but letters and digits becomes a dash; long ones get a hash behind."""
+    name = re.sub(r"[^a-zA-Z0-9]", "-", cwd)
+    return name if len(name) <= 200 else f"{name[:200]}*"
+
+
+def _mtime(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _records(file: Path) -> Iterator[JsonObject]:
+    try:
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    record = msgspec.json.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                    continue  # the last line may be half written; what is readable is shown
+                if isinstance(record, dict):
+                    yield record
+    except OSError:
+        return  # removed since it was listed
+
+
+def _info(file: Path) -> JsonObject | None:
+    """Id, folder and title; None for a file without a conversation."""
+    cwd, title = "", None
+    for number, record in enumerate(_records(file)):
+        cwd = cwd or str(record.get("cwd") or "")
+        named = record.get("customTitle") or record.get("aiTitle") or record.get("summary")
+        title = str(named) if named else title or _first_words(record)
+        if (cwd and title) or number > HEAD_LINES:
+            break
+    if not cwd or title is None:
+        return None
+    return {"sessionId": file.stem, "cwd": cwd, "title": title}
+
+
+def _first_words(record: JsonObject) -> str | None:
+    message = record.get("message")
+    if record.get("type") != "user" or record.get("isMeta") or not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    for block in blocks if isinstance(blocks, list) else []:
+        text = str(block.get("text", "")).strip() if isinstance(block, dict) else ""
+        if text and not text.startswith(INJECTED):
+            line = text.splitlines()[0]
+            return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+    return None

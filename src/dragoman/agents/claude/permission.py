@@ -1,0 +1,123 @@
+"""`can_use_tool` as a permission question: what people may choose, and what their choice tells `claude`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dragoman.agents.json_types import JsonObject, objects
+
+SCOPES = {
+    "session": "in this session",
+    "localSettings": "in this project",
+    "projectSettings": "in this project, for everybody",
+    "userSettings": "in all projects",
+    "cliArg": "in this session",
+}
+PLAN_EXITS = (
+    ("acceptEdits", "Yes, and accept edits", "allow_always"),
+    ("default", "Yes, and ask before edits", "allow_once"),
+)
+"""What a finished plan may lead to: the mode that comes next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One option with the answer that it stands for."""
+
+    option: JsonObject
+    response: JsonObject
+
+
+def choices(request: JsonObject) -> list[Choice]:
+    """Once, always, or no; each of claude's suggestions is an "always" of its own: nobody allows more than he reads."""
+    name, given = str(request.get("tool_name")), request.get("input")
+    allow: JsonObject = {"behavior": "allow", "updatedInput": given if isinstance(given, dict) else {}}
+    if name == "ExitPlanMode":
+        return [*_plan_exits(allow), _reject("No, keep planning")]
+    always = [
+        Choice(
+            _option(f"allow_always_{number}", f"Always allow {_scope(name, suggestion)}", "allow_always"),
+            {**allow, "updatedPermissions": [suggestion]},
+        )
+        for number, suggestion in enumerate(objects(request.get("permission_suggestions")), 1)
+    ]
+    return [Choice(_option("allow", "Allow once", "allow_once"), allow), *always, _reject("Reject")]
+
+
+def answers(given: JsonObject, question: JsonObject) -> list[Choice]:
+    """One question of `AskUserQuestion`: the chosen label goes back with the input."""
+    text = str(question.get("question", ""))
+    options = question.get("options")
+    found = []
+    for number, option in enumerate(options if isinstance(options, list) else []):
+        label = str(option.get("label", "")) if isinstance(option, dict) else str(option)
+        earlier = given.get("answers")
+        answered = {**(earlier if isinstance(earlier, dict) else {}), text: label}
+        found.append(
+            Choice(
+                _option(f"answer_{number}", label, "allow_once"),
+                {"behavior": "allow", "updatedInput": {**given, "answers": answered}},
+            )
+        )
+    return [*found, _reject("Do not answer")]
+
+
+def chosen(offered: list[Choice], outcome: object) -> JsonObject:
+    """What `claude` is told; anything but a plain choice is a no, and ends the turn."""
+    if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
+        for choice in offered:
+            if choice.option["optionId"] == outcome.get("optionId"):
+                return choice.response
+    return {"behavior": "deny", "message": "The question was withdrawn.", "interrupt": True}
+
+
+def _plan_exits(allow: JsonObject) -> list[Choice]:
+    return [
+        Choice(
+            _option(mode, title, kind),
+            {**allow, "updatedPermissions": [{"type": "setMode", "mode": mode, "destination": "session"}]},
+        )
+        for mode, title, kind in PLAN_EXITS
+    ]
+
+
+def _scope(name: str, suggestion: JsonObject) -> str:
+    """What one suggestion would allow, and how far it reaches."""
+    scope = SCOPES.get(str(suggestion.get("destination")), "")
+    read = SUGGESTED.get(str(suggestion.get("type")))
+    what = read(suggestion) if read is not None else ""
+    return f"{what or name} {scope}".strip()
+
+
+def _rules(suggestion: JsonObject) -> str:
+    rules = objects(suggestion.get("rules"))
+    return ", ".join(
+        f"`{rule['ruleContent']}`" if rule.get("ruleContent") else str(rule.get("toolName")) for rule in rules
+    )
+
+
+def _mode(suggestion: JsonObject) -> str:
+    return "all edits" if suggestion.get("mode") == "acceptEdits" else f"mode {suggestion.get('mode')}"
+
+
+def _folders(suggestion: JsonObject) -> str:
+    folders = suggestion.get("directories")
+    return f"access to {', '.join(map(str, folders))}" if isinstance(folders, list) else ""
+
+
+SUGGESTED: dict[str, Callable[[JsonObject], str]] = {
+    "addRules": _rules,
+    "setMode": _mode,
+    "addDirectories": _folders,
+}
+
+
+def _option(id: str, name: str, kind: str) -> JsonObject:
+    return {"optionId": id, "name": name, "kind": kind}
+
+
+def _reject(name: str) -> Choice:
+    return Choice(
+        _option("reject", name, "reject_once"), {"behavior": "deny", "message": "The user said no to this."}
+    )

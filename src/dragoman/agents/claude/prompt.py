@@ -1,0 +1,80 @@
+"""An ACP prompt as Claude's message content, and the session's MCP servers in its words."""
+
+from __future__ import annotations
+
+from dragoman.agents.json_types import JsonObject, objects
+
+
+def user_line(session_id: str, blocks: object) -> JsonObject:
+    """The line that begins a turn (D-110)."""
+    content = [_block(block) for block in objects(blocks)]
+    return {
+        "type": "user",
+        "message": {"role": "user", "content": content},
+        "parent_tool_use_id": None,
+        "session_id": session_id,
+    }
+
+
+def _block(block: JsonObject) -> JsonObject:
+    kind = block.get("type")
+    if kind == "image":
+        return _image(block)
+    if kind == "resource_link":
+        return _text(f"[@{block.get('name') or block.get('uri')}]({block.get('uri')})")
+    if kind == "resource":
+        resource = block.get("resource")
+        return _resource(resource if isinstance(resource, dict) else {})
+    return _text(str(block.get("text", "")))
+
+
+def _image(block: JsonObject) -> JsonObject:
+    if block.get("data"):
+        source = {"type": "base64", "media_type": block.get("mimeType"), "data": block["data"]}
+    else:
+        source = {"type": "url", "url": block.get("uri")}
+    return {"type": "image", "source": source}
+
+
+def _resource(resource: JsonObject) -> JsonObject:
+    uri, mime = resource.get("uri"), str(resource.get("mimeType") or "")
+    if "text" in resource:
+        return _text(f'<context ref="{uri}">\n{resource["text"]}\n</context>')
+    if mime.startswith("image/"):
+        return _image({"data": resource.get("blob"), "mimeType": mime})
+    if mime == "application/pdf":
+        source = {"type": "base64", "media_type": mime, "data": resource.get("blob")}
+        return {"type": "document", "source": source}
+    return _text(f"[@{uri}]({uri})")
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
+def mcp_servers(servers: object) -> JsonObject:
+    """ACP's list by name, as claude's configuration has it."""
+    found: JsonObject = {}
+    for server in servers if isinstance(servers, list) else []:
+        if not isinstance(server, dict) or not server.get("name"):
+            continue
+        kind = server.get("type", "stdio")
+        if kind in ("http", "sse"):
+            found[server["name"]] = {
+                "type": kind,
+                "url": server.get("url"),
+                "headers": _pairs(server.get("headers")),
+            }
+        elif kind == "stdio":
+            found[server["name"]] = {
+                "type": "stdio",
+                "command": server.get("command"),
+                "args": server.get("args") or [],
+                "env": _pairs(server.get("env")),
+            }
+    return found
+
+
+def _pairs(items: object) -> JsonObject:
+    pairs = objects(items)
+    return {str(item.get("name")): str(item.get("value", "")) for item in pairs}

@@ -1,0 +1,370 @@
+"""One `claude` process and the conversation in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from dragoman.agents.acp import AcpAgent
+from dragoman.agents.adapter import AdapterHandle, Spawn
+from dragoman.agents.claude import options, permission, prompt, result, tools
+from dragoman.agents.claude.control import Control
+from dragoman.agents.claude.options import Options
+from dragoman.agents.claude.stream import Stream
+from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.rpc.link import Link
+from dragoman.wire import limits
+from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
+from dragoman.wire.framing import Frame
+
+log = logging.getLogger(__name__)
+
+FLAGS = (
+    "-p",
+    "--verbose",
+    *("--input-format", "stream-json"),
+    *("--output-format", "stream-json"),
+    "--include-partial-messages",
+    *("--permission-prompt-tool", "stdio"),
+)
+START_PATIENCE = 60.0
+"""Seconds until a program that says nothing is given up."""
+SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
+
+
+class Session:
+    """Implements `LinkHandler` for the lines of its process."""
+
+    def __init__(
+        self,
+        id: str,
+        handle: AdapterHandle,
+        lost: Callable[[Session, AgentEnd], None],
+        *,
+        bypass: bool = False,
+    ) -> None:
+        self.id = id
+        self.program: AcpAgent | None = None
+        self.options = Options({})
+        self.tells_models = False
+        """The client uses `session/set_model`, so it hears of models in those words."""
+        self._handle = handle
+        self._lost = lost
+        self._bypass = bypass
+        self._stream = Stream()
+        self._commands: JsonObject = {}
+        self._starting: asyncio.Future[JsonObject] | None = None
+        self._prepared: asyncio.Future[JsonObject] | None = None
+        self._turn: asyncio.Future[JsonObject] | None = None
+        self._cancelled = False
+        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._context: JsonObject = {}
+        self._garbage = 0
+        self._ended = False
+        self._readers: dict[str, Callable[[JsonObject], None]] = {
+            "control_response": lambda line: self.control.answered(line),
+            "control_request": self._asked,
+            "control_cancel_request": self._withdrawn,
+            "result": self._result,
+            "system": self._system,
+        }
+        self._news: dict[str, Callable[[JsonObject], None]] = {
+            "init": self._initialized,
+            "status": self._status,
+            "api_retry": self._retries,
+            "auth_required": self._auth_required,
+            "hook_response": lambda line: log.info("hook %s: %s", line.get("hook_name"), line.get("stdout")),
+        }
+
+    # -- life
+
+    async def start(
+        self, spawn: Spawn, arguments: Sequence[str], cwd: str | None, servers: JsonObject
+    ) -> None:
+        """Start the process and ask it what it offers; raises `RpcError`."""
+        loop = asyncio.get_running_loop()
+        self._starting = loop.create_future()
+        try:
+            self.program = await spawn([*FLAGS, *arguments], self, cwd)
+        except AgentUnavailable as error:
+            raise internal(str(error), "agent_unavailable", agent=self._handle.name) from error
+        self.control = Control(self.program.send)
+        answer = self.control.ask("initialize", hooks=None)
+        answer.add_done_callback(self._started)
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                initialized = await self._starting
+        except TimeoutError as error:
+            await self.stop()
+            raise self._failed(f"said nothing for {START_PATIENCE:g} s") from error
+        except RpcError:
+            await self.stop()
+            raise
+        self._starting = None
+        self.options = Options(initialized, bypass=self._bypass)
+        self._commands = options.commands(initialized)
+        if servers:
+            # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.
+            self._prepared = self.control.ask("mcp_set_servers", servers=servers)
+
+    def tell_commands(self) -> None:
+        self._tell(self._commands)
+
+    async def stop(self) -> None:
+        self._ended = True
+        for task in self._questions.values():
+            task.cancel()
+        if self.program is not None:
+            await self.program.stop()
+
+    # -- what is asked of it
+
+    async def prompt(self, blocks: object) -> JsonObject:
+        if self._turn is not None:
+            raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+        turn: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._turn = turn
+        self._cancelled = False
+        try:
+            await self._wait_for_servers()
+            if self._cancelled:
+                return {"stopReason": "cancelled"}
+            self.control.write(prompt.user_line(self.id, blocks))
+            return await turn
+        finally:
+            self._turn = None
+
+    def cancel(self) -> None:
+        if self._turn is None or self._cancelled:
+            return
+        self._cancelled = True
+        self.control.ask("interrupt").add_done_callback(_heard)
+        for task in self._questions.values():
+            task.cancel()
+
+    async def choose(self, option: str, value: str) -> None:
+        """Change the mode, the model or the effort."""
+        self.options.check(option, value)
+        members: JsonObject = {"mode": value} if option == "mode" else {"model": value}
+        if option == "effort":
+            members = {"settings": {"effortLevel": None if value == options.DEFAULT else value}}
+        former = getattr(self.options, option)
+        setattr(self.options, option, value)  # before claude tells us of it as news
+        try:
+            await self.control.ask(SETTINGS[option], **members)
+        except RpcError:
+            setattr(self.options, option, former)
+            raise
+        if self.options.effort not in self.options.efforts():
+            self.options.effort = options.DEFAULT
+
+    def tell_options(self, *, mode: bool = False, model: bool = False) -> None:
+        """What has changed, in the words of modes, of models, and of config options."""
+        if mode:
+            self._tell({"sessionUpdate": "current_mode_update", "currentModeId": self.options.mode})
+        if model and self.tells_models:
+            self._tell({"sessionUpdate": "current_model_update", "currentModelId": self.options.model})
+        self._tell({"sessionUpdate": "config_option_update", "configOptions": self.options.config()})
+
+    # -- LinkHandler
+
+    def link_opened(self, link: Link) -> None:
+        """`spawn` returns it."""
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            try:
+                line = msgspec.json.decode(frame) if isinstance(frame, bytes) else None
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                line = None
+            if isinstance(line, dict):
+                self._read(line)
+            else:
+                self._is_garbage(frame)
+
+    def link_writable(self, writable: bool) -> None:
+        """What is sent is little; the gateway asks for `backlog`."""
+
+    def link_closed(self, reason: str | None) -> None:
+        end = self.program.end() if self.program is not None else AgentEnd()
+        error = self._failed(end.describe())
+        if self._starting is not None and not self._starting.done():
+            self._starting.set_exception(error)
+            return
+        self.control.closed(error)
+        for task in self._questions.values():
+            task.cancel()
+        if not self._ended:
+            self._ended = True
+            self._lost(self, end)
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_exception(error)
+
+    # -- lines
+
+    def _read(self, line: JsonObject) -> None:
+        reader = self._readers.get(str(line.get("type")))
+        if reader is not None:
+            reader(line)
+            return
+        self._follow_usage(line)
+        for update in self._stream.read(line):
+            self._tell(update)
+
+    def _is_garbage(self, frame: object) -> None:
+        self._garbage += 1
+        log.warning("line of claude is not JSON, skipped: %.200r", frame, extra={"count": self._garbage})
+        if self._garbage == limits.GARBAGE_LINES and self.program is not None:
+            self.program.close()
+
+    def _follow_usage(self, line: JsonObject) -> None:
+        """The last request's tokens are what is in the context."""
+        event = as_object(line.get("event"))
+        if event.get("type") == "message_delta" and not line.get("parent_tool_use_id"):
+            self._context = as_object(event.get("usage"))
+
+    def _started(self, answer: asyncio.Future[JsonObject]) -> None:
+        error = None if answer.cancelled() else answer.exception()
+        if self._starting is None or self._starting.done():
+            return
+        if error is not None:
+            self._starting.set_exception(error)
+        else:
+            self._starting.set_result(answer.result())
+
+    def _result(self, line: JsonObject) -> None:
+        if self._starting is not None and not self._starting.done():
+            self._starting.set_exception(result.failure(line))  # `--resume` of an unknown id
+            return
+        for update in self._stream.end_turn():
+            self._tell(update)
+        usage = result.usage_update(line, self._context)
+        if usage is not None:
+            self._tell(usage)
+        turn = self._turn
+        if turn is None or turn.done():
+            return
+        try:
+            turn.set_result(result.read(line, cancelled=self._cancelled))
+        except RpcError as error:
+            turn.set_exception(error)
+
+    def _system(self, line: JsonObject) -> None:
+        news = self._news.get(str(line.get("subtype")))
+        if news is not None:
+            news(line)
+
+    def _initialized(self, line: JsonObject) -> None:
+        self._status(line)
+        if self.options.saw_model(str(line.get("model"))):
+            self.tell_options(model=True)
+
+    def _status(self, line: JsonObject) -> None:
+        mode = line.get("permissionMode")
+        if isinstance(mode, str) and mode in options.MODES and mode != self.options.mode:
+            self.options.mode = mode
+            self.tell_options(mode=True)
+
+    def _retries(self, line: JsonObject) -> None:
+        """Silence that has a reason is told as such."""
+        names = {
+            "attempt": "attempt",
+            "max_retries": "maxRetries",
+            "error_status": "status",
+            "error": "error",
+        }
+        facts = {ours: line[theirs] for theirs, ours in names.items() if theirs in line}
+        meta = {"dragoman": {"state": "retrying", **facts}}
+        self._tell({"sessionUpdate": "session_info_update", "_meta": meta})
+
+    def _auth_required(self, line: JsonObject) -> None:
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_exception(result.auth_required(str(line.get("content") or "")))
+
+    # -- questions
+
+    def _asked(self, line: JsonObject) -> None:
+        id, request = line.get("request_id"), as_object(line.get("request"))
+        if request.get("subtype") != "can_use_tool":
+            self.control.refuse(id, f"{request.get('subtype')} is not supported")
+            return
+        tool_id, name = str(request.get("tool_use_id") or id), str(request.get("tool_name"))
+        for update in self._stream.introduce(tool_id, name, as_object(request.get("input"))):
+            self._tell(update)
+        task = self._handle.spawn(self._ask(id, tool_id, name, request))
+        self._questions[str(id)] = task
+        task.add_done_callback(lambda _: self._questions.pop(str(id), None))
+
+    async def _ask(self, id: object, tool_id: str, name: str, request: JsonObject) -> None:
+        call = self._stream.call(tool_id)
+        given = as_object(request.get("input"))
+        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given)}
+        if name == "AskUserQuestion":
+            response = await self._ask_questions(tool, given)
+        else:
+            offered = permission.choices(request)
+            response = permission.chosen(offered, await self._permission(tool, offered))
+        self.control.answer(id, response)
+        if response["behavior"] == "allow" and call is not None:
+            self._tell({"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"})
+
+    async def _ask_questions(self, tool: JsonObject, given: JsonObject) -> JsonObject:
+        """One after the other; the first that is not answered ends it."""
+        response: JsonObject = {"behavior": "allow", "updatedInput": given}
+        for question in objects(given.get("questions")):
+            offered = permission.answers(response["updatedInput"], question)
+            asked = {**tool, "title": str(question.get("question", ""))}
+            response = permission.chosen(offered, await self._permission(asked, offered))
+            if response["behavior"] != "allow":
+                break
+        return response
+
+    async def _permission(self, tool: JsonObject, offered: list[permission.Choice]) -> object:
+        try:
+            answer = await self._handle.ask(
+                "session/request_permission",
+                {"sessionId": self.id, "toolCall": tool, "options": [choice.option for choice in offered]},
+            )
+        except RpcError as error:
+            log.warning("permission question failed: %s", error, extra={"agent_session": self.id})
+            return None
+        return answer.get("outcome")
+
+    def _withdrawn(self, line: JsonObject) -> None:
+        task = self._questions.get(str(line.get("request_id")))
+        if task is not None:
+            task.cancel()
+
+    # -- smaller things
+
+    async def _wait_for_servers(self) -> None:
+        """The first turn must see their tools; a server that does not start costs only itself."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None:
+            return
+        try:
+            errors = as_object((await prepared).get("errors"))
+        except RpcError as error:
+            errors = {"all": error.message}
+        for name, why in errors.items():
+            log.warning("MCP server %s does not run: %s", name, why, extra={"agent_session": self.id})
+
+    def _failed(self, how: str) -> RpcError:
+        tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
+        if "No conversation found" in tail:
+            return session_not_found(self.id)
+        said = f". Its last words:\n{tail}" if tail else ""
+        return internal(f"The agent {self._handle.name} {how}{said}", "agent_exited", agent=self._handle.name)
+
+    def _tell(self, update: JsonObject) -> None:
+        if update:
+            self._handle.update(self.id, update)
+
+
+def _heard(answer: asyncio.Future[JsonObject]) -> None:
+    if not answer.cancelled() and answer.exception() is not None:
+        log.warning("claude refused to stop: %s", answer.exception())

@@ -1,0 +1,285 @@
+"""Codex's items as ACP updates: pure translation, no IO.
+
+An item is told when it starts and again when it is complete; text and reasoning also come as deltas, and are then not
+said again. Statuses are camelCase (D-115); an exit code is null until the command has ended (D-117).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from dragoman.agents.json_types import JsonObject, as_object, objects
+
+STATUS = {
+    "inProgress": "in_progress",
+    "completed": "completed",
+    "failed": "failed",
+    "declined": "failed",
+    "interrupted": "failed",
+}
+PLAN_STATUS = {"pending": "pending", "inProgress": "in_progress", "completed": "completed"}
+ACTION_KINDS = {"read": "read", "listFiles": "search", "search": "search"}
+_HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_SHELL = re.compile(r"""^\S*/(?:ba|z|da)?sh -l?c (['"]?)(.*)\1$""", re.DOTALL)
+
+
+class Items:
+    def __init__(self) -> None:
+        self._streamed: set[str] = set()
+        self._printed: dict[str, str] = {}
+        self._open: dict[str, JsonObject] = {}
+        self._readers: dict[str, Callable[[JsonObject], list[JsonObject]]] = {
+            "item/started": self._started,
+            "item/completed": self._completed,
+            "item/agentMessage/delta": lambda p: self._delta("agent_message_chunk", p),
+            "item/reasoning/summaryTextDelta": lambda p: self._delta("agent_thought_chunk", p),
+            "item/reasoning/textDelta": lambda p: self._delta("agent_thought_chunk", p),
+            "item/reasoning/summaryPartAdded": self._next_part,
+            "item/commandExecution/outputDelta": self._output,
+            "turn/plan/updated": _plan,
+            "thread/tokenUsage/updated": _usage,
+            "thread/name/updated": _named,
+        }
+
+    def read(self, method: str, params: JsonObject) -> list[JsonObject]:
+        """The updates that one notification stands for."""
+        reader = self._readers.get(method)
+        return reader(params) if reader is not None else []
+
+    def introduce(self, item_id: str, tool: JsonObject) -> list[JsonObject]:
+        """A call that is asked about must be known first."""
+        if item_id in self._open:
+            return []
+        self._open[item_id] = tool
+        title = tool.get("title") or "Edit files"
+        return [
+            {"sessionUpdate": "tool_call", "toolCallId": item_id, "status": "pending", **tool, "title": title}
+        ]
+
+    def known(self, item_id: str) -> JsonObject:
+        return self._open.get(item_id, {})
+
+    def end_turn(self) -> list[JsonObject]:
+        """No call is left open when the turn is over (codex leaves a cancelled one in progress)."""
+        left, self._open = list(self._open), {}
+        self._streamed.clear()
+        self._printed.clear()
+        return [
+            {"sessionUpdate": "tool_call_update", "toolCallId": item, "status": "failed"} for item in left
+        ]
+
+    def replay(self, item: JsonObject) -> list[JsonObject]:
+        """An item of an old turn."""
+        if item.get("type") == "userMessage":
+            texts = [
+                str(each.get("text", ""))
+                for each in objects(item.get("content"))
+                if each.get("type") == "text"
+            ]
+            return [_chunk("user_message_chunk", text) for text in texts if text]
+        updates = self._completed({"item": item})
+        self._open.clear()
+        return updates
+
+    def _started(self, params: JsonObject) -> list[JsonObject]:
+        item = as_object(params.get("item"))
+        shown = describe(item)
+        if shown is None:
+            return []
+        id = str(item.get("id"))
+        kind = "tool_call_update" if id in self._open else "tool_call"
+        self._open[id] = shown
+        return [{"sessionUpdate": kind, "toolCallId": id, "status": "in_progress", **shown}]
+
+    def _completed(self, params: JsonObject) -> list[JsonObject]:
+        item = as_object(params.get("item"))
+        id, kind = str(item.get("id")), item.get("type")
+        if kind == "agentMessage":
+            return self._whole("agent_message_chunk", id, str(item.get("text") or ""))
+        if kind == "reasoning":
+            parts = item.get("summary") or item.get("content")
+            text = "\n\n".join(map(str, parts)) if isinstance(parts, list) else ""
+            return self._whole("agent_thought_chunk", id, text)
+        shown = describe(item)
+        if shown is None:
+            return []
+        update = "tool_call_update" if self._open.pop(id, None) is not None else "tool_call"
+        self._printed.pop(id, None)
+        return [{"sessionUpdate": update, "toolCallId": id, **shown, **outcome(item)}]
+
+    def _delta(self, kind: str, params: JsonObject) -> list[JsonObject]:
+        text = str(params.get("delta") or "")
+        self._streamed.add(str(params.get("itemId")))
+        return [_chunk(kind, text)] if text else []
+
+    def _next_part(self, params: JsonObject) -> list[JsonObject]:
+        return [_chunk("agent_thought_chunk", "\n\n")] if params.get("itemId") in self._streamed else []
+
+    def _whole(self, kind: str, id: str, text: str) -> list[JsonObject]:
+        return [] if id in self._streamed or not text else [_chunk(kind, text)]
+
+    def _output(self, params: JsonObject) -> list[JsonObject]:
+        id = str(params.get("itemId"))
+        if id not in self._open:
+            return []
+        printed = self._printed[id] = self._printed.get(id, "") + str(params.get("delta") or "")
+        return [{"sessionUpdate": "tool_call_update", "toolCallId": id, "content": [_console(printed)]}]
+
+
+def describe(item: JsonObject) -> JsonObject | None:
+    """An item as the members of a tool call; None for what is none."""
+    reader = TOOLS.get(str(item.get("type")))
+    return reader(item) if reader is not None else None
+
+
+def outcome(item: JsonObject) -> JsonObject:
+    """How a call ended."""
+    ended: JsonObject = {"status": STATUS.get(str(item.get("status")), "completed")}
+    if item.get("type") == "commandExecution":
+        printed, code = item.get("aggregatedOutput"), item.get("exitCode")
+        ended["rawOutput"] = {"output": printed, "exitCode": code, "durationMs": item.get("durationMs")}
+        text = str(printed or "") + (f"\nexit code {code}" if code else "")
+        if text:
+            ended["content"] = [_console(text)]
+    elif item.get("type") == "mcpToolCall":
+        result = as_object(item.get("result"))
+        ended["rawOutput"] = item.get("error") or result
+        blocks = objects(result.get("content"))
+        ended["content"] = [{"type": "content", "content": block} for block in blocks]
+    elif item.get("type") in ("fileChange", "dynamicToolCall", "webSearch"):
+        ended["rawOutput"] = {key: value for key, value in item.items() if key not in ("id", "type")}
+    return ended
+
+
+def bare_command(command: str) -> str:
+    """Without the shell that Codex runs it in."""
+    inner = _SHELL.match(command)
+    return inner[2] if inner else command
+
+
+def _command(item: JsonObject) -> JsonObject:
+    command = str(item.get("command") or "")
+    actions = objects(item.get("commandActions"))
+    kinds = {str(action.get("type")) for action in actions}
+    alike = kinds.pop() if len(kinds) == 1 else ""
+    shown: JsonObject = {
+        "title": bare_command(command),
+        "kind": ACTION_KINDS.get(alike, "execute"),
+        "rawInput": {"command": command, "cwd": item.get("cwd")},
+    }
+    places = [
+        {"path": str(action["path"])} for action in actions if str(action.get("path") or "").startswith("/")
+    ]
+    if places:
+        shown["locations"] = places
+    return shown
+
+
+def _file_change(item: JsonObject) -> JsonObject:
+    changes = objects(item.get("changes"))
+    paths = [str(change.get("path")) for change in changes]
+    kinds = {str(as_object(change.get("kind")).get("type")) for change in changes}
+    content = [diff for change in changes for diff in diffs(change)]
+    return {
+        "title": f"Edit {', '.join(paths)}" if paths else "Edit files",
+        "kind": "delete" if kinds == {"delete"} else "edit",
+        "rawInput": {"changes": changes},
+        "locations": [place for change in changes for place in _places(change)],
+        "content": content,
+    }
+
+
+def _mcp(item: JsonObject) -> JsonObject:
+    title = f"{item.get('server')}: {item.get('tool')}"
+    return {"title": title, "kind": "other", "rawInput": item.get("arguments")}
+
+
+def _dynamic(item: JsonObject) -> JsonObject:
+    return {"title": str(item.get("tool")), "kind": "other", "rawInput": item.get("arguments")}
+
+
+def _web_search(item: JsonObject) -> JsonObject:
+    query = str(item.get("query") or "")
+    return {"title": f"Search the web for {query}".strip(), "kind": "fetch", "rawInput": {"query": query}}
+
+
+def _image(item: JsonObject) -> JsonObject:
+    path = str(item.get("path"))
+    return {"title": f"View {path}", "kind": "read", "locations": [{"path": path}]}
+
+
+TOOLS: dict[str, Callable[[JsonObject], JsonObject]] = {
+    "commandExecution": _command,
+    "fileChange": _file_change,
+    "mcpToolCall": _mcp,
+    "dynamicToolCall": _dynamic,
+    "webSearch": _web_search,
+    "imageView": _image,
+}
+
+
+def diffs(change: JsonObject) -> list[JsonObject]:
+    """One change of a file: whole for a new or removed one, a diff per hunk otherwise."""
+    path, text = str(change.get("path")), str(change.get("diff") or "")
+    kind = as_object(change.get("kind")).get("type")
+    if kind == "add":
+        return [{"type": "diff", "path": path, "oldText": None, "newText": text}]
+    if kind == "delete":
+        return [{"type": "diff", "path": path, "oldText": text, "newText": ""}]
+    shown = []
+    for hunk in _hunks(text):
+        old = [line[1:] for line in hunk if line[:1] in (" ", "-")]
+        new = [line[1:] for line in hunk if line[:1] in (" ", "+")]
+        shown.append({"type": "diff", "path": path, "oldText": "\n".join(old), "newText": "\n".join(new)})
+    return shown
+
+
+def _hunks(diff: str) -> list[list[str]]:
+    hunks: list[list[str]] = []
+    for line in diff.splitlines():
+        if line.startswith("@@"):
+            hunks.append([])
+        elif hunks and not line.startswith("\\"):
+            hunks[-1].append(line)
+    return hunks
+
+
+def _places(change: JsonObject) -> list[JsonObject]:
+    path = str(as_object(change.get("kind")).get("move_path") or change.get("path"))
+    starts = [_HUNK.match(line) for line in str(change.get("diff") or "").splitlines()]
+    lines = [int(start[1]) for start in starts if start]
+    return [{"path": path, "line": line} for line in lines] or [{"path": path}]
+
+
+def _plan(params: JsonObject) -> list[JsonObject]:
+    entries = [
+        {
+            "content": str(step.get("step")),
+            "priority": "medium",
+            "status": PLAN_STATUS.get(str(step.get("status")), "pending"),
+        }
+        for step in objects(params.get("plan"))
+    ]
+    return [{"sessionUpdate": "plan", "entries": entries}]
+
+
+def _usage(params: JsonObject) -> list[JsonObject]:
+    usage = as_object(params.get("tokenUsage"))
+    used, size = as_object(usage.get("last")).get("totalTokens"), usage.get("modelContextWindow")
+    if not isinstance(used, int) or not isinstance(size, int):
+        return []
+    return [{"sessionUpdate": "usage_update", "used": used, "size": size}]
+
+
+def _named(params: JsonObject) -> list[JsonObject]:
+    return [{"sessionUpdate": "session_info_update", "title": params.get("threadName")}]
+
+
+def _console(text: str) -> JsonObject:
+    fenced = f"```console\n{text.rstrip()}\n```"
+    return {"type": "content", "content": {"type": "text", "text": fenced}}
+
+
+def _chunk(kind: str, text: str) -> JsonObject:
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}

@@ -1,0 +1,48 @@
+"""An ACP prompt as Codex's user input, and the session's MCP servers as its configuration."""
+
+from __future__ import annotations
+
+from dragoman.agents.json_types import JsonObject, as_object, objects
+
+
+def user_input(blocks: object) -> list[JsonObject]:
+    return [_block(block) for block in objects(blocks)]
+
+
+def _block(block: JsonObject) -> JsonObject:
+    kind = block.get("type")
+    if kind == "image":
+        data = f"data:{block.get('mimeType')};base64,{block.get('data')}"
+        return {"type": "image", "url": data if block.get("data") else block.get("uri")}
+    if kind == "resource_link":
+        return _text(f"[@{block.get('name') or block.get('uri')}]({block.get('uri')})")
+    if kind == "resource":
+        resource = as_object(block.get("resource"))
+        uri = resource.get("uri")
+        return _text(
+            f'<context ref="{uri}">\n{resource["text"]}\n</context>'
+            if "text" in resource
+            else f"[@{uri}]({uri})"
+        )
+    return _text(str(block.get("text", "")))
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text, "text_elements": []}
+
+
+def thread_config(servers: object) -> JsonObject:
+    """`config` of `thread/start`: MCP servers by name, stdio or http."""
+    found: JsonObject = {}
+    for server in objects(servers):
+        name = str(server.get("name"))
+        if server.get("type") == "http":
+            found[name] = {"url": server.get("url"), "http_headers": _pairs(server.get("headers"))}
+        elif server.get("type", "stdio") == "stdio":
+            env = _pairs(server.get("env"))
+            found[name] = {"command": server.get("command"), "args": server.get("args") or [], "env": env}
+    return {"mcp_servers": found} if found else {}
+
+
+def _pairs(items: object) -> JsonObject:
+    return {str(item.get("name")): str(item.get("value", "")) for item in objects(items)}

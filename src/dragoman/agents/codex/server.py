@@ -1,0 +1,101 @@
+"""The connection to one `codex app-server`: JSON-RPC without the `jsonrpc` member in either direction (D-114)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from dragoman.agents.acp import AcpAgent
+from dragoman.agents.adapter import Spawn
+from dragoman.agents.json_types import JsonObject, as_object
+from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.rpc.link import Link
+from dragoman.rpc.peer import Peer, Receiver, Reply
+from dragoman.wire import limits
+from dragoman.wire.errors import Malformed, RpcError, internal
+
+START_PATIENCE = 60.0
+"""Seconds until a program that says nothing is given up."""
+_VERSION = b'{"jsonrpc":"2.0",'
+
+
+class _Bare:
+    """A link that leaves out what Codex does not write either."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.pause, self.resume, self.close = link.pause, link.resume, link.close
+
+    def send(self, message: bytes) -> None:
+        self._link.send(b"{" + message.removeprefix(_VERSION) if message.startswith(_VERSION) else message)
+
+    @property
+    def backlog(self) -> int:
+        return self._link.backlog
+
+
+class _Peer(Peer):
+    def link_opened(self, link: Link) -> None:
+        super().link_opened(_Bare(link))
+
+
+class Server:
+    def __init__(self, name: str, receiver: Receiver, lost: Callable[[AgentEnd], None]) -> None:
+        self.program: AcpAgent | None = None
+        self._name = name
+        self._lost = lost
+        self._peer = _Peer("Codex", receiver, strict=False)
+        self._garbage = 0
+        self._stopping = False
+
+    async def start(self, spawn: Spawn, client: JsonObject) -> JsonObject:
+        """Start it and shake hands; returns its answer to `initialize`."""
+        try:
+            self.program = await spawn(["app-server"], self._peer, None)
+        except AgentUnavailable as error:
+            raise internal(str(error), "agent_unavailable", agent=self._name) from error
+        try:
+            async with asyncio.timeout(START_PATIENCE):
+                answer = await self.ask("initialize", {"clientInfo": client, "capabilities": None})
+        except TimeoutError as error:
+            raise self.failed(f"said nothing for {START_PATIENCE:g} s") from error
+        self._peer.notify("initialized", b"{}")
+        return answer
+
+    async def stop(self) -> None:
+        self._stopping = True
+        if self.program is not None:
+            await self.program.stop()
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """`RpcError` if it is refused."""
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._peer.request(
+            method,
+            msgspec.json.encode(params),
+            lambda reply: None if future.done() else future.set_result(reply),
+        )
+        reply = await future
+        if reply.ok:
+            return as_object(msgspec.json.decode(reply.result))
+        error = as_object(msgspec.json.decode(reply.error))
+        raise RpcError(int(error.get("code", 0)), str(error.get("message")), error.get("data"))
+
+    def closed(self) -> RpcError:
+        """The process has ended; the error answers whoever still asks."""
+        end = self.program.end() if self.program is not None else AgentEnd()
+        if not self._stopping:
+            self._lost(end)
+        return self.failed(end.describe())
+
+    def garbage(self, error: Malformed) -> None:
+        self._garbage += 1
+        if self._garbage == limits.GARBAGE_LINES and self.program is not None:
+            self.program.close()
+
+    def failed(self, how: str) -> RpcError:
+        tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
+        said = f". Its last words:\n{tail}" if tail else ""
+        return internal(f"The agent {self._name} {how}{said}", "agent_exited", agent=self._name)

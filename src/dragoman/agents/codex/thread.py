@@ -1,0 +1,161 @@
+"""One conversation in Codex: its turn, its items, its questions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from dragoman.agents.adapter import AdapterHandle
+from dragoman.agents.codex import approval, errors, prompt
+from dragoman.agents.codex.items import Items
+from dragoman.agents.codex.options import Options
+from dragoman.agents.codex.server import Server
+from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.rpc.peer import Request
+from dragoman.wire.errors import RpcError, invalid_request
+
+log = logging.getLogger(__name__)
+
+
+class Thread:
+    def __init__(self, id: str, cwd: str, options: Options, server: Server, handle: AdapterHandle) -> None:
+        self.id = id
+        self.options = options
+        self._cwd = cwd
+        self._server = server
+        self._handle = handle
+        self._items = Items()
+        self._turn: asyncio.Future[JsonObject] | None = None
+        self._turn_id = ""
+        self._cancelled = False
+        self._usage: JsonObject = {}
+        self._questions: dict[bytes, asyncio.Task[None]] = {}
+
+    # -- what is asked of it
+
+    async def prompt(self, blocks: object) -> JsonObject:
+        if self._turn is not None:
+            raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+        turn: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
+        self._turn, self._turn_id, self._cancelled, self._usage = turn, "", False, {}
+        try:
+            asked = {
+                "threadId": self.id,
+                "input": prompt.user_input(blocks),
+                **self.options.for_turn(self._cwd),
+            }
+            started = await self._server.ask("turn/start", asked)
+            self._turn_id = str(as_object(started.get("turn")).get("id"))
+            if self._cancelled:
+                await self._interrupt()
+            return await turn
+        finally:
+            self._turn = None
+
+    def cancel(self) -> None:
+        if self._turn is None or self._cancelled:
+            return
+        self._cancelled = True
+        for task in list(self._questions.values()):
+            task.cancel()
+        if self._turn_id:
+            self._handle.spawn(self._interrupt())
+
+    async def _interrupt(self) -> None:
+        try:
+            await self._server.ask("turn/interrupt", {"threadId": self.id, "turnId": self._turn_id})
+        except RpcError as error:
+            log.info("codex had nothing to interrupt: %s", error, extra={"agent_session": self.id})
+
+    def replay(self, thread: JsonObject) -> None:
+        """What was said in former turns."""
+        items = Items()
+        for turn in objects(thread.get("turns")):
+            for item in objects(turn.get("items")):
+                for update in items.replay(item):
+                    self.tell(update)
+
+    # -- what Codex says
+
+    def heard(self, method: str, params: JsonObject) -> None:
+        if method == "turn/completed":
+            self._completed(as_object(params.get("turn")))
+            return
+        if method == "error" and params.get("willRetry") is True:
+            meta = {"dragoman": {"state": "retrying", "error": as_object(params.get("error")).get("message")}}
+            self.tell({"sessionUpdate": "session_info_update", "_meta": meta})
+            return
+        if method == "serverRequest/resolved":
+            self._withdraw(msgspec.json.encode(params.get("requestId")))
+            return
+        if method == "thread/tokenUsage/updated":
+            self._usage = as_object(as_object(params.get("tokenUsage")).get("last"))
+        for update in self._items.read(method, params):
+            self.tell(update)
+
+    def _completed(self, turn: JsonObject) -> None:
+        for update in self._items.end_turn():
+            self.tell(update)
+        waiting = self._turn
+        if waiting is None or waiting.done():
+            return
+        status = turn.get("status")
+        if status == "failed" and not self._cancelled:
+            waiting.set_exception(errors.failure(as_object(turn.get("error"))))
+            return
+        stopped = self._cancelled or status == "interrupted"
+        waiting.set_result({"stopReason": "cancelled" if stopped else "end_turn", **self._used()})
+
+    def _used(self) -> JsonObject:
+        names = {
+            "totalTokens": "totalTokens",
+            "inputTokens": "inputTokens",
+            "outputTokens": "outputTokens",
+            "cachedReadTokens": "cachedInputTokens",
+            "thoughtTokens": "reasoningOutputTokens",
+        }
+        usage = {ours: int(self._usage.get(theirs) or 0) for ours, theirs in names.items()}
+        return {"usage": usage} if self._usage else {}
+
+    # -- questions
+
+    def asked(self, request: Request, params: JsonObject) -> None:
+        item = approval.item_id(params)
+        for update in self._items.introduce(item, approval.asked_tool(request.method, params)):
+            self.tell(update)
+        task = self._handle.spawn(self._ask(request, item, params))
+        self._questions[request.id] = task
+        task.add_done_callback(lambda _: self._questions.pop(request.id, None))
+
+    async def _ask(self, request: Request, item: str, params: JsonObject) -> None:
+        method = request.method
+        offered = approval.choices(method, params)
+        tool = {"status": "pending", **approval.asked_tool(method, params), **self._items.known(item)}
+        tool["toolCallId"] = item
+        content = [*objects(tool.get("content")), *approval.reasons(params)]
+        if content:
+            tool["content"] = content
+        question = {
+            "sessionId": self.id,
+            "toolCall": tool,
+            "options": [choice.option for choice in offered],
+        }
+        outcome: object = None
+        try:
+            outcome = (await self._handle.ask("session/request_permission", question)).get("outcome")
+        except RpcError as error:
+            log.warning("permission question failed: %s", error, extra={"agent_session": self.id})
+        finally:
+            # Also when the question is withdrawn: Codex waits for its answer.
+            told = {"decision": approval.decision(method, offered, outcome)}
+            request.reply(msgspec.json.encode(told))
+
+    def _withdraw(self, request_id: bytes) -> None:
+        task = self._questions.get(request_id)
+        if task is not None:
+            task.cancel()
+
+    def tell(self, update: JsonObject) -> None:
+        self._handle.update(self.id, update)

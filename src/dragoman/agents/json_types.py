@@ -1,0 +1,16 @@
+"""Plain JSON values in the agents' own tongues, read leniently: what has another shape counts as absent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+
+def as_object(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The objects in a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
