@@ -1,0 +1,238 @@
+"""`kind = "codex"` through `dragoman acp`, with a scripted `codex app-server` behind it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.gateway import Dragoman, Start
+from support.rpc_peer import RpcFailure, Turn, is_update
+
+SCRIPTED = Path(__file__).parents[2] / "support" / "scripted_codex.py"
+
+
+def codex(tmp_path: Path, *flags: str) -> dict[str, Any]:
+    command = [sys.executable, "-S", "-E", str(SCRIPTED), *flags]
+    env = {"CODEX_HOME": str(tmp_path / "codex"), "TEST_CWD": str(tmp_path / "workspace")}
+    return {"kind": "codex", "command": command, "env": env}
+
+
+def choose(option: str) -> dict[str, Any]:
+    return {"outcome": {"outcome": "selected", "optionId": option}}
+
+
+@pytest.fixture
+async def client(dragoman: Start, tmp_path: Path) -> Dragoman:
+    gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
+    await gateway.initialize()
+    return gateway
+
+
+def statuses(turn: Turn) -> list[Any]:
+    return [each.get("status") for each in turn.updates if each["sessionUpdate"].startswith("tool_call")]
+
+
+def report(turn: Turn) -> Any:
+    return json.loads("".join(turn.texts).removeprefix("report "))
+
+
+async def test_it_says_what_it_can_do_and_what_it_offers(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
+    result = await gateway.initialize()
+    assert result["agentInfo"] == {"name": "codex", "title": "Codex", "version": "0.166.0"}
+    session = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    assert session["modes"]["currentModeId"] == "workspace-write"
+    assert [each["modelId"] for each in session["models"]["availableModels"]] == ["gpt-5.5", "small"]
+    assert {o["id"]: o["currentValue"] for o in session["configOptions"]} == {
+        "mode": "workspace-write",
+        "model": "gpt-5.5",
+        "effort": "low",
+    }
+
+
+@pytest.mark.rule("G-161")
+async def test_text_and_thinking_come_once_and_before_the_answer(client: Dragoman, workspace: Path) -> None:
+    turn = await client.prompt(await client.new_session(workspace), "think hmm\nplan dig\nHello there")
+    assert "".join(turn.texts) == "Hello there"
+    kinds = {each["sessionUpdate"] for each in turn.updates}
+    assert {"agent_thought_chunk", "plan", "usage_update"} <= kinds
+    assert turn.response["result"]["usage"]["totalTokens"] == 120
+    assert turn.stop_reason == "end_turn"
+
+
+@pytest.mark.rule("G-161")
+@pytest.mark.parametrize(
+    ("script", "option", "decision"),
+    [
+        ("bash make", "accept", "accept"),
+        ("bash make", "accept_session", "acceptForSession"),
+        ("bash make", "accept_rule", {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["make"]}}),
+        ("legacy make", "accept", "approved"),
+    ],
+)
+async def test_an_allowed_command_runs(
+    client: Dragoman, workspace: Path, script: str, option: str, decision: object
+) -> None:
+    client.on("session/request_permission", choose(option))
+    turn = await client.prompt(await client.new_session(workspace), script)
+    assert statuses(turn)[-1] == "completed"
+    last = [each for each in turn.updates if each.get("status") == "completed"][-1]
+    assert json.loads(last["rawOutput"]["output"]) == decision
+    asked = await client.next_message("session/request_permission")
+    assert asked["params"]["toolCall"]["title"].endswith("make")
+
+
+@pytest.mark.rule("G-161")
+@pytest.mark.parametrize(("script", "decision"), [("bash make", "decline"), ("legacy make", "denied")])
+async def test_a_declined_command_is_failed_and_the_turn_goes_on(
+    client: Dragoman, workspace: Path, script: str, decision: str
+) -> None:
+    client.on("session/request_permission", choose("decline"))
+    turn = await client.prompt(await client.new_session(workspace), f"{script}\nafter all")
+    last = [each for each in turn.updates if each.get("status") == "failed"][-1]
+    assert json.loads(last["rawOutput"]["output"]) == decision
+    assert "".join(turn.texts) == "after all"
+    assert turn.stop_reason == "end_turn"
+
+
+async def test_a_patch_asks_with_its_diff(client: Dragoman, workspace: Path) -> None:
+    client.on("session/request_permission", choose("accept"))
+    turn = await client.prompt(await client.new_session(workspace), "patch /w/a.py")
+    asked = (await client.next_message("session/request_permission"))["params"]["toolCall"]
+    assert asked["content"] == [
+        {"type": "diff", "path": "/w/a.py", "oldText": "same\nold", "newText": "same\nnew"}
+    ]
+    assert asked["locations"] == [{"path": "/w/a.py", "line": 7}]
+    assert statuses(turn)[-1] == "completed"
+
+
+async def test_cancel_in_a_running_tool_settles_and_closes_it(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "hang")
+    await client.next_message(is_update(session, "tool_call"))
+    client.cancel(session)
+    turn = await running
+    assert turn.stop_reason == "cancelled"
+    assert statuses(turn)[-1] == "failed"
+    assert "".join((await client.prompt(session, "still here")).texts) == "still here"
+
+
+async def test_cancel_with_a_question_open_settles(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "bash make")
+    await client.next_message("session/request_permission")
+    client.cancel(session)
+    assert (await running).stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("info", "code", "words"),
+    [
+        ("unauthorized", -32000, "codex login"),
+        ("contextWindowExceeded", -32603, "start a new session"),
+        ("other", -32603, "it is other"),
+    ],
+)
+async def test_failures_are_errors_with_a_next_step(
+    client: Dragoman, workspace: Path, info: str, code: int, words: str
+) -> None:
+    turn = await client.prompt(await client.new_session(workspace), f"fail {info}")
+    assert turn.error is not None
+    assert turn.error.code == code
+    assert words in turn.error.message
+
+
+async def test_modes_models_and_effort_go_with_the_next_turn(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    assert report(await client.prompt(session, "report")) == {"config": {}}
+    await client.request("session/set_mode", {"sessionId": session, "modeId": "read-only"})
+    effort = {"sessionId": session, "configId": "effort", "value": "high"}
+    result = await client.request("session/set_config_option", effort)
+    assert {o["id"]: o["currentValue"] for o in result["configOptions"]}["effort"] == "high"
+    told = report(await client.prompt(session, "report"))
+    assert told["approvalPolicy"] == "on-request"
+    assert told["sandboxPolicy"] == {"type": "readOnly", "networkAccess": False}
+    assert told["effort"] == "high"
+    await client.request("session/set_model", {"sessionId": session, "modelId": "small"})
+    assert report(await client.prompt(session, "report"))["model"] == "gpt-small"
+
+
+async def test_what_is_not_offered_is_refused(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    with pytest.raises(RpcFailure) as failure:
+        await client.request("session/set_mode", {"sessionId": session, "modeId": "novel"})
+    assert failure.value.code == -32602
+
+
+async def test_mcp_servers_are_its_configuration(client: Dragoman, workspace: Path) -> None:
+    server = {"name": "s", "command": "/bin/true", "args": ["-x"], "env": [{"name": "K", "value": "V"}]}
+    session = await client.new_session(workspace, mcpServers=[server])
+    config = report(await client.prompt(session, "report"))["config"]
+    assert config == {"mcp_servers": {"s": {"command": "/bin/true", "args": ["-x"], "env": {"K": "V"}}}}
+
+
+async def test_a_process_that_dies_fails_its_turn_and_the_session_is_resumed(
+    client: Dragoman, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "first")
+    turn = await client.prompt(session, "garbage\ndie 7")
+    assert turn.error is not None
+    assert turn.error.data["reason"] == "agent_exited"
+    assert "".join((await client.prompt(session, "back again")).texts) == "back again"
+
+
+async def test_a_thread_of_its_own_is_listed_and_loaded(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    """With another gateway, which has never heard of it."""
+    items = [
+        {"type": "userMessage", "id": "u", "content": [{"type": "text", "text": "What is here?"}]},
+        {
+            "type": "commandExecution",
+            "id": "c",
+            "command": "ls",
+            "status": "completed",
+            "aggregatedOutput": "a",
+        },
+        {"type": "agentMessage", "id": "m", "text": "One file."},
+    ]
+    thread = {
+        "id": "thr_old",
+        "cwd": str(workspace),
+        "preview": "What is here?",
+        "turns": [{"id": "t", "items": items}],
+    }
+    (tmp_path / "codex").mkdir()
+    (tmp_path / "codex" / "thr_old.json").write_text(json.dumps(thread))
+    client = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
+    await client.initialize()
+    (found,) = (await client.request("session/list", {"cwd": str(workspace)}))["sessions"]
+    assert found["title"] == "What is here?"
+    params = {"sessionId": found["sessionId"], "cwd": str(workspace), "mcpServers": []}
+    await client.request("session/load", params)
+    kinds = [each["sessionUpdate"] for each in client.of(found["sessionId"])]
+    assert kinds[:3] == ["user_message_chunk", "tool_call", "agent_message_chunk"]
+
+
+async def test_a_fork_has_an_id_of_its_own(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "remember")
+    forked = await client.request(
+        "session/fork", {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    )
+    assert forked["sessionId"] != session
+    assert "".join((await client.prompt(forked["sessionId"], "branch")).texts) == "branch"
+
+
+async def test_a_configuration_that_it_refuses_is_told(dragoman: Start, tmp_path: Path) -> None:
+    gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path, "--x-bad-config")})
+    with pytest.raises(RpcFailure) as failure:
+        await gateway.initialize()
+    assert "approval_policy untrusted is no longer supported" in failure.value.message
