@@ -13,24 +13,20 @@ USUAL: dict[str, object] = {
     "a model that answers 400": "error",
     "ways back after a kill": {"resume"},
     "files are written through a client that offers it": True,
+    "processes of two sessions that share an agent": 1,
 }
 """Behaviour, and what most agents do."""
 
 OBSERVED: dict[tuple[str, str, str], object] = {
     ("codex", "2.6.0", "stop reason after a rejection"): "cancelled",
-    # Neither says another word about a tool that was refused; both only asked for it and never announced it.
-    ("gemini", "0.61.0", "status of a rejected tool"): None,
-    ("qwen", "0.15.10", "status of a rejected tool"): None,
-    ("gemini", "0.61.0", "status of a tool whose question was cancelled"): None,
-    ("qwen", "0.15.10", "status of a tool whose question was cancelled"): None,
-    ("claude", "0.49.0", "status of a tool whose question was cancelled"): "pending",
-    # The text of the error comes as the agent's answer.
-    ("codex", "2.6.0", "a model that answers 400"): "end_turn",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
     # Advertises session/resume and answers that there is no such method.
     ("qwen", "0.15.10", "ways back after a kill"): {"load"},
     ("claude", "0.49.0", "files are written through a client that offers it"): False,
+    ("claude-code", "2.1.197", "processes of two sessions that share an agent"): 2,
+    ("claude-code", "2.1.197", "files are written through a client that offers it"): False,
+    ("codex-cli", "0.166.0", "files are written through a client that offers it"): False,
     ("codex", "2.6.0", "files are written through a client that offers it"): False,
 }
 """Agent, version, behaviour, and what is observed."""

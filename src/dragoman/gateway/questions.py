@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import dialects, policy
+from dragoman.gateway import dialects, policy, quirks
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
@@ -59,6 +59,8 @@ class Questions:
         if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
+        if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
+            self._session.announce(quirks.announcement(tool))
         if self._decided(request, tool, params.get("options")):
             return
         raw = encode(params) if changed else request.params

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig, PolicyConfig
-from dragoman.gateway import dialects, events, questions, revival, services
+from dragoman.gateway import dialects, events, questions, quirks, revival, services
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.chosen import Choices
 from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
@@ -61,6 +61,7 @@ class Session:
         self.options = Options()
         self.choices = Choices(self)
         self.tools = OpenTools()
+        self.corrections = quirks.Corrections()
         self.questions = Questions(self)
         self.services = Services(self)
         self.turn: Turn | None = None
@@ -253,6 +254,8 @@ class Session:
         if self._muted:
             self._swallow(kind, line)
             return
+        if kind == "agent_message_chunk" and quirks.MODE_TEXT in line and self._mode_said(line):
+            return
         if kind not in LOOKED_AT:
             self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))
             return
@@ -310,7 +313,7 @@ class Session:
         return with_session(params, self.id)
 
     def reply_for_client(self, reply: Reply) -> Reply:
-        return reply_for_client(reply, self.agent_session_id, self.id)
+        return quirks.with_rpc_code(reply_for_client(reply, self.agent_session_id, self.id))
 
     def session_result(self, reply: Reply, *, boolean: bool) -> JsonObject:
         """The result of `session/new`, `load`, `resume` or `fork`, without the session id."""
@@ -382,7 +385,7 @@ class Session:
             self.turn = None
         self.last_used = time.monotonic()
         self.questions.cancel_all("turn_end")
-        for closing in self.tools.fail_all():  # some agents leave them open for ever (real-agents.md, item 2)
+        for closing in self.tools.fail_all():  # quirk tool_call_left_open
             self.publish(closing)
         outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
@@ -442,17 +445,37 @@ class Session:
         kind = update.get("sessionUpdate")
         if kind in TOOL_KINDS:
             self.tools.see(update)
-            return self.services.tool_content_for_client(update)
+            changed = self.corrections.see(update, terminals=self._terminals_in_meta())
+            return self.services.tool_content_for_client(update) or changed
         if kind == "config_option_update":
             boolean = all(each.client.capabilities.boolean_options for each in self.attachments)
             return self.options.read_update(update, boolean=boolean)
         if kind == "current_mode_update":
             self.choices.mode_changed(update.get("currentModeId"))
+        self.corrections.see(update, terminals=True)
         if kind == "session_info_update" and "title" in update:
             title = update["title"]
             self.title = title if isinstance(title, str) else None
             self.save(SessionChanges(title=self.title, updated_at=events.now()))
         return False
+
+    def announce(self, tool: JsonObject) -> None:
+        """A tool call that its agent asks about without having told of it."""
+        self.tools.see(tool)
+        self.publish(tool)
+
+    def _mode_said(self, line: bytes) -> bool:
+        update = as_object(as_object(decode_object(line).get("params")).get("update"))
+        mode = quirks.mode_said(update)
+        if mode is not None:
+            self.choices.mode_changed(mode)
+            self.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        return mode is not None
+
+    def _terminals_in_meta(self) -> bool:
+        """Every client that watches draws terminals from `_meta` by itself."""
+        offers = [as_object(each.client.capabilities.raw.get("_meta")) for each in self.attachments]
+        return bool(offers) and all(offer.get("terminal_output") for offer in offers)
 
     def _saved(self, error: StoreError | None) -> None:
         if error is not None:

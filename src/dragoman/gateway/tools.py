@@ -12,12 +12,19 @@ class OpenTools:
     def __init__(self) -> None:
         self._open: dict[str, str] = {}
         """Their kinds by id."""
+        self._told: set[str] = set()
+
+    def told(self, tool_id: object) -> bool:
+        """People have seen this call in the present turn."""
+        return tool_id in self._told
 
     def see(self, tool: JsonObject) -> None:
         """Follow a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
         tool_id = tool.get("toolCallId")
         if not isinstance(tool_id, str):
             return
+        if "sessionUpdate" in tool:
+            self._told.add(tool_id)
         if is_one_of(tool.get("status"), FINAL):
             self._open.pop(tool_id, None)
         elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
@@ -40,4 +47,5 @@ class OpenTools:
             for tool_id in self._open
         ]
         self._open.clear()
+        self._told.clear()
         return closing

@@ -89,6 +89,7 @@ class Turn:
         if session.seed is not None:
             blocks = [Raw(session.seed), *blocks]
         session.late_answer()
+        session.corrections.turn_begins()
         params = prompt_params(self._params, encode(session.agent_session_id), blocks)
         self.call = agent.peer.request("session/prompt", params, self._answered)
         agent.origins[self.call] = self.request.id
@@ -146,7 +147,7 @@ class Turn:
             if self.session.seed is not None:  # now the agent knows; a prompt that failed gets it again
                 self.session.seed = None
                 self.session.context_lost = False
-            self.settle(_read_result(reply))
+            self.settle(self.session.corrections.turn_result(_read_result(reply)))
         elif self.cancelling:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
         else:

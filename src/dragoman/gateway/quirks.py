@@ -1,0 +1,150 @@
+"""Corrections for what agents were seen to do, so that all of them behave alike.
+
+Each fact has a row in `QUIRKS`: who, in which version, what was seen, and the test that proves the correction. A
+correction that cannot harm an agent without the quirk is made for every agent; nothing here asks for a name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcError, internal
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    name: str
+    seen: tuple[str, ...]
+    """Agents with the version in which it was seen."""
+    fact: str
+    test: str
+    """In tests/gateway/test_quirks.py or tests/acp/test_quirks.py."""
+
+
+QUIRKS = (
+    Quirk(
+        "question_without_tool_call",
+        ("gemini 0.61.0", "qwen 0.15.10"),
+        "asks for permission for a tool call that was never announced",
+        "test_a_tool_call_exists_before_its_question",
+    ),
+    Quirk(
+        "tool_call_left_open",
+        ("claude-agent-acp 0.49.0", "codex-acp 2.6.0", "gemini 0.61.0", "qwen 0.15.10"),
+        "leaves a cancelled or rejected tool call pending for ever",
+        "test_no_tool_call_is_left_open_when_the_turn_ends",
+    ),
+    Quirk(
+        "mode_in_the_chat",
+        ("gemini 0.61.0",),
+        "says `[MODE_UPDATE] yolo` in the chat when its mode changes",
+        "test_a_mode_that_is_said_in_the_chat_becomes_a_mode_update",
+    ),
+    Quirk(
+        "terminal_in_meta",
+        ("codex-acp 2.6.0",),
+        "refers to terminals that nobody made and puts their output into `_meta`",
+        "test_terminal_output_in_meta_becomes_content",
+    ),
+    Quirk(
+        "error_code_of_http",
+        ("gemini 0.61.0", "codex-acp 2.6.0"),
+        "answers with error codes that are not JSON-RPC's: 400, 401, 500, 1001",
+        "test_error_codes_become_json_rpcs",
+    ),
+    Quirk(
+        "failure_as_end_turn",
+        ("codex-acp 2.6.0",),
+        "ends a turn that failed with `end_turn`; only `_meta.codex.threadStatus` says systemError",
+        "test_an_end_turn_that_was_a_failure_is_reported_as_one",
+    ),
+)
+
+MODE_TEXT = b"[MODE_UPDATE]"
+"""Looked for in the raw line, so that other chunks stay unread."""
+_MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
+_OUTPUT = ("terminal_output_delta", "terminal_output")
+
+
+class Corrections:
+    """What one session has to remember for them."""
+
+    def __init__(self) -> None:
+        self._printed: dict[str, str] = {}
+        self._failed = False
+
+    def see(self, update: JsonObject, *, terminals: bool) -> bool:
+        """Correct an update in place; True if it was edited. `terminals`: the clients read them from `_meta`."""
+        if update.get("sessionUpdate") == "session_info_update":
+            self._follow_status(as_object(as_object(update.get("_meta")).get("codex")).get("threadStatus"))
+            return False
+        return not terminals and self._terminal_text(update)
+
+    def turn_begins(self) -> None:
+        self._printed.clear()
+        self._failed = False
+
+    def turn_result(self, reply: Reply) -> Reply:
+        """`end_turn` that was a failure becomes one."""
+        if not self._failed or not reply.ok or decode_object(reply.result).get("stopReason") != "end_turn":
+            return reply
+        return Reply.failed(internal("The turn failed; the agent's last message says why", "agent_error"))
+
+    def _follow_status(self, status: object) -> None:
+        if status is not None:
+            kind = as_object(status).get("type", status)
+            self._failed = kind == "systemError" or (self._failed and kind == "idle")
+
+    def _terminal_text(self, update: JsonObject) -> bool:
+        tool, meta = str(update.get("toolCallId")), as_object(update.get("_meta"))
+        told = next((meta[name] for name in _OUTPUT if name in meta), None)
+        code = as_object(meta.get("terminal_exit")).get("exit_code")
+        if told is None and "terminal_info" not in meta and "terminal_exit" not in meta:
+            return False
+        text = told if isinstance(told, str) else str(as_object(told).get("data") or "")
+        printed = self._printed[tool] = self._printed.get(tool, "") + text
+        content = update.get("content")
+        kept = [
+            item
+            for item in (content if isinstance(content, list) else [])
+            if as_object(item).get("type") != "terminal"
+        ]
+        shown = printed.rstrip() + (f"\nexit code {code}" if code else "")
+        if shown:
+            block = {"type": "text", "text": f"```console\n{shown}\n```"}
+            kept.append({"type": "content", "content": block})
+        update["content"] = kept
+        return True
+
+
+def mode_said(update: JsonObject) -> str | None:
+    """The mode that a chunk of text announces, if that is all it says."""
+    text = as_object(update.get("content")).get("text")
+    found = _MODE.fullmatch(text) if isinstance(text, str) else None
+    return found[1] if found else None
+
+
+def with_rpc_code(reply: Reply) -> Reply:
+    """An error with a code of JSON-RPC; the agent's own is kept in `data.code`."""
+    if reply.ok:
+        return reply
+    try:
+        error = decode_object(reply.error)
+    except Malformed:
+        return reply
+    code = error.get("code")
+    if isinstance(code, int) and -32999 <= code <= -32000:
+        return reply
+    data = error.get("data")
+    kept = {**(data if isinstance(data, dict) else {} if data is None else {"data": data}), "code": code}
+    meant = AUTH_REQUIRED if code == 401 else INTERNAL_ERROR
+    return Reply.failed(RpcError(meant, str(error.get("message") or "The agent failed"), kept))
+
+
+def announcement(tool: JsonObject) -> JsonObject:
+    """The `tool_call` that should have come before a question about it."""
+    title = tool.get("title") or tool.get("toolCallId")
+    return {"status": "pending", **tool, "sessionUpdate": "tool_call", "title": title}

@@ -1,0 +1,89 @@
+"""Corrections for what agents were seen to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.gateway.json_types import decode_object, encode
+from dragoman.gateway.quirks import QUIRKS, Corrections, mode_said, with_rpc_code
+from dragoman.rpc.peer import Reply
+
+TESTS = [Path(__file__), Path(__file__).parents[1] / "acp" / "test_quirks.py"]
+
+
+def test_every_quirk_names_who_was_seen_and_a_test_that_exists() -> None:
+    written = "".join(file.read_text() for file in TESTS)
+    for quirk in QUIRKS:
+        assert all(any(char.isdigit() for char in seen) for seen in quirk.seen), quirk
+        assert f"def {quirk.test}(" in written, quirk
+
+
+def test_the_reference_lists_them_all() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "quirks.md").read_text()
+    for quirk in QUIRKS:
+        assert f"| `{quirk.name}` | {', '.join(quirk.seen)} | {quirk.fact} |" in page
+
+
+@pytest.mark.parametrize(
+    ("code", "becomes"),
+    [(400, -32603), (401, -32000), (500, -32603), (1001, -32603), (-32002, -32002), (-32800, -32800)],
+)
+def test_error_codes_become_json_rpcs(code: int, becomes: int) -> None:
+    reply = with_rpc_code(Reply(error=encode({"code": code, "message": "no", "data": {"a": 1}})))
+    error = decode_object(reply.error)
+    assert (error["code"], error["message"]) == (becomes, "no")
+    assert error["data"] == ({"a": 1} if code == becomes else {"a": 1, "code": code})
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("[MODE_UPDATE] yolo", "yolo"),
+        ("[MODE_UPDATE] plan\n", "plan"),
+        ("I saw [MODE_UPDATE] yolo there", None),
+    ],
+)
+def test_only_a_chunk_that_says_nothing_else_is_a_mode(text: str, mode: str | None) -> None:
+    assert mode_said({"content": {"type": "text", "text": text}}) == mode
+
+
+def told(**meta: Any) -> dict[str, Any]:
+    terminal = {"type": "terminal", "terminalId": "t1"}
+    return {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "content": [terminal], "_meta": meta}
+
+
+def test_terminal_output_in_meta_becomes_content() -> None:
+    corrections = Corrections()
+    first, last = told(terminal_output_delta={"data": "bui"}), told(terminal_output_delta={"data": "lt\n"})
+    last["_meta"]["terminal_exit"] = {"exit_code": 2}
+    assert corrections.see(first, terminals=False)
+    assert corrections.see(last, terminals=False)
+    assert first["content"][0]["content"]["text"] == "```console\nbui\n```"
+    assert last["content"][0]["content"]["text"] == "```console\nbuilt\nexit code 2\n```"
+    assert len(last["content"]) == 1
+
+
+def test_clients_that_read_terminals_from_meta_keep_them() -> None:
+    update = told(terminal_output={"data": "x"})
+    assert not Corrections().see(update, terminals=True)
+    assert update == told(terminal_output={"data": "x"})
+
+
+def status(kind: str) -> dict[str, Any]:
+    return {"sessionUpdate": "session_info_update", "_meta": {"codex": {"threadStatus": {"type": kind}}}}
+
+
+def test_an_end_turn_that_was_a_failure_is_reported_as_one() -> None:
+    corrections = Corrections()
+    done = Reply(result=b'{"stopReason":"end_turn"}')
+    corrections.turn_begins()
+    corrections.see(status("active"), terminals=True)
+    assert corrections.turn_result(done) is done
+    corrections.see(status("systemError"), terminals=True)
+    assert not corrections.turn_result(done).ok
+    assert corrections.turn_result(Reply(result=b'{"stopReason":"cancelled"}')).ok
+    corrections.turn_begins()
+    assert corrections.turn_result(done) is done
