@@ -26,6 +26,7 @@ class RealAgent:
     """Below `node_modules`; a pattern, where the name depends on the machine."""
     arguments: tuple[str, ...]
     prepare: Settings
+    kind: str = "acp"
 
     def does(self, behaviour: str) -> object:
         """What it is known to do."""
@@ -39,7 +40,7 @@ class RealAgent:
             (home / folder).mkdir(exist_ok=True)
         own = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
         env = {"HOME": str(home), "TMPDIR": str(home / "tmp"), **own, **self.prepare(home, model)}
-        return {"kind": "acp", "command": [*script, *self.arguments], "env": env}
+        return {"kind": self.kind, "command": [*script, *self.arguments], "env": env}
 
 
 def _write(file: Path, text: str) -> None:
@@ -133,5 +134,7 @@ AGENTS = (
     RealAgent("opencode", "1.18.33", "opencode-*/bin/opencode", ("acp",), _opencode),
     RealAgent("claude", "0.49.0", "@agentclientprotocol/claude-agent-acp/dist/index.js", (), _claude),
     RealAgent("codex", "2.6.0", "@agentclientprotocol/codex-acp/dist/index.js", (), _codex),
+    RealAgent("claude-code", "2.1.197", "@anthropic-ai/claude-code-*/claude", (), _claude, kind="claude"),
+    RealAgent("codex-cli", "0.166.0", "@openai/codex-*/vendor/*/bin/codex", (), _codex, kind="codex"),
     RealAgent("qwen", "0.15.10", "@qwen-code/qwen-code/cli.js", ("--acp",), _qwen),
 )

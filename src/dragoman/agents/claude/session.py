@@ -110,6 +110,7 @@ class Session:
         if servers:
             # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.
             self._prepared = self.control.ask("mcp_set_servers", servers=servers)
+            self._prepared.add_done_callback(_heard)
 
     def tell_commands(self) -> None:
         self._tell(self._commands)
@@ -367,4 +368,4 @@ class Session:
 
 def _heard(answer: asyncio.Future[JsonObject]) -> None:
     if not answer.cancelled() and answer.exception() is not None:
-        log.warning("claude refused to stop: %s", answer.exception())
+        log.warning("claude: %s", answer.exception())

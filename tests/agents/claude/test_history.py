@@ -1,0 +1,66 @@
+"""Claude's own transcripts, as its files are."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.agents.claude.history import History
+
+ONE = "11111111-1111-4111-8111-111111111111"
+TWO = "22222222-2222-4222-8222-222222222222"
+
+
+def user(text: str, **members: Any) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}, **members}
+
+
+def keep(home: Path, id: str, *records: dict[str, Any], cwd: str = "/w/my.app", age: float = 0) -> None:
+    folder = home / "projects" / "-w-my-app"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{id}.jsonl"
+    file.write_text("".join(json.dumps({"cwd": cwd, "sessionId": id, **record}) + "\n" for record in records))
+    os.utime(file, (1_700_000_000 - age, 1_700_000_000 - age))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History({"CLAUDE_CONFIG_DIR": str(tmp_path)})
+
+
+def test_the_list_is_newest_first_with_the_first_words_as_title(history: History, tmp_path: Path) -> None:
+    keep(tmp_path, ONE, user("<command-name>/x</command-name>"), user("Fix it\nplease"), age=60)
+    keep(tmp_path, TWO, user("Later"))
+    assert history.sessions("/w/my.app") == [
+        {"sessionId": TWO, "cwd": "/w/my.app", "title": "Later", "updatedAt": "2023-11-14T22:13:20Z"},
+        {"sessionId": ONE, "cwd": "/w/my.app", "title": "Fix it", "updatedAt": "2023-11-14T22:12:20Z"},
+    ]
+    assert len(history.sessions(None)) == 2
+
+
+def test_folders_that_only_look_alike_are_not_mixed_up(history: History, tmp_path: Path) -> None:
+    keep(tmp_path, ONE, user("Hello"), cwd="/w/my-app")
+    assert history.sessions("/w/my.app") == []
+
+
+def test_a_file_without_a_conversation_is_no_session(history: History, tmp_path: Path) -> None:
+    keep(tmp_path, ONE, {"type": "queue-operation"})
+    assert history.sessions(None) == []
+
+
+def test_what_was_not_said_between_people_and_agent_is_not_replayed(history: History, tmp_path: Path) -> None:
+    keep(tmp_path, ONE, user("Hello"), user("side", isSidechain=True), user("meta", isMeta=True),
+         user("summary", isCompactSummary=True))  # fmt: skip
+    updates = history.updates(ONE)
+    assert updates is not None
+    assert [each["content"]["text"] for each in updates] == ["Hello"]
+
+
+@pytest.mark.parametrize("id", [TWO, "../../secret", "*", ""])
+def test_an_unknown_id_is_nothing_and_never_a_path(history: History, tmp_path: Path, id: str) -> None:
+    keep(tmp_path, ONE, user("Hello"))
+    assert history.updates(id) is None
