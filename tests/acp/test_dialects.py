@@ -16,8 +16,7 @@ TEXT = {"type": "text", "text": "x"}
 
 async def update_seen(client: Dragoman, workspace: Path, update: dict[str, Any]) -> dict[str, Any]:
     turn = await client.prompt(await client.new_session(workspace), "update " + json.dumps(update))
-    (seen,) = turn.updates
-    return dict(seen)
+    return dict(turn.updates[0])  # a tool call that is left open is closed after it
 
 
 UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -81,7 +81,8 @@ async def test_a_permission_request_keeps_its_place_among_the_updates(
         if "method" in m
     ]
     chunk = "agent_message_chunk"
-    assert told == [chunk, "tool_call", "session/request_permission", chunk, chunk]
+    closing = "tool_call_update"  # the agent never ended the call
+    assert told == [chunk, "tool_call", "session/request_permission", chunk, chunk, closing]
 
 
 @pytest.mark.rule("G-083")

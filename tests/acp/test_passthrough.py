@@ -53,7 +53,7 @@ async def test_an_update_arrives_as_it_was_sent(client: Dragoman, workspace: Pat
     session = await client.new_session(workspace)
     script = 'raw {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"{sid}","update":%s,"_meta":%s}}'
     await client.prompt(session, script % (update, ODD))
-    (body,) = [raw for raw in client.raw if b'"session/update"' in raw]
+    body = next(raw for raw in client.raw if b'"session/update"' in raw)
     params = exact(body)["params"]
     assert params == {"sessionId": session, "update": exact(update), "_meta": exact(ODD)}
 

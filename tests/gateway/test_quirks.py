@@ -29,7 +29,15 @@ def test_the_reference_lists_them_all() -> None:
 
 @pytest.mark.parametrize(
     ("code", "becomes"),
-    [(400, -32603), (401, -32000), (500, -32603), (1001, -32603), (-32002, -32002), (-32800, -32800)],
+    [
+        (400, -32603),
+        (401, -32000),
+        (500, -32603),
+        (1001, -32603),
+        (-32002, -32002),
+        (-32800, -32800),
+        (4711, 4711),
+    ],
 )
 def test_error_codes_become_json_rpcs(code: int, becomes: int) -> None:
     reply = with_rpc_code(Reply(error=encode({"code": code, "message": "no", "data": {"a": 1}})))

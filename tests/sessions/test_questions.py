@@ -202,11 +202,12 @@ async def test_question_and_decision_are_journaled_in_their_place(
     assert kinds == [
         "user_message_chunk",
         "agent_message_chunk",
+        "tool_call",  # the agent asked without telling of it
         "question",
         "decision",
         "agent_message_chunk",  # the agent's report of the answer
         "agent_message_chunk",
-        "tool_call_update",  # the agent left its tool call open
+        "tool_call_update",  # nor did it tell of its end
         "turn_ended",
     ]
 

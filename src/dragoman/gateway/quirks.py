@@ -63,6 +63,8 @@ QUIRKS = (
     ),
 )
 
+RESTARTABLE = 1001
+"""codex-acp: the program behind it could not be started."""
 MODE_TEXT = b"[MODE_UPDATE]"
 """Looked for in the raw line, so that other chunks stay unread."""
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
@@ -128,7 +130,7 @@ def mode_said(update: JsonObject) -> str | None:
 
 
 def with_rpc_code(reply: Reply) -> Reply:
-    """An error with a code of JSON-RPC; the agent's own is kept in `data.code`."""
+    """An HTTP status as an error code becomes one of JSON-RPC's; the agent's own is kept in `data.code`."""
     if reply.ok:
         return reply
     try:
@@ -136,8 +138,8 @@ def with_rpc_code(reply: Reply) -> Reply:
     except Malformed:
         return reply
     code = error.get("code")
-    if isinstance(code, int) and -32999 <= code <= -32000:
-        return reply
+    if not isinstance(code, int) or (not 100 <= code <= 599 and code != RESTARTABLE):
+        return reply  # JSON-RPC leaves other numbers to applications
     data = error.get("data")
     kept = {**(data if isinstance(data, dict) else {} if data is None else {"data": data}), "code": code}
     meant = AUTH_REQUIRED if code == 401 else INTERNAL_ERROR
