@@ -29,7 +29,7 @@ types: $(READY)
 	$(BIN)/mypy
 
 unit: $(READY)
-	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 $(PYTEST_ARGS)
 
 soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
 	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)

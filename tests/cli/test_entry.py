@@ -55,10 +55,6 @@ BAD_USAGE = [
     (["--acp", "gemni"], 'there is no agent "gemni": did you mean gemini?'),
     (["--acp", "gemni", "--log-level", "debug"], 'there is no agent "gemni": did you mean gemini?'),
     (["acp", "xyzzy"], "`dragoman agents list` shows the names"),
-    (
-        ["acp", "builtin"],
-        'agents of kind "builtin", such as "builtin", do not run yet; there are claude, codex',
-    ),
 ]
 
 

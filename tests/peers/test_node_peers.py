@@ -71,7 +71,7 @@ async def test_acpx_does_a_whole_turn_with_a_permission(surroundings: Surroundin
     output = await surroundings.run(*command, cwd=workspace)
     messages = [json.loads(line) for line in output.splitlines()]
     updates = [m["params"]["update"] for m in messages if m.get("method") == "session/update"]
-    texts = [update["content"]["text"] for update in updates]
+    texts = [u["content"]["text"] for u in updates if u["sessionUpdate"] == "agent_message_chunk"]
     assert texts[0] == "hello"
     assert '"optionId": "yes"' in texts[1]
     assert messages[-1]["result"] == {"stopReason": "end_turn"}

@@ -73,6 +73,7 @@ RULES: dict[str, str] = {
     "G-096": "a permission answered with -32800 is a cancelled one for the agent",
     "G-101": "an unknown outcome is never an approval",
     "G-102": "timeout is not an outcome",
+    "G-100": "policy answers with an offered option, chosen by its kind",
     "G-110": "an agent's death fails its turns, tools and questions clearly, and nothing else",
     "G-111": "lines that are not JSON are skipped, too many end the agent",
     "G-112": "an agent's stderr never blocks it and is shown when it dies",
@@ -94,4 +95,6 @@ RULES: dict[str, str] = {
     "G-150": "only whole absolute paths at or below a root are mapped, the longest root first, there and back",
     "G-151": "every field that holds a path is mapped, and no other",
     "G-152": "a cwd's root decides its box, and the agent still gets the cwd itself",
+    "G-160": "Claude Code's own tongue becomes ACP",
+    "G-161": "Codex's own tongue becomes ACP",
 }
