@@ -192,6 +192,28 @@ def start_probe(count: int) -> Probe:
     return probe
 
 
+@contextmanager
+def stored_memory_probe(arena: Arena) -> Iterator[Measure]:
+    """What 9,900 more sessions that nobody uses cost a process that lists them."""
+
+    def measure() -> float:
+        resident = []
+        for count in (100, 10_000):
+            with connected(arena, filled_home(arena, count)) as talk:
+                talk.request("session/list", {})
+                resident.append(_resident_kb(talk.pid))
+        return max(0.0, resident[1] - resident[0]) / 9_900
+
+    yield measure
+
+
+def _resident_kb(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return float(line.split()[1])
+    raise ConversationError("the memory of the process cannot be read here")
+
+
 ROWS = (
     Row(
         "journal-small",
@@ -243,5 +265,13 @@ ROWS = (
         "ms",
         {FEW: start_probe(100), MANY: start_probe(10_000)},
         (Must("<=", 1.2, FEW, MANY),),
+    ),
+    Row(
+        "stored-memory",
+        "memory per parked session",
+        "KB",
+        {JOURNAL: stored_memory_probe},
+        (Must("<=", 2),),
+        rounds=3,
     ),
 )
