@@ -61,7 +61,7 @@ class MappedRewriter(UpdateRewriter):
 
     def splice(self, line: bytes) -> bytes:
         if line.startswith(self._plain):
-            return self._after + line[self._cut :]
+            return self._after + line[self.cut :]
         return super().splice(self._translated(line) if pathfields.FILE_URI in line else line)
 
     def _translated(self, line: bytes) -> bytes:

@@ -65,8 +65,8 @@ QUIRKS = (
 
 RESTARTABLE = 1001
 """codex-acp: the program behind it could not be started."""
-MODE_TEXT = b"[MODE_UPDATE]"
-"""Looked for in the raw line, so that other chunks stay unread."""
+MODE_TEXT = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE]'
+"""Compared at the place where an update begins in the raw line: a search through every chunk would cost a tenth."""
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
 _OUTPUT = ("terminal_output_delta", "terminal_output")
 

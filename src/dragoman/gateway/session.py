@@ -254,7 +254,7 @@ class Session:
         if self._muted:
             self._swallow(kind, line)
             return
-        if kind == "agent_message_chunk" and quirks.MODE_TEXT in line and self._mode_said(line):
+        if line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._mode_said(line):
             return
         if kind not in LOOKED_AT:
             self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))

@@ -77,14 +77,14 @@ class UpdateRewriter:
         start = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
         self._before = start % encode(agent_session_id)
         self._after = start % encode(session_id)
-        self._cut = len(self._before)
+        self.cut = len(self._before)
         self._session_id = Raw(encode(session_id))
         self._see = see
 
     def splice(self, line: bytes) -> bytes:
         """The line with our session id and no other byte changed."""
         if line.startswith(self._before):
-            return self._after + line[self._cut :]
+            return self._after + line[self.cut :]
         envelope = message.members(line)
         params = message.members(envelope["params"])
         return self._rebuild(envelope, params, params["update"])
