@@ -100,8 +100,12 @@ class Conversation:
     def initialize(self) -> Any:
         return self.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
 
-    def new_session(self, cwd: Path) -> str:
-        return str(self.request("session/new", {"cwd": str(cwd), "mcpServers": []})["sessionId"])
+    def new_session(self, cwd: Path, agent: str | None = None) -> str:
+        """With the agent that the process is bound to, or the one that is named."""
+        params: dict[str, Any] = {"cwd": str(cwd), "mcpServers": []}
+        if agent is not None:
+            params["_meta"] = {"dragoman": {"agent": agent}}
+        return str(self.request("session/new", params)["sessionId"])
 
     def prompt(self, session: str, text: str) -> Any:
         return self.request("session/prompt", prompt_params(session, text))
