@@ -1,0 +1,170 @@
+/**
+ * What one session looks like on the page: the reducer (reducer.ts) makes it from events, the view draws it.
+ *
+ * Everything is immutable. An item that did not change keeps its identity from one batch of events to the
+ * next, so `memo` over one item is enough; `items` itself is a new array whenever anything in it changed.
+ */
+
+import type {
+  Command, ConfigOption, ContentBlock, JsonObject, JsonValue, Mode, PermissionOption, PlanEntry, QueuedMessage,
+  SessionState, StopError, ToolCallFields, ToolContent, ToolKind, ToolLocation, ToolStatus,
+} from "../bridge/events";
+
+interface ItemBase {
+  /** Never changes while the item lives, also when older events are put before it: React's key. */
+  readonly key: string;
+  /** The journal's number of the event that began it. What is not in the journal yet has Infinity: it comes last. */
+  readonly seq: number;
+  /** When it began, in milliseconds since 1970; 0 when nobody said. */
+  readonly at: number;
+}
+
+export interface UserItem extends ItemBase {
+  readonly kind: "user";
+  readonly content: readonly ContentBlock[];
+  readonly clientMessageId: string | null;
+  /** `offline`: waits for the connection. `sending`: on its way. `queued`: the gateway has it, another turn runs. */
+  readonly state: "offline" | "sending" | "queued" | "sent" | "failed";
+  readonly error: StopError | null;
+}
+
+/** Consecutive chunks of one message. Adjacent text is joined: `parts` alternates text and what is none. */
+export interface AgentItem extends ItemBase {
+  readonly kind: "agent";
+  readonly parts: readonly ContentBlock[];
+  /** More of it may come: draw the last block as unfinished. */
+  readonly streaming: boolean;
+}
+
+export interface ThoughtItem extends ItemBase {
+  readonly kind: "thought";
+  readonly text: string;
+  readonly streaming: boolean;
+  readonly endedAt: number;
+}
+
+export interface ToolItem extends ItemBase {
+  readonly kind: "tool";
+  readonly toolCallId: string;
+  readonly title: string;
+  readonly toolName: string | null;
+  readonly toolKind: ToolKind;
+  readonly status: ToolStatus;
+  readonly input: JsonValue | undefined;
+  readonly output: JsonValue | undefined;
+  /** Text, diffs, and terminals by id (Conversation.terminals has their output). */
+  readonly content: readonly ToolContent[];
+  readonly locations: readonly ToolLocation[];
+  /** 0 while it runs. A call that its turn left behind has status `failed` and `abandoned`. */
+  readonly endedAt: number;
+  readonly abandoned: boolean;
+  /** A permission question about this call is open. */
+  readonly asking: boolean;
+}
+
+export interface Answer {
+  readonly outcome: "selected" | "cancelled";
+  readonly optionId?: string;
+  /** Who answered, as the gateway names it: a client's name, `policy`, ... */
+  readonly by: string;
+  readonly at: number;
+}
+
+export interface PermissionItem extends ItemBase {
+  readonly kind: "permission";
+  readonly requestId: string;
+  /** What the request says about the call, over what was known of it: draw the command, path or diff in full. */
+  readonly toolCall: ToolCallFields;
+  readonly options: readonly PermissionOption[];
+  readonly answer: Answer | null;
+  /** The option that this page has sent and that nobody has confirmed yet. */
+  readonly sending: string | null;
+  /** Answered by this page: "Allowed by you", not "Allowed elsewhere". */
+  readonly mine: boolean;
+}
+
+export interface ElicitationItem extends ItemBase {
+  readonly kind: "elicitation";
+  readonly requestId: string;
+  readonly mode: "form" | "url";
+  readonly message: string;
+  readonly schema: JsonObject | null;
+  readonly url: string | null;
+  readonly answer: { readonly action: "accept" | "decline" | "cancel"; readonly by: string; readonly at: number } | null;
+  readonly sending: boolean;
+  readonly mine: boolean;
+}
+
+export interface NoticeItem extends ItemBase {
+  readonly kind: "notice";
+  readonly severity: "info" | "warning" | "error";
+  readonly title: string;
+  readonly detail: string | null;
+}
+
+/** A quiet line: the mode changed, the agent was revived, the session was parked. */
+export interface MarkerItem extends ItemBase {
+  readonly kind: "marker";
+  readonly text: string;
+}
+
+export interface TurnEndItem extends ItemBase {
+  readonly kind: "turn_end";
+  readonly stopReason: string | null;
+  readonly error: StopError | null;
+  /** How long the turn took in milliseconds; 0 when its beginning is not known. */
+  readonly duration: number;
+}
+
+export interface UnknownItem extends ItemBase {
+  readonly kind: "unknown";
+  readonly type: string;
+  readonly raw: JsonValue;
+}
+
+export type Item =
+  | UserItem | AgentItem | ThoughtItem | ToolItem | PermissionItem | ElicitationItem | NoticeItem | MarkerItem
+  | TurnEndItem | UnknownItem;
+
+export interface Terminal {
+  readonly terminalId: string;
+  /** Everything it wrote so far that we know of, with its escape sequences. */
+  readonly output: string;
+  readonly truncated: boolean;
+  /** null while it runs. */
+  readonly exit: { readonly exitCode: number | null; readonly signal: string | null } | null;
+}
+
+export interface Usage {
+  readonly used: number | null;
+  readonly size: number | null;
+  readonly cost: { readonly amount: number; readonly currency: string } | null;
+}
+
+export interface Conversation {
+  readonly sessionId: string;
+  /** In the order to draw them. */
+  readonly items: readonly Item[];
+  /** Where in `items` the item of a tool call, a question or an own message is. */
+  readonly places: { readonly tools: ReadonlyMap<string, number>; readonly questions: ReadonlyMap<string, number> };
+  readonly terminals: ReadonlyMap<string, Terminal>;
+  readonly plan: readonly PlanEntry[];
+  readonly modes: readonly Mode[];
+  readonly modeId: string | null;
+  readonly configOptions: readonly ConfigOption[];
+  readonly commands: readonly Command[];
+  readonly queue: readonly QueuedMessage[];
+  readonly usage: Usage | null;
+  readonly title: string | null;
+  readonly state: SessionState;
+  readonly capabilities: { readonly image: boolean; readonly audio: boolean; readonly embeddedContext: boolean };
+  /** The first and last event that we hold; 0 when none. Older ones can be had while `firstSeq` > `journalFirst`. */
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+  readonly journalFirst: number;
+  /** Everything that was there when we came has arrived. */
+  readonly caughtUp: boolean;
+  /** A turn runs (working, silent, or waiting for an answer). */
+  readonly working: boolean;
+  readonly turnStartedAt: number;
+}
