@@ -31,6 +31,7 @@ export interface UserItem extends ItemBase {
 /** Consecutive chunks of one message. Adjacent text is joined: `parts` alternates text and what is none. */
 export interface AgentItem extends ItemBase {
   readonly kind: "agent";
+  readonly messageId: string | null;
   readonly parts: readonly ContentBlock[];
   /** More of it may come: draw the last block as unfinished. */
   readonly streaming: boolean;
@@ -38,6 +39,7 @@ export interface AgentItem extends ItemBase {
 
 export interface ThoughtItem extends ItemBase {
   readonly kind: "thought";
+  readonly messageId: string | null;
   readonly text: string;
   readonly streaming: boolean;
   readonly endedAt: number;
@@ -147,6 +149,8 @@ export interface Conversation {
   readonly items: readonly Item[];
   /** Where in `items` the item of a tool call, a question or an own message is. */
   readonly places: { readonly tools: ReadonlyMap<string, number>; readonly questions: ReadonlyMap<string, number> };
+  /** Answers to questions that are older than what we hold, by request id. */
+  readonly answers: ReadonlyMap<string, { readonly outcome?: Answer["outcome"]; readonly optionId?: string; readonly action?: "accept" | "decline" | "cancel"; readonly by: string; readonly at: number }>;
   readonly terminals: ReadonlyMap<string, Terminal>;
   readonly plan: readonly PlanEntry[];
   readonly modes: readonly Mode[];
