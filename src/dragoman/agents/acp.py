@@ -87,7 +87,8 @@ class ProcessLauncher:
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
     ) -> AgentHandle:
         """An agent with a tongue of its own: its program is started when a session needs it."""
-        from dragoman.agents.native import Native, begin
+        from dragoman.agents.native.kinds import begin
+        from dragoman.agents.native.native import Native
 
         async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])

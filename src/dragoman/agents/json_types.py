@@ -14,3 +14,8 @@ def as_object(value: object) -> JsonObject:
 def objects(value: object) -> list[JsonObject]:
     """The objects in a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def named_values(items: object) -> JsonObject:
+    """ACP's list of `{name, value}` as an object."""
+    return {str(item.get("name")): str(item.get("value", "")) for item in objects(items)}

@@ -1,11 +1,9 @@
-"""Modes, models and effort of a Claude session: one state, told as modes, models and config options alike."""
+"""Modes, models and effort of a Claude session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from dragoman.agents.json_types import JsonObject, objects
-from dragoman.wire.errors import invalid_params
+from dragoman.agents.native.options import Options, Value
 
 MODES: dict[str, tuple[str, str]] = {
     "default": ("Default", "Ask before tools that change something"),
@@ -20,89 +18,56 @@ NEEDS_FLAG = "bypassPermissions"
 DEFAULT = "default"
 
 
-class Options:
+class ClaudeOptions(Options):
     def __init__(self, initialized: JsonObject, *, bypass: bool = False) -> None:
         """`initialized` is claude's answer to `initialize`."""
-        models = initialized.get("models")
-        self.models = objects(models)
+        super().__init__()
+        self.models = [each for each in objects(initialized.get("models")) if each.get("value")]
         self.bypass = bypass
-        self.mode = DEFAULT
-        self.model = str(self.models[0].get("value")) if self.models else DEFAULT
-        self.effort = DEFAULT
+        model = str(self.models[0]["value"]) if self.models else DEFAULT
+        self.current = {"mode": DEFAULT, "model": model, "effort": DEFAULT}
 
-    def modes(self) -> list[str]:
-        known = self._model().get("supportsAutoMode")
-        return [
-            mode
-            for mode in MODES
-            if (mode != NEEDS_FLAG or self.bypass) and (mode != "auto" or known is not False)
-        ]
+    def values(self, option: str) -> list[Value]:
+        return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
 
-    def efforts(self) -> list[str]:
-        """Not every model has them; then the option is gone."""
-        levels = self._model().get("supportedEffortLevels")
-        return [DEFAULT, *(str(level) for level in levels)] if isinstance(levels, list) and levels else []
-
-    def check(self, option: str, value: str) -> None:
-        if value not in self.values(option):
-            raise invalid_params(
-                f"{option} {value!r} is not offered; there are {', '.join(self.values(option)) or 'none'}",
-                option,
-            )
-
-    def values(self, option: str) -> Collection[str]:
-        if option == "mode":
-            return self.modes()
-        if option == "model":
-            return [str(each.get("value")) for each in self.models]
-        return self.efforts() if option == "effort" else []
+    def check_effort(self) -> None:
+        """Not every model has the effort that was chosen for another."""
+        if self.current["effort"] not in self.offered("effort"):
+            self.current["effort"] = DEFAULT
 
     def saw_model(self, model: str) -> bool:
         """The program says which model it uses; True if that is another choice than the known one."""
         if model in (self._model().get("resolvedModel"), self.model) or not self.models:
             return False
         for each in self.models:
-            if model in (each.get("value"), each.get("resolvedModel")):
-                self.model = str(each.get("value"))
+            if model in (each["value"], each.get("resolvedModel")):
+                self.current["model"] = str(each["value"])
                 return True
         return False
 
-    def state(self) -> JsonObject:
-        """For the result of `session/new` and its like."""
-        return {
-            "modes": {
-                "currentModeId": self.mode,
-                "availableModes": [
-                    {"id": mode, "name": MODES[mode][0], "description": MODES[mode][1]}
-                    for mode in self.modes()
-                ],
-            },
-            "models": {
-                "currentModelId": self.model,
-                "availableModels": [
-                    {"modelId": each.get("value"), **_named(each)}
-                    for each in self.models
-                    if each.get("value")
-                ],
-            },
-            "configOptions": self.config(),
-        }
-
-    def config(self) -> list[JsonObject]:
-        modes = [
-            {"value": mode, "name": MODES[mode][0], "description": MODES[mode][1]} for mode in self.modes()
+    def _modes(self) -> list[Value]:
+        knows_auto = self._model().get("supportsAutoMode") is not False
+        return [
+            Value(mode, *words)
+            for mode, words in MODES.items()
+            if (mode != NEEDS_FLAG or self.bypass) and (mode != "auto" or knows_auto)
         ]
-        found = [_select("mode", "Mode", "mode", self.mode, modes)]
-        models = [{"value": each.get("value"), **_named(each)} for each in self.models if each.get("value")]
-        if models:
-            found.append(_select("model", "Model", "model", self.model, models))
-        if self.efforts():
-            levels = [{"value": level, "name": level.capitalize()} for level in self.efforts()]
-            found.append(_select("effort", "Effort", "thought_level", self.effort, levels))
-        return found
+
+    def _models(self) -> list[Value]:
+        return [
+            Value(str(each["value"]), str(each.get("displayName") or each["value"]), _about(each))
+            for each in self.models
+        ]
+
+    def _efforts(self) -> list[Value]:
+        """Not every model has them; then the option is gone."""
+        levels = self._model().get("supportedEffortLevels")
+        if not isinstance(levels, list) or not levels:
+            return []
+        return [Value(level, level.capitalize()) for level in (DEFAULT, *map(str, levels))]
 
     def _model(self) -> JsonObject:
-        return next((each for each in self.models if each.get("value") == self.model), {})
+        return next((each for each in self.models if each["value"] == self.model), {})
 
 
 def commands(initialized: JsonObject) -> JsonObject:
@@ -119,19 +84,5 @@ def commands(initialized: JsonObject) -> JsonObject:
     return {"sessionUpdate": "available_commands_update", "availableCommands": found}
 
 
-def _named(model: JsonObject) -> JsonObject:
-    named: JsonObject = {"name": str(model.get("displayName") or model.get("value"))}
-    if model.get("description"):
-        named["description"] = str(model["description"])
-    return named
-
-
-def _select(id: str, name: str, category: str, current: str, options: list[JsonObject]) -> JsonObject:
-    return {
-        "id": id,
-        "name": name,
-        "category": category,
-        "type": "select",
-        "currentValue": current,
-        "options": options,
-    }
+def _about(model: JsonObject) -> str:
+    return str(model.get("description") or "")

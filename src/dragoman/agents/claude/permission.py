@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from dragoman.agents.json_types import JsonObject, objects
+from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.native.permission import Choice, choice, picked
 
 SCOPES = {
     "session": "in this session",
@@ -21,14 +21,6 @@ PLAN_EXITS = (
 """What a finished plan may lead to: the mode that comes next."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One option with the answer that it stands for."""
-
-    option: JsonObject
-    response: JsonObject
-
-
 def choices(request: JsonObject) -> list[Choice]:
     """Once, always, or no; each of claude's suggestions is an "always" of its own: nobody allows more than he reads."""
     name, given = str(request.get("tool_name")), request.get("input")
@@ -36,13 +28,15 @@ def choices(request: JsonObject) -> list[Choice]:
     if name == "ExitPlanMode":
         return [*_plan_exits(allow), _reject("No, keep planning")]
     always = [
-        Choice(
-            _option(f"allow_always_{number}", f"Always allow {_scope(name, suggestion)}", "allow_always"),
+        choice(
+            f"allow_always_{number}",
+            f"Always allow {_scope(name, suggestion)}",
+            "allow_always",
             {**allow, "updatedPermissions": [suggestion]},
         )
         for number, suggestion in enumerate(objects(request.get("permission_suggestions")), 1)
     ]
-    return [Choice(_option("allow", "Allow once", "allow_once"), allow), *always, _reject("Reject")]
+    return [choice("allow", "Allow once", "allow_once", allow), *always, _reject("Reject")]
 
 
 def answers(given: JsonObject, question: JsonObject) -> list[Choice]:
@@ -55,27 +49,31 @@ def answers(given: JsonObject, question: JsonObject) -> list[Choice]:
         earlier = given.get("answers")
         answered = {**(earlier if isinstance(earlier, dict) else {}), text: label}
         found.append(
-            Choice(
-                _option(f"answer_{number}", label, "allow_once"),
+            choice(
+                f"answer_{number}",
+                label,
+                "allow_once",
                 {"behavior": "allow", "updatedInput": {**given, "answers": answered}},
             )
         )
     return [*found, _reject("Do not answer")]
 
 
+WITHDRAWN: JsonObject = {"behavior": "deny", "message": "The question was withdrawn.", "interrupt": True}
+"""Anything but a plain choice is a no, and ends the turn."""
+
+
 def chosen(offered: list[Choice], outcome: object) -> JsonObject:
-    """What `claude` is told; anything but a plain choice is a no, and ends the turn."""
-    if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
-        for choice in offered:
-            if choice.option["optionId"] == outcome.get("optionId"):
-                return choice.response
-    return {"behavior": "deny", "message": "The question was withdrawn.", "interrupt": True}
+    """What `claude` is told."""
+    return as_object(picked(offered, outcome, WITHDRAWN))
 
 
 def _plan_exits(allow: JsonObject) -> list[Choice]:
     return [
-        Choice(
-            _option(mode, title, kind),
+        choice(
+            mode,
+            title,
+            kind,
             {**allow, "updatedPermissions": [{"type": "setMode", "mode": mode, "destination": "session"}]},
         )
         for mode, title, kind in PLAN_EXITS
@@ -113,11 +111,6 @@ SUGGESTED: dict[str, Callable[[JsonObject], str]] = {
 }
 
 
-def _option(id: str, name: str, kind: str) -> JsonObject:
-    return {"optionId": id, "name": name, "kind": kind}
-
-
 def _reject(name: str) -> Choice:
-    return Choice(
-        _option("reject", name, "reject_once"), {"behavior": "deny", "message": "The user said no to this."}
-    )
+    answer = {"behavior": "deny", "message": "The user said no to this."}
+    return choice("reject", name, "reject_once", answer)

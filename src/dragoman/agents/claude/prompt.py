@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, objects
+from dragoman.agents.json_types import JsonObject, named_values, objects
 
 
 def user_line(session_id: str, blocks: object) -> JsonObject:
@@ -63,18 +63,13 @@ def mcp_servers(servers: object) -> JsonObject:
             found[server["name"]] = {
                 "type": kind,
                 "url": server.get("url"),
-                "headers": _pairs(server.get("headers")),
+                "headers": named_values(server.get("headers")),
             }
         elif kind == "stdio":
             found[server["name"]] = {
                 "type": "stdio",
                 "command": server.get("command"),
                 "args": server.get("args") or [],
-                "env": _pairs(server.get("env")),
+                "env": named_values(server.get("env")),
             }
     return found
-
-
-def _pairs(items: object) -> JsonObject:
-    pairs = objects(items)
-    return {str(item.get("name")): str(item.get("value", "")) for item in pairs}

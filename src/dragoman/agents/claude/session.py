@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -12,9 +13,10 @@ from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import AdapterHandle, Spawn
 from dragoman.agents.claude import options, permission, prompt, result, tools
 from dragoman.agents.claude.control import Control
-from dragoman.agents.claude.options import Options
+from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.stream import Stream
 from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.native.permission import ask
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.rpc.link import Link
 from dragoman.wire import limits
@@ -36,24 +38,25 @@ START_PATIENCE = 60.0
 SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
 
 
-class Session:
-    """Implements `LinkHandler` for the lines of its process."""
+class Owner(Protocol):
+    """Who has the sessions."""
 
-    def __init__(
-        self,
-        id: str,
-        handle: AdapterHandle,
-        lost: Callable[[Session, AgentEnd], None],
-        *,
-        bypass: bool = False,
-    ) -> None:
+    def changed(self, session: Session, *options: str) -> None:
+        """`claude` changed these by itself."""
+
+    def lost(self, session: Session, end: AgentEnd) -> None:
+        """Its process has ended."""
+
+
+class Session:
+    """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
+
+    def __init__(self, id: str, handle: AdapterHandle, owner: Owner, *, bypass: bool = False) -> None:
         self.id = id
         self.program: AcpAgent | None = None
-        self.options = Options({})
-        self.tells_models = False
-        """The client uses `session/set_model`, so it hears of models in those words."""
+        self.options = ClaudeOptions({})
         self._handle = handle
-        self._lost = lost
+        self._owner = owner
         self._bypass = bypass
         self._stream = Stream()
         self._commands: JsonObject = {}
@@ -105,7 +108,7 @@ class Session:
             await self.stop()
             raise
         self._starting = None
-        self.options = Options(initialized, bypass=self._bypass)
+        self.options = ClaudeOptions(initialized, bypass=self._bypass)
         self._commands = options.commands(initialized)
         if servers:
             # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.
@@ -113,7 +116,7 @@ class Session:
             self._prepared.add_done_callback(_heard)
 
     def tell_commands(self) -> None:
-        self._tell(self._commands)
+        self.tell(self._commands)
 
     async def stop(self) -> None:
         self._ended = True
@@ -153,23 +156,14 @@ class Session:
         members: JsonObject = {"mode": value} if option == "mode" else {"model": value}
         if option == "effort":
             members = {"settings": {"effortLevel": None if value == options.DEFAULT else value}}
-        former = getattr(self.options, option)
-        setattr(self.options, option, value)  # before claude tells us of it as news
+        former = dict(self.options.current)
+        self.options.current[option] = value  # before claude tells us of it as news
         try:
             await self.control.ask(SETTINGS[option], **members)
         except RpcError:
-            setattr(self.options, option, former)
+            self.options.current = former
             raise
-        if self.options.effort not in self.options.efforts():
-            self.options.effort = options.DEFAULT
-
-    def tell_options(self, *, mode: bool = False, model: bool = False) -> None:
-        """What has changed, in the words of modes, of models, and of config options."""
-        if mode:
-            self._tell({"sessionUpdate": "current_mode_update", "currentModeId": self.options.mode})
-        if model and self.tells_models:
-            self._tell({"sessionUpdate": "current_model_update", "currentModelId": self.options.model})
-        self._tell({"sessionUpdate": "config_option_update", "configOptions": self.options.config()})
+        self.options.check_effort()
 
     # -- LinkHandler
 
@@ -201,7 +195,7 @@ class Session:
             task.cancel()
         if not self._ended:
             self._ended = True
-            self._lost(self, end)
+            self._owner.lost(self, end)
         if self._turn is not None and not self._turn.done():
             self._turn.set_exception(error)
 
@@ -214,7 +208,7 @@ class Session:
             return
         self._follow_usage(line)
         for update in self._stream.read(line):
-            self._tell(update)
+            self.tell(update)
 
     def _is_garbage(self, frame: object) -> None:
         self._garbage += 1
@@ -242,10 +236,10 @@ class Session:
             self._starting.set_exception(result.failure(line))  # `--resume` of an unknown id
             return
         for update in self._stream.end_turn():
-            self._tell(update)
+            self.tell(update)
         usage = result.usage_update(line, self._context)
         if usage is not None:
-            self._tell(usage)
+            self.tell(usage)
         turn = self._turn
         if turn is None or turn.done():
             return
@@ -262,13 +256,13 @@ class Session:
     def _initialized(self, line: JsonObject) -> None:
         self._status(line)
         if self.options.saw_model(str(line.get("model"))):
-            self.tell_options(model=True)
+            self._owner.changed(self, "model")
 
     def _status(self, line: JsonObject) -> None:
         mode = line.get("permissionMode")
         if isinstance(mode, str) and mode in options.MODES and mode != self.options.mode:
-            self.options.mode = mode
-            self.tell_options(mode=True)
+            self.options.current["mode"] = mode
+            self._owner.changed(self, "mode")
 
     def _retries(self, line: JsonObject) -> None:
         """Silence that has a reason is told as such."""
@@ -280,7 +274,7 @@ class Session:
         }
         facts = {ours: line[theirs] for theirs, ours in names.items() if theirs in line}
         meta = {"dragoman": {"state": "retrying", **facts}}
-        self._tell({"sessionUpdate": "session_info_update", "_meta": meta})
+        self.tell({"sessionUpdate": "session_info_update", "_meta": meta})
 
     def _auth_required(self, line: JsonObject) -> None:
         if self._turn is not None and not self._turn.done():
@@ -295,7 +289,7 @@ class Session:
             return
         tool_id, name = str(request.get("tool_use_id") or id), str(request.get("tool_name"))
         for update in self._stream.introduce(tool_id, name, as_object(request.get("input"))):
-            self._tell(update)
+            self.tell(update)
         task = self._handle.spawn(self._ask(id, tool_id, name, request))
         self._questions[str(id)] = task
         task.add_done_callback(lambda _: self._questions.pop(str(id), None))
@@ -308,10 +302,10 @@ class Session:
             response = await self._ask_questions(tool, given)
         else:
             offered = permission.choices(request)
-            response = permission.chosen(offered, await self._permission(tool, offered))
+            response = permission.chosen(offered, await ask(self._handle, self.id, tool, offered))
         self.control.answer(id, response)
         if response["behavior"] == "allow" and call is not None:
-            self._tell({"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"})
+            self.tell({"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"})
 
     async def _ask_questions(self, tool: JsonObject, given: JsonObject) -> JsonObject:
         """One after the other; the first that is not answered ends it."""
@@ -319,21 +313,10 @@ class Session:
         for question in objects(given.get("questions")):
             offered = permission.answers(response["updatedInput"], question)
             asked = {**tool, "title": str(question.get("question", ""))}
-            response = permission.chosen(offered, await self._permission(asked, offered))
+            response = permission.chosen(offered, await ask(self._handle, self.id, asked, offered))
             if response["behavior"] != "allow":
                 break
         return response
-
-    async def _permission(self, tool: JsonObject, offered: list[permission.Choice]) -> object:
-        try:
-            answer = await self._handle.ask(
-                "session/request_permission",
-                {"sessionId": self.id, "toolCall": tool, "options": [choice.option for choice in offered]},
-            )
-        except RpcError as error:
-            log.warning("permission question failed: %s", error, extra={"agent_session": self.id})
-            return None
-        return answer.get("outcome")
 
     def _withdrawn(self, line: JsonObject) -> None:
         task = self._questions.get(str(line.get("request_id")))
@@ -361,7 +344,7 @@ class Session:
         said = f". Its last words:\n{tail}" if tail else ""
         return internal(f"The agent {self._handle.name} {how}{said}", "agent_exited", agent=self._handle.name)
 
-    def _tell(self, update: JsonObject) -> None:
+    def tell(self, update: JsonObject) -> None:
         if update:
             self._handle.update(self.id, update)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dragoman.agents.codex.items import bare_command
 from dragoman.agents.json_types import JsonObject
+from dragoman.agents.native.permission import Choice, choice, picked
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"
@@ -42,35 +43,23 @@ WORDS: dict[str, Words] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One option with the decision that it stands for."""
-
-    option: JsonObject
-    decision: object
-
-
 def choices(method: str, params: JsonObject) -> list[Choice]:
     words = WORDS[method]
     found = [
-        _choice("accept", "Allow once", "allow_once", words.once),
-        _choice("accept_session", "Allow in this session", "allow_always", words.session),
+        choice("accept", "Allow once", "allow_once", words.once),
+        choice("accept_session", "Allow in this session", "allow_always", words.session),
     ]
     amendment = params.get("proposedExecpolicyAmendment")
     if isinstance(amendment, list) and amendment:
         rule = bare_command(" ".join(map(str, amendment)))
         decision = {words.rule: {words.amendment: amendment}}
-        found.append(_choice("accept_rule", f"Always allow `{rule}`", "allow_always", decision))
-    return [*found, _choice("decline", "Reject", "reject_once", words.no)]
+        found.append(choice("accept_rule", f"Always allow `{rule}`", "allow_always", decision))
+    return [*found, choice("decline", "Reject", "reject_once", words.no)]
 
 
 def decision(method: str, offered: list[Choice], outcome: object) -> object:
     """What Codex is told; anything but a plain choice ends the turn."""
-    if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
-        for choice in offered:
-            if choice.option["optionId"] == outcome.get("optionId"):
-                return choice.decision
-    return WORDS[method].cancel
+    return picked(offered, outcome, WORDS[method].cancel)
 
 
 def item_id(params: JsonObject) -> str:
@@ -98,7 +87,3 @@ def reasons(params: JsonObject) -> list[JsonObject]:
     """Why Codex asks, as content of the call."""
     reason = params.get("reason")
     return [{"type": "content", "content": {"type": "text", "text": str(reason)}}] if reason else []
-
-
-def _choice(id: str, name: str, kind: str, decision: object) -> Choice:
-    return Choice({"optionId": id, "name": name, "kind": kind}, decision)

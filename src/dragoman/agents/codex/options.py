@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from dragoman.agents.json_types import JsonObject, as_object, objects
-from dragoman.wire.errors import invalid_params
+from dragoman.agents.native.options import Options, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +49,30 @@ SANDBOX_MODES = {
 }
 
 
-class Options:
+class CodexOptions(Options):
     def __init__(self, models: object, started: JsonObject) -> None:
         """`models` of `model/list`, and the answer to `thread/start`."""
-        self.models = [model for model in objects(models) if not model.get("hidden")]
-        self.model = str(started.get("model") or "")
-        self.effort = str(started.get("reasoningEffort") or "")
+        super().__init__()
+        self.models = [model for model in objects(models) if not model.get("hidden") and model.get("id")]
         sandbox = str(as_object(started.get("sandbox")).get("type"))
-        self.mode = SANDBOX_MODES.get(sandbox, "workspace-write")
+        self.current = {
+            "mode": SANDBOX_MODES.get(sandbox, "workspace-write"),
+            "model": str(started.get("model") or ""),
+            "effort": str(started.get("reasoningEffort") or ""),
+        }
+        self.current["model"] = str(self._model().get("id") or self.model)
         self._changed: set[str] = set()
 
-    def efforts(self) -> list[str]:
-        levels = objects(self._model().get("supportedReasoningEfforts"))
-        return [str(level.get("reasoningEffort")) for level in levels]
-
-    def values(self, option: str) -> Collection[str]:
-        if option == "model":
-            return [str(model.get("id")) for model in self.models]
-        return {"mode": list(MODES), "effort": self.efforts()}.get(option, [])
+    def values(self, option: str) -> list[Value]:
+        return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
 
     def choose(self, option: str, value: str) -> None:
         """Codex hears of it with the next turn."""
-        if value not in self.values(option):
-            raise invalid_params(
-                f"{option} {value!r} is not offered; there are {', '.join(self.values(option)) or 'none'}",
-                option,
-            )
-        setattr(self, option, value)
+        self.check(option, value)
+        self.current[option] = value
         self._changed.add(option)
-        if self.effort not in self.efforts():
-            self.effort = str(self._model().get("defaultReasoningEffort") or "")
+        if self.current["effort"] not in self.offered("effort"):
+            self.current["effort"] = str(self._model().get("defaultReasoningEffort") or "")
 
     def for_turn(self, cwd: str) -> JsonObject:
         """What `turn/start` must say: only what was chosen here, the rest is the user's own configuration."""
@@ -92,54 +85,27 @@ class Options:
                 told["sandboxPolicy"]["writableRoots"] = [cwd]
         if "model" in self._changed:
             told["model"] = str(self._model().get("model") or self.model)
-        if {"effort", "model"} & self._changed and self.effort:
-            told["effort"] = self.effort
+        if {"effort", "model"} & self._changed and self.current["effort"]:
+            told["effort"] = self.current["effort"]
         return told
 
-    def state(self) -> JsonObject:
-        modes = [{"id": id, "name": mode.name, "description": mode.description} for id, mode in MODES.items()]
-        return {
-            "modes": {"currentModeId": self.mode, "availableModes": modes},
-            "models": {
-                "currentModelId": self._current(),
-                "availableModels": [{"modelId": each.get("id"), **_named(each)} for each in self.models],
-            },
-            "configOptions": self.config(),
-        }
+    def _modes(self) -> list[Value]:
+        return [Value(id, mode.name, mode.description) for id, mode in MODES.items()]
 
-    def config(self) -> list[JsonObject]:
-        modes = [
-            {"value": id, "name": mode.name, "description": mode.description} for id, mode in MODES.items()
+    def _models(self) -> list[Value]:
+        return [
+            Value(
+                str(each["id"]),
+                str(each.get("displayName") or each["id"]),
+                str(each.get("description") or ""),
+            )
+            for each in self.models
         ]
-        found = [_select("mode", "Mode", "mode", self.mode, modes)]
-        if self.models:
-            models = [{"value": each.get("id"), **_named(each)} for each in self.models]
-            found.append(_select("model", "Model", "model", self._current(), models))
-        if self.efforts():
-            levels = [{"value": level, "name": level.capitalize()} for level in self.efforts()]
-            found.append(_select("effort", "Effort", "thought_level", self.effort, levels))
-        return found
+
+    def _efforts(self) -> list[Value]:
+        levels = objects(self._model().get("supportedReasoningEfforts"))
+        named = [str(level.get("reasoningEffort")) for level in levels]
+        return [Value(level, level.capitalize()) for level in named]
 
     def _model(self) -> JsonObject:
         return next((each for each in self.models if self.model in (each.get("id"), each.get("model"))), {})
-
-    def _current(self) -> str:
-        return str(self._model().get("id") or self.model)
-
-
-def _named(model: JsonObject) -> JsonObject:
-    named: JsonObject = {"name": str(model.get("displayName") or model.get("id"))}
-    if model.get("description"):
-        named["description"] = str(model["description"])
-    return named
-
-
-def _select(id: str, name: str, category: str, current: str, options: list[JsonObject]) -> JsonObject:
-    return {
-        "id": id,
-        "name": name,
-        "category": category,
-        "type": "select",
-        "currentValue": current,
-        "options": options,
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.json_types import JsonObject, as_object, named_values, objects
 
 
 def user_input(blocks: object) -> list[JsonObject]:
@@ -37,12 +37,8 @@ def thread_config(servers: object) -> JsonObject:
     for server in objects(servers):
         name = str(server.get("name"))
         if server.get("type") == "http":
-            found[name] = {"url": server.get("url"), "http_headers": _pairs(server.get("headers"))}
+            found[name] = {"url": server.get("url"), "http_headers": named_values(server.get("headers"))}
         elif server.get("type", "stdio") == "stdio":
-            env = _pairs(server.get("env"))
+            env = named_values(server.get("env"))
             found[name] = {"command": server.get("command"), "args": server.get("args") or [], "env": env}
     return {"mcp_servers": found} if found else {}
-
-
-def _pairs(items: object) -> JsonObject:
-    return {str(item.get("name")): str(item.get("value", "")) for item in objects(items)}

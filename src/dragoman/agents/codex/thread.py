@@ -10,9 +10,10 @@ import msgspec
 from dragoman.agents.adapter import AdapterHandle
 from dragoman.agents.codex import approval, errors, prompt
 from dragoman.agents.codex.items import Items
-from dragoman.agents.codex.options import Options
+from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
 from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.native.permission import ask
 from dragoman.rpc.peer import Request
 from dragoman.wire.errors import RpcError, invalid_request
 
@@ -20,7 +21,9 @@ log = logging.getLogger(__name__)
 
 
 class Thread:
-    def __init__(self, id: str, cwd: str, options: Options, server: Server, handle: AdapterHandle) -> None:
+    def __init__(
+        self, id: str, cwd: str, options: CodexOptions, server: Server, handle: AdapterHandle
+    ) -> None:
         self.id = id
         self.options = options
         self._cwd = cwd
@@ -68,6 +71,12 @@ class Thread:
             await self._server.ask("turn/interrupt", {"threadId": self.id, "turnId": self._turn_id})
         except RpcError as error:
             log.info("codex had nothing to interrupt: %s", error, extra={"agent_session": self.id})
+
+    async def choose(self, option: str, value: str) -> None:
+        self.options.choose(option, value)
+
+    def tell_commands(self) -> None:
+        """It has none."""
 
     def replay(self, thread: JsonObject) -> None:
         """What was said in former turns."""
@@ -137,16 +146,9 @@ class Thread:
         content = [*objects(tool.get("content")), *approval.reasons(params)]
         if content:
             tool["content"] = content
-        question = {
-            "sessionId": self.id,
-            "toolCall": tool,
-            "options": [choice.option for choice in offered],
-        }
         outcome: object = None
         try:
-            outcome = (await self._handle.ask("session/request_permission", question)).get("outcome")
-        except RpcError as error:
-            log.warning("permission question failed: %s", error, extra={"agent_session": self.id})
+            outcome = await ask(self._handle, self.id, tool, offered)
         finally:
             # Also when the question is withdrawn: Codex waits for its answer.
             told = {"decision": approval.decision(method, offered, outcome)}

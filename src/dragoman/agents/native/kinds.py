@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from dragoman.agents.adapter import AdapterHandle, Spawn, Tongue
-from dragoman.config.model import AgentConfig
+from dragoman.agents.adapter import AdapterHandle, Tongue
+from dragoman.agents.native.native import Native
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.rpc.link import LinkHandler
-
-
-@dataclass(frozen=True, slots=True)
-class Native:
-    """What an adapter gets to work with."""
-
-    name: str
-    config: AgentConfig
-    spawn: Spawn
-    environ: Mapping[str, str]
-    """What the program starts with, where it runs beside the gateway."""
-    boxed: bool
 
 
 def _claude(native: Native, handle: AdapterHandle) -> Tongue:

@@ -1,0 +1,96 @@
+"""What can be chosen in a conversation: one state, told as modes, models and config options alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dragoman.agents.json_types import JsonObject
+from dragoman.wire.errors import invalid_params
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One of the things that an option may be."""
+
+    id: str
+    name: str
+    description: str = ""
+
+    def told(self, member: str) -> JsonObject:
+        """`member` is what its id is called there."""
+        named: JsonObject = {member: self.id, "name": self.name}
+        return {**named, "description": self.description} if self.description else named
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An option as clients see it."""
+
+    id: str
+    name: str
+    category: str | None = None
+    description: str = ""
+
+
+MODE = Row("mode", "Mode", "mode")
+MODEL = Row("model", "Model", "model")
+EFFORT = Row("effort", "Effort", "thought_level")
+
+
+class Options:
+    """`values` is an adapter's own; an option without values is not there."""
+
+    rows: tuple[Row, ...] = (MODE, MODEL, EFFORT)
+
+    def __init__(self) -> None:
+        self.current: dict[str, str] = {}
+
+    def values(self, option: str) -> list[Value]:
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> str:
+        return self.current["mode"]
+
+    @property
+    def model(self) -> str:
+        return self.current["model"]
+
+    def offered(self, option: str) -> list[str]:
+        return [value.id for value in self.values(option)]
+
+    def check(self, option: str, value: str) -> None:
+        if option not in {row.id for row in self.rows} or not self.values(option):
+            raise invalid_params(f"Unknown config option: {option}", "configId")
+        if value not in self.offered(option):
+            raise invalid_params(
+                f"{option} {value!r} is not offered; there are {', '.join(self.offered(option))}", option
+            )
+
+    def state(self) -> JsonObject:
+        """For the result of `session/new` and its like."""
+        return {
+            "modes": {
+                "currentModeId": self.mode,
+                "availableModes": [value.told("id") for value in self.values("mode")],
+            },
+            "models": {
+                "currentModelId": self.model,
+                "availableModels": [value.told("modelId") for value in self.values("model")],
+            },
+            "configOptions": self.config(),
+        }
+
+    def config(self) -> list[JsonObject]:
+        return [self._told(row) for row in self.rows if self.values(row.id)]
+
+    def _told(self, row: Row) -> JsonObject:
+        told: JsonObject = {"id": row.id, "name": row.name}
+        told |= {"description": row.description} if row.description else {}
+        told |= {"category": row.category} if row.category else {}
+        return {
+            **told,
+            "type": "select",
+            "currentValue": self.current[row.id],
+            "options": [value.told("value") for value in self.values(row.id)],
+        }
