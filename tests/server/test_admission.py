@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.server.admission import Admission, Visit
+from dragoman.server.admission import Admission, Refusal, Visit
 
 TOKEN = "a-token-that-nobody-guesses"
 ADMISSION = Admission(
@@ -21,7 +21,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 def status(path: str = "/acp", query: str = "", method: str = "POST", **headers: str) -> int | None:
     named = {name.replace("_", "-"): value for name, value in {"host": HOST, **headers}.items()}
     refused = ADMISSION.check(Visit(method, path, query, named))
-    return None if refused is None else refused.status
+    return refused.status if isinstance(refused, Refusal) else None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_only_the_health_probe_needs_no_token() -> None:
 
 def welcome(path: str = "/", query: str = f"a=1&token={TOKEN}&b=%2F"):  # type: ignore[no-untyped-def]
     refused = ADMISSION.check(Visit("GET", path, query, {"host": HOST, "accept": "text/html,*/*"}))
-    assert refused is not None
+    assert isinstance(refused, Refusal)
     return refused
 
 

@@ -16,6 +16,7 @@ from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.capabilities import ClientCapabilities
 from dragoman.gateway.handshake import Handshake
+from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.login import Login
 from dragoman.gateway.questions import ELICITATION
@@ -60,6 +61,8 @@ class Terms:
     """Start the agent at `initialize`, before it is known where."""
     neighbour: bool = False
     """Another process of ours: it may also close what it is not attached to."""
+    identity: Identity = LOCAL
+    """Whose token it showed, and so what it may do."""
 
 
 class ClientConnection:
@@ -70,6 +73,8 @@ class ClientConnection:
         self.key = key
         self.terms = terms
         self.bound_agent = terms.agent
+        self.may_control = terms.identity.may_control
+        """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
         self.peer = Peer("The client", self, accept_batches=gateway.config.protocol.batches == "accept")
         self.capabilities = ClientCapabilities({})
         self.info: object = None
@@ -89,6 +94,9 @@ class ClientConnection:
         log.debug(
             "request", extra={"client": self.key, "request": request.id.decode(), "method": request.method}
         )
+        refused = self.terms.identity.method_refusal(request.method)
+        if refused is not None:
+            raise refused
         if request.method == "initialize":
             self.handshake.initialize(request)
             return
@@ -102,6 +110,9 @@ class ClientConnection:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if not self.handshake.done:
+            return
+        if not self.may_control:
+            log.info("notification of an observer ignored", extra={"client": self.key, "method": method})
             return
         session_id = session_of(params)
         session = self.session(session_id) if session_id is not None else None
@@ -231,11 +242,12 @@ class ClientConnection:
         """The client is gone: end or let go what was its own."""
         await self._finish_setups()
         sessions = [attachment.session for attachment in self.attachments.values()]
-        if not self.terms.keep_sessions:
+        keep = self.terms.keep_sessions or not self.may_control
+        if not keep:
             await self._cancel_turns(sessions)
         for session in sessions:
             session.detach(self)
-        if not self.terms.keep_sessions:
+        if not keep:
             await asyncio.gather(
                 *(lifecycle.end_session(session) for session in sessions if not session.attachments)
             )

@@ -6,6 +6,8 @@ Where the session is decides the way:
     stored, nobody owns it             taken over: replayed from the journal, its agent revived
     live in another process            passed through to its owner's socket
     no journal                         passed through to the agent's own load or resume
+
+An observer comes to see it as it is: no agent is started for it, and nothing of what it asks for is taken over.
 """
 
 from __future__ import annotations
@@ -110,6 +112,8 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
     else:
         client.check_agent(session.agent_name, session_id)
         await takeover.take_over(session, client)
+    if not client.may_control:
+        return session, params, {}
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params, {}
@@ -119,12 +123,13 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     """Make a stored session live in this process."""
     gateway = client.gateway
     gateway.check_room()
-    cwd = str(params.get("cwd") or known.cwd)
+    cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
     session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
     session.agent_session_id = known.agent_session_id or ""
     session.title = known.title
     session.has_terminals = known.has_terminals
     session.pruned = known.pruned
+    session.parked = not client.may_control
     if not gateway.journaling:
         gateway.add(session)
         return session
@@ -133,7 +138,7 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
 
 async def _adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
     """A session that only its agent knows: journal the agent's own replay. Returns where history ends."""
-    if journal.seq or session.agent is not None or not session.agent_session_id:
+    if journal.seq or session.agent is not None or not session.agent_session_id or not client.may_control:
         return journal.delivered
     agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
     if not agent.capabilities.load:
@@ -169,6 +174,8 @@ async def _revive(session: Session, client: ClientConnection, result: JsonObject
     """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
+    if not client.may_control:
+        return {"revived": None, "state": session.state}
     try:
         revived = await asyncio.wait_for(revival.revive(session, client), PATIENCE)
     except TimeoutError:
@@ -185,10 +192,17 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
     """The agent, or the process that owns the session, replays and answers; we add nothing."""
     gateway = client.gateway
     agent = session.agent
+    if not client.may_control and not session.remote:
+        _watch(client, request, session)
+        return
     if agent is None:
         agent = await gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
     try:
-        raw = setup_params(request, params, agent, session.agent_session_id)
+        raw = (
+            _watching_params(session, params)
+            if not client.may_control
+            else setup_params(request, params, agent, session.agent_session_id)
+        )
     except RpcError:
         gateway.pool.reap(agent)
         raise
@@ -213,6 +227,20 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
     if not reply.ok:
         await gateway.close_session(session)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+def _watching_params(session: Session, params: JsonObject) -> bytes:
+    """What an observer may say to the process that owns the session: which one, and since when."""
+    return encode(
+        {"sessionId": session.agent_session_id, "cwd": session.cwd, "_meta": params.get("_meta", {})}
+    )
+
+
+def _watch(client: ClientConnection, request: Request, session: Session) -> None:
+    """An observer of a session that keeps no journal here: what it says from now on, nothing of the past."""
+    session.require_agent()
+    session.attach(client)
+    request.reply(result_line(None, dict(session.last_result), {"state": session.state}))
 
 
 async def _call_pass_through(agent: AgentConnection, session: Session, method: str, raw: bytes, request: Request,

@@ -60,7 +60,7 @@ class Handshake:
         client = self._client
         name = client.bound_agent or client.gateway.config.default_agent
         agent: JsonObject | None = None
-        if client.terms.warm:
+        if client.terms.warm and client.may_control:
             try:
                 agent = await self._agent_result(name)
             except RpcError as error:

@@ -49,7 +49,7 @@ async def _merge_agents(client: ClientConnection, cwd: object) -> JsonObject:
     """Ask the agents that run; only a connection to one agent starts it for that (DESIGN.md, settled details)."""
     gateway = client.gateway
     agents = [agent for agent in gateway.pool.agents_of(client) if agent.capabilities.result]
-    if client.bound_agent is not None and not agents:
+    if client.bound_agent is not None and client.may_control and not agents:
         agents = [await gateway.pool.borrow(client, client.bound_agent)]
     able = {each.name: each for each in agents if each.alive and each.capabilities.session("list")}
     answers = await asyncio.gather(*(_ask(client, agent, cwd) for agent in able.values()))

@@ -73,8 +73,9 @@ class Questions:
 
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
-        if not any(a.client.capabilities.elicitation(str(mode)) for a in self._session.attachments):
-            if not any("elicitation" in a.client.capabilities.raw for a in self._session.attachments):
+        answering = self._answering()
+        if not any(a.client.capabilities.elicitation(str(mode)) for a in answering):
+            if not any("elicitation" in a.client.capabilities.raw for a in answering):
                 raise method_not_found(ELICITATION)
             raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
         if self._session.cancelling:
@@ -108,8 +109,12 @@ class Questions:
         """Someone attached while questions are open."""
         attachment = client.attachments.get(self._session.id)
         for question in self._open:
-            if attachment is not None:
+            if attachment is not None and client.may_control:
                 self._offer(question, attachment)
+
+    def _answering(self) -> list[Attachment]:
+        """Whoever may answer; observers are not asked."""
+        return [each for each in self._session.attachments if each.client.may_control]
 
     @property
     def _waits(self) -> bool:
@@ -164,9 +169,9 @@ class Questions:
     def _send(self, question: Question) -> None:
         if question not in self._open:
             return
-        for attachment in self._session.attachments:
+        for attachment in self._answering():
             self._offer(question, attachment)
-        if not self._session.attachments and not self._waits:
+        if not self._answering() and not self._waits:
             self._give_up(question, "disconnect")
 
     def _offer(self, question: Question, attachment: Attachment) -> None:

@@ -174,8 +174,8 @@ class Session:
         return self.agent
 
     def clients_by_preference(self) -> list[ClientConnection]:
-        """Whoever prompted first, then the others in the order they came."""
-        clients = [attachment.client for attachment in self.attachments]
+        """Who may be asked: whoever prompted first, then the others in the order they came."""
+        clients = [each.client for each in self.attachments if each.client.may_control]
         author = self.turn.client if self.turn is not None else None
         return sorted(clients, key=lambda client: client is not author)
 

@@ -19,8 +19,13 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from dragoman.gateway.identity import INSTANCE, Identity, Role
+
 OPEN_PATHS = frozenset({"/healthz"})
 """Probes have no token, and these say nothing worth one."""
+
+NOBODY = Identity("nobody", Role.OBSERVE)
+"""Who visits an open path; nothing there asks."""
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 
@@ -64,28 +69,28 @@ class Admission:
         value = hmac.new(self.token.encode(), b"dragoman cookie", hashlib.sha256).hexdigest()
         object.__setattr__(self, "_cookie_value", value)
 
-    def check(self, visit: Visit) -> Refusal | None:
-        """None: come in."""
+    def check(self, visit: Visit) -> Refusal | Identity:
+        """Whoever may come in, by name and role."""
         if not self._known_host(visit.header("host")):
             return Refusal(403, "This Host is not served here; serve.names lists the names that are.")
         origin = visit.headers.get("origin")
         if origin is not None and not self._own_origin(origin, visit.header("host")):
             return Refusal(403, "Pages of this Origin may not call; serve.origins lists those that may.")
         if visit.path in OPEN_PATHS:
-            return None
+            return NOBODY
         return self._check_token(visit)
 
-    def _check_token(self, visit: Visit) -> Refusal | None:
+    def _check_token(self, visit: Visit) -> Refusal | Identity:
         asked = dict(parse_qsl(visit.query, keep_blank_values=True))
         scheme, _, bearer = visit.header("authorization").partition(" ")
         if scheme.lower() == "bearer":
-            return None if self._same(bearer.strip(), self.token) else _UNAUTHORIZED
+            return INSTANCE if self._same(bearer.strip(), self.token) else _UNAUTHORIZED
         if "token" in asked:
             if not self._same(asked["token"], self.token):
                 return _UNAUTHORIZED
-            return self._welcome(visit) if _is_page_visit(visit) else None
+            return self._welcome(visit) if _is_page_visit(visit) else INSTANCE
         if self._same(_cookies(visit.header("cookie")).get(self.cookie, ""), self._cookie_value):
-            return None
+            return INSTANCE
         return _UNAUTHORIZED
 
     def _welcome(self, visit: Visit) -> Refusal:

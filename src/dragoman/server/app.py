@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
-from dragoman.server.admission import Admission
+from dragoman.server.admission import Admission, Refusal
 from dragoman.server.api import SESSIONS, Api
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
 from dragoman.server.fronts import ACP, Fronts
@@ -47,11 +47,12 @@ class App:
             await request.respond(response)
 
     async def _answer(self, request: Request) -> Response | None:
-        refused = self._admission.check(request.visit)
-        if refused is not None:
-            if refused.status >= 400:
-                log.info("request refused: %s", refused.message, extra={"status": refused.status})
-            return Response.refusal(refused)
+        admitted = self._admission.check(request.visit)
+        if isinstance(admitted, Refusal):
+            if admitted.status >= 400:
+                log.info("request refused: %s", admitted.message, extra={"status": admitted.status})
+            return Response.refusal(admitted)
+        request.identity = admitted
         try:
             return await self._route(request)
         except HttpError as error:

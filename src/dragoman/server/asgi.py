@@ -11,8 +11,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from dragoman.gateway.identity import Identity, Role
 from dragoman.server import limits
-from dragoman.server.admission import Refusal, Visit
+from dragoman.server.admission import NOBODY, Refusal, Visit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -74,6 +75,8 @@ class Request:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.visit = visit_of(scope)
+        self.identity: Identity = NOBODY
+        """Who asks, once admitted."""
         self.receive = receive
         self._send = send
 
@@ -91,6 +94,12 @@ class Request:
     def query(self, name: str) -> str | None:
         values = parse_qs(self.visit.query, keep_blank_values=True).get(name)
         return values[0] if values else None
+
+    def require(self, role: Role) -> None:
+        """Refuses (403) whoever has a lesser role."""
+        refused = self.identity.refusal(role, f"{self.method} {self.path}")
+        if refused is not None:
+            raise HttpError(403, refused.message)
 
     async def body(self, max_bytes: int) -> bytes:
         """Everything that was sent; refuses what is too long or too slow."""

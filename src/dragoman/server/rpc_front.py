@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 
 from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.identity import Identity
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.streamable import EVENTS, JSON, SWEEP, send_events
@@ -83,10 +84,11 @@ class RpcClient:
 
 
 class RpcFront:
-    def __init__(self, connect: Callable[[], ClientConnection], max_bytes: int) -> None:
+    def __init__(self, connect: Callable[[Identity], ClientConnection], max_bytes: int) -> None:
         self._connect = connect
         self._max_bytes = max_bytes
-        self._clients: dict[str, RpcClient] = {}
+        self._clients: dict[tuple[Identity, str], RpcClient] = {}
+        """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def post(self, request: Request) -> Response:
@@ -126,18 +128,19 @@ class RpcFront:
         client_id = request.query("client_id") or ""
         if not _CLIENT_ID.fullmatch(client_id):
             raise HttpError(400, "client_id is missing: up to 128 visible ASCII characters of your choice.")
-        client = self._clients.get(client_id)
+        key = (request.identity, client_id)
+        client = self._clients.get(key)
         if client is None:
             if len(self._clients) >= limits.MAX_HTTP_CONNECTIONS:
                 raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
-            client = RpcClient(self._connect(), lambda _: self._forget(client_id))
-            self._clients[client_id] = client
+            client = RpcClient(self._connect(request.identity), lambda _: self._forget(key))
+            self._clients[key] = client
             self._sweep_later()
         client.touch()
         return client
 
-    def _forget(self, client_id: str) -> None:
-        self._clients.pop(client_id, None)
+    def _forget(self, key: tuple[Identity, str]) -> None:
+        self._clients.pop(key, None)
 
     def _sweep_later(self) -> None:
         if self._sweeper is None:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import limits
-from dragoman.server.admission import Admission, Visit
+from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
 from dragoman.server.door import Door
 from dragoman.server.fronts import Fronts
@@ -75,16 +75,16 @@ class Server:
         self._http.take(transport, early, lambda: self.leave(door))
 
     def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
-        refused = self._admission.check(visit)
-        if refused is not None:
-            log.info("websocket refused: %s", refused.message, extra={"status": refused.status})
-            door.refuse(refused.status, refused.message, refused.headers)
+        admitted = self._admission.check(visit)
+        if isinstance(admitted, Refusal):
+            log.info("websocket refused: %s", admitted.message, extra={"status": admitted.status})
+            door.refuse(admitted.status, admitted.message, admitted.headers)
             return
         key = visit.header("sec-websocket-key")
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
             return
-        handler = self._fronts.socket(unquote(visit.path))
+        handler = self._fronts.socket(unquote(visit.path), admitted)
         if handler is None:
             door.refuse(404, "There is no WebSocket here.")
             return

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Identity
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewrite import session_of
 from dragoman.server import limits
@@ -42,8 +43,8 @@ SWEEP = 30.0
 
 
 class StreamableHttp:
-    def __init__(self, gateway: Gateway, connect: Callable[[str], ClientConnection]) -> None:
-        """`connect` makes a client for a path, or refuses the path."""
+    def __init__(self, gateway: Gateway, connect: Callable[[str, Identity], ClientConnection]) -> None:
+        """`connect` makes a client for a path and whoever asks, or refuses the path."""
         self._gateway = gateway
         self._connect = connect
         self._connections: dict[str, HttpConnection] = {}
@@ -80,6 +81,7 @@ class StreamableHttp:
                 raise HttpError(400, "initialize opens a connection: send it without Acp-Connection-Id.")
             return await self._initialize(request, envelope, line)
         connection = self._connection(request)
+        _check_role(request, envelope)
         asked = _asked(request, envelope)
         if asked.method in NEEDS_SESSION:
             if asked.header is None:
@@ -92,7 +94,7 @@ class StreamableHttp:
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
         if len(self._connections) >= limits.MAX_HTTP_CONNECTIONS or self._gateway.closing:
             raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
-        connection = HttpConnection(self._connect(request.path), request.path, self._ended)
+        connection = HttpConnection(self._connect(request.path, request.identity), request.path, self._ended)
         self._connections[connection.id] = connection
         connection.receive(envelope.id, Asked("initialize"), line)
         try:
@@ -158,7 +160,9 @@ class StreamableHttp:
         if not connection_id:
             raise HttpError(400, "The header Acp-Connection-Id is missing; initialize gives one.")
         connection = self._connections.get(connection_id)
-        if connection is None or connection.path != request.path:
+        # The id is no credential (G-129): another token's connection is as unknown as none.
+        theirs = connection is not None and connection.client.terms.identity == request.identity
+        if connection is None or not theirs or connection.path != request.path:
             raise HttpError(404, "There is no such connection; initialize anew, then resume your sessions.")
         connection.touch()
         return connection
@@ -203,6 +207,13 @@ async def send_events(request: Request, stream: EventStream, headers: list[tuple
     finally:
         gone.cancel()
         stream.vacate(turn)
+
+
+def _check_role(request: Request, envelope: Envelope) -> None:
+    """Said at once (403), not only on the stream; answers to questions need no role, observers are asked nothing."""
+    refused = request.identity.method_refusal(envelope.method) if envelope.method else None
+    if refused is not None:
+        raise HttpError(403, refused.message)
 
 
 def _read(body: bytes) -> Envelope:

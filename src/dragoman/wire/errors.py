@@ -18,6 +18,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
+FORBIDDEN = -32003
 CANCELLED = -32800
 
 
@@ -69,6 +70,11 @@ def invalid_params(message: str, reason: str | None = None, **data: Any) -> RpcE
 
 def internal(message: str, reason: str | None = None, **data: Any) -> RpcError:
     return RpcError(INTERNAL_ERROR, message, _reason(reason, **data))
+
+
+def forbidden(message: str, **data: Any) -> RpcError:
+    """Known, but not allowed; never `-32000`, which clients read as "log in"."""
+    return RpcError(FORBIDDEN, message, {"reason": "role", **data})
 
 
 def session_not_found(session_id: str, hint: str = "") -> RpcError:

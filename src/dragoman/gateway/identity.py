@@ -1,0 +1,69 @@
+"""Who a client is and what it may do: observe, control, administer; each role may all that the ones before it may.
+
+observe    initialize, list sessions, load or resume them, read along; it is asked nothing and answers nothing
+control    everything with sessions: prompt, answer, choose, cancel, close, delete
+admin      also tokens and limits
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from dragoman.wire.errors import RpcError, forbidden
+
+
+class Role(enum.IntEnum):
+    """In the order of what they may; `str` gives the name that people write."""
+
+    OBSERVE = 1
+    CONTROL = 2
+    ADMIN = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+ROLES = {str(role): role for role in Role}
+"""Roles by the name that people write."""
+
+WATCHING = frozenset({"initialize", "session/list", "session/load", "session/resume"})
+"""The methods that an observer may call; what is not listed needs `control`, also methods of the future."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose token was shown."""
+
+    name: str
+    role: Role = Role.ADMIN
+    key: str = ""
+    """Tells a token from a later one of the same name."""
+
+    @property
+    def may_control(self) -> bool:
+        return self.role >= Role.CONTROL
+
+    def refusal(self, needed: Role, what: str) -> RpcError | None:
+        """Why `what`, which needs a role, is not done for this one; None when it may."""
+        if self.role >= needed:
+            return None
+        return forbidden(
+            f"{what} needs the role {needed}; the token {self.name} has the role {self.role}",
+            token=self.name,
+            role=str(self.role),
+            needed=str(needed),
+        )
+
+    def method_refusal(self, method: str) -> RpcError | None:
+        """The same for a method of the protocol."""
+        return None if method in WATCHING else self.refusal(Role.CONTROL, method)
+
+
+INSTANCE = Identity("admin")
+"""Whoever has the instance's own token."""
+
+LOCAL = Identity("local")
+"""This user's own processes, on stdio and on the unix socket: their file mode is the lock."""
+
+TAKEN_NAMES = frozenset({INSTANCE.name, LOCAL.name})
