@@ -142,6 +142,8 @@ class Attachment:
         if self._task is not None:
             self._task.cancel()
         self._run_due(None)
+        if self._outlet is not None:
+            self._outlet.detached()
 
     async def _catch_up(self) -> None:
         feed = self.session.journal

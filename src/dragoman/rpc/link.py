@@ -46,6 +46,9 @@ class Outlet(Protocol):
     @property
     def writable(self) -> bool: ...
 
+    def detached(self) -> None:
+        """The session sends nothing here any more."""
+
 
 @runtime_checkable
 class SplitLink(Protocol):

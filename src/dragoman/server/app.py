@@ -10,7 +10,7 @@ from dragoman.server import health
 from dragoman.server.admission import Admission, Refusal
 from dragoman.server.api import SESSIONS, Api
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
-from dragoman.server.fronts import ACP, Fronts
+from dragoman.server.fronts import ACP, INLINE, Fronts
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ class App:
             ("GET", "/readyz"): lambda request: health.ready(gateway),
             ("POST", "/acp/rpc"): fronts.rpc.post,
             ("GET", "/acp/sse"): fronts.rpc.listen,
+            ("POST", INLINE): fronts.inline.post,
+            ("GET", "/acp/events"): fronts.inline.events,
             ("GET", "/api/agents"): self._api.agents,
             ("GET", SESSIONS): self._api.sessions,
         }
@@ -68,5 +70,5 @@ class App:
         if method == "GET" and request.path.startswith(SESSIONS + "/"):
             return await self._api.session(request)
         if request.path == ACP or request.path.startswith(ACP + "/"):
-            return await self._fronts.streamable.answer(request)
+            return await self._fronts.acp(request)
         raise HttpError(404, "There is nothing here.")

@@ -79,6 +79,7 @@ class Request:
         """Who asks, once admitted."""
         self.receive = receive
         self._send = send
+        self._body: bytes | None = None
 
     @property
     def method(self) -> str:
@@ -102,7 +103,12 @@ class Request:
             raise HttpError(403, refused.message)
 
     async def body(self, max_bytes: int) -> bytes:
-        """Everything that was sent; refuses what is too long or too slow."""
+        """Everything that was sent, also when asked again; refuses what is too long or too slow."""
+        if self._body is None:
+            self._body = await self._read_body(max_bytes)
+        return self._body
+
+    async def _read_body(self, max_bytes: int) -> bytes:
         declared = self.header("content-length")
         if declared.isdigit() and int(declared) > max_bytes:
             raise _too_large(max_bytes)

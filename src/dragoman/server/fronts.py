@@ -6,11 +6,15 @@ from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.rpc.link import LinkHandler
-from dragoman.server.asgi import HttpError
+from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.inline import InlineFront
 from dragoman.server.rpc_front import RpcFront
-from dragoman.server.streamable import StreamableHttp
+from dragoman.server.streamable import CONNECTION, StreamableHttp
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
 
 ACP = "/acp"
+INLINE = "/acp/inline"
 
 
 class Fronts:
@@ -20,6 +24,7 @@ class Fronts:
         self._gateway = gateway
         self._agent = agent
         self.streamable = StreamableHttp(gateway, self.connect)
+        self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
         self.rpc = RpcFront(
             lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes
         )
@@ -30,6 +35,20 @@ class Fronts:
             return self.connect(path, identity).peer
         except HttpError:
             return None
+
+    async def acp(self, request: Request) -> Response | None:
+        """`/acp` and `/acp/AGENT`; with `serve.inline` a POST without a connection is answered inline (G-131)."""
+        inline = self._gateway.config.serve.inline and request.method == "POST"
+        if inline and not request.header(CONNECTION) and not await self._is_initialize(request):
+            return await self.inline.post(request)
+        return await self.streamable.answer(request)
+
+    async def _is_initialize(self, request: Request) -> bool:
+        try:
+            body = await request.body(self._gateway.config.limits.max_message_bytes)
+            return message.decode(body).method == "initialize"
+        except Malformed:
+            return False
 
     def connect(self, path: str, identity: Identity) -> ClientConnection:
         """A new client of the gateway."""
@@ -50,4 +69,5 @@ class Fronts:
 
     def close(self) -> None:
         self.streamable.close()
+        self.inline.close()
         self.rpc.close()

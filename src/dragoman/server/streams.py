@@ -171,6 +171,9 @@ class EventStream:
     def wake(self) -> None:
         self._wake.set()
 
+    def detached(self) -> None:
+        """Answers about a session that ended still come on its stream."""
+
     def close(self) -> None:
         """What is queued is still read, then the stream ends."""
         self.closed = True

@@ -1,0 +1,238 @@
+"""The server's own connection to the gateway, for people and programs that have none: inline clients and REST.
+
+Many ask through one caller, so ids are ours: an answer finds who asked, and a question of an agent gets an id that no
+other caller uses. A session is attached for as long as somebody listens to it or waits for an answer about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.rewrite import with_members
+from dragoman.gateway.session import Session
+from dragoman.gateway.takeover import unknown
+from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
+from dragoman.server.ear import Ear
+from dragoman.wire import message
+from dragoman.wire.errors import RpcError, internal
+from dragoman.wire.message import ABSENT
+
+DETACHED = frozenset(
+    {"initialize", "authenticate", "logout", "session/new", "session/list", "session/delete"}
+)
+"""Methods that need no attachment; those that come back to a session make one themselves."""
+
+
+class _Params(msgspec.Struct):
+    sessionId: str | None = None  # noqa: N815 (the protocol's name)
+    requestId: int | None = None  # noqa: N815
+
+
+class _Head(msgspec.Struct):
+    """Just enough of a message to know where it goes."""
+
+    id: int | None = None
+    method: str = ""
+    params: _Params | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+class Caller:
+    """Implements `Link` and `SplitLink`."""
+
+    backlog = 0  # each ear has a pace of its own
+
+    def __init__(
+        self, client: ClientConnection, on_end: Callable[[Caller], None] = lambda caller: None
+    ) -> None:
+        self.client = client
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, OnReply] = {}
+        self._ears: dict[str, Ear] = {}
+        self._users: Counter[str] = Counter()
+        self._asked: dict[int, Ear] = {}
+        self._ready: asyncio.Future[Reply] | None = None
+        self._closing = False
+        client.peer.link_opened(self)
+
+    # -- asking
+
+    async def ready(self) -> None:
+        """Be initialized; whoever comes first does it for all."""
+        if self._ready is None:
+            params = {"protocolVersion": 1, "clientCapabilities": {}}
+            self._ready = self.call("initialize", encode(params))
+        reply = await asyncio.shield(self._ready)
+        if not reply.ok:
+            self.close()
+            raise error_of(reply)
+
+    def ask(self, method: str, params: bytes, on_reply: OnReply) -> int:
+        """Send a request; the answer may be there before this returns."""
+        number = next(self._ids)
+        self._waiting[number] = on_reply
+        self.client.peer.link_messages([message.request(number, method, params)])
+        return number
+
+    def call(self, method: str, params: bytes) -> asyncio.Future[Reply]:
+        answer: asyncio.Future[Reply] = self._loop.create_future()
+        self.ask(method, params, lambda reply: None if answer.done() else answer.set_result(reply))
+        return answer
+
+    def forget(self, number: int) -> None:
+        """Nobody waits for this answer any more."""
+        self._waiting.pop(number, None)
+
+    async def fetch(self, method: str, params: bytes, session_id: str | None) -> Reply:
+        """Ask about a session, attached to it while the answer is awaited."""
+        try:
+            if session_id is None or method in DETACHED:
+                return await self.call(method, params)
+            async with self.listening(session_id, comes_back=method in ("session/load", "session/resume")):
+                return await self.call(method, params)
+        except RpcError as error:
+            return Reply.failed(error)
+        finally:
+            self._tidy()
+
+    def answer(self, number: int, line: bytes) -> None:
+        """Hand in the answer to a question that had been given an id of ours."""
+        self._asked.pop(number, None)
+        self.client.peer.link_messages([with_members(line, id=number)])
+
+    # -- sessions
+
+    @asynccontextmanager
+    async def listening(self, session_id: str, *, comes_back: bool = False) -> AsyncIterator[Ear]:
+        """Be attached to a session; `comes_back` leaves the attaching to a request that follows."""
+        self._users[session_id] += 1
+        try:
+            if not comes_back:
+                await self.attach(session_id)
+            yield self.outlet(session_id)
+        finally:
+            self._users[session_id] -= 1
+            if not self._users[session_id]:
+                del self._users[session_id]
+            self._tidy()
+
+    async def attach(self, session_id: str, after: int | None = None) -> Session:
+        """As it is here, or taken over from the store; `after` also brings the events since that one."""
+        gateway = self.client.gateway
+        session = gateway.sessions.get(session_id)
+        gone = session is None or (session.remote and session.agent is None)
+        if session is None or gone or (after is not None and session.journal is not None):
+            session = await self._resume(session_id, after)
+        else:
+            self.client.check_agent(session.agent_name, session_id)
+            session.attach(self.client)
+            session.questions.ask_again(self.client)
+        self.outlet(session_id).session = session
+        return session
+
+    async def _resume(self, session_id: str, after: int | None) -> Session:
+        gateway = self.client.gateway
+        try:
+            known = await gateway.directory.get(session_id)
+        except StoreError as error:
+            raise internal(str(error), error.code) from error
+        if known is None:
+            raise unknown(gateway, session_id)
+        params: JsonObject = {"sessionId": session_id, "cwd": known.cwd}
+        if after is not None:
+            params["_meta"] = {"dragoman": {"afterSeq": after}}
+        reply = await self.call("session/resume", encode(params))
+        if not reply.ok:
+            raise error_of(reply)
+        session = self.client.session(session_id)
+        if session is None:  # closed by somebody in the same moment
+            raise unknown(gateway, session_id)
+        return session
+
+    def _tidy(self) -> None:
+        """Let go of what nobody listens to: a session without attachments may be parked and put away."""
+        for session_id, attachment in list(self.client.attachments.items()):
+            if not self._users[session_id]:
+                attachment.session.detach(self.client)
+        for session_id in [key for key in self._ears if not self._users[key]]:
+            del self._ears[session_id]
+
+    # -- Link
+
+    def outlet(self, session_id: str) -> Ear:
+        return self._ears.setdefault(session_id, Ear())
+
+    def send(self, line: bytes) -> None:
+        head = _head.decode(line)
+        if not head.method:
+            self._answered(head.id, line)
+        elif head.method == CANCEL_REQUEST and head.params is not None:
+            self._withdraw(head.params.requestId)
+        elif head.id is not None:
+            self._question(line, head.id, head.params.sessionId if head.params is not None else None)
+        elif head.params is not None and head.params.sessionId in self._ears:
+            self._ears[head.params.sessionId].send(line)
+
+    def pause(self) -> None:
+        """A POST is read when it is there; nothing to hold back."""
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        for ear in self._ears.values():
+            ear.end()
+        waiting, self._waiting = self._waiting, {}
+        for on_reply in waiting.values():
+            on_reply(Reply.failed(internal("Dragoman is shutting down", "shutdown")))
+        self._loop.call_soon(self.client.peer.link_closed, None)
+        self._on_end(self)
+
+    def _answered(self, number: int | None, line: bytes) -> None:
+        on_reply = self._waiting.pop(number, None) if number is not None else None
+        if on_reply is not None:
+            envelope = message.decode(line)
+            failed = envelope.error is not ABSENT
+            on_reply(Reply(error=bytes(envelope.error)) if failed else Reply(result=bytes(envelope.result)))
+
+    def _question(self, line: bytes, number: int, session_id: str | None) -> None:
+        ear = self._ears.get(session_id or "")
+        if ear is not None:
+            # A question that nobody reads waits for whoever listens next, or for another client's answer.
+            self._asked[number] = ear
+            ear.send(with_members(line, id=self.public_id(number)))
+        else:
+            refusal = message.failure(
+                b"%d" % number, internal("The client cannot be asked", "no_client").encode()
+            )
+            self._loop.call_soon(lambda: self.client.peer.link_messages([refusal]))
+
+    def _withdraw(self, number: int | None) -> None:
+        ear = self._asked.pop(number, None) if number is not None else None
+        if ear is not None and number is not None:
+            ear.send(message.notification(CANCEL_REQUEST, encode({"requestId": self.public_id(number)})))
+
+    def public_id(self, number: int) -> str:
+        """The id of a question that no other caller has; `InlineFront` reads it back."""
+        return f"{self.client.key}-{number}"
+
+
+def error_of(reply: Reply) -> RpcError:
+    error = msgspec.json.decode(reply.error)
+    return RpcError(error.get("code"), error.get("message"), error.get("data"))

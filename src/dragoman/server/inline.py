@@ -1,0 +1,246 @@
+"""The HTTP shape of seed 002: a POST is answered in its own response, a prompt as a stream of events in it.
+
+There is no connection and no order: nothing has to be initialized, and a session is known by its id alone, also after a
+restart. What comes between prompts is on `GET /acp/events?session=`. An agent's question is an event with an id of its
+own; its answer is POSTed like everything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+
+from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Identity
+from dragoman.gateway.json_types import encode
+from dragoman.gateway.rewrite import session_of
+from dragoman.rpc.peer import Reply
+from dragoman.server import limits
+from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.caller import Caller
+from dragoman.server.ear import Ear
+from dragoman.server.statuses import status_of
+from dragoman.server.streamable import EVENTS, JSON, send_events
+from dragoman.wire import message
+from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params, invalid_request
+from dragoman.wire.message import ABSENT, EMPTY, Envelope
+
+STREAMED = frozenset({"session/prompt", "session/load"})
+"""Methods whose answer has updates before it."""
+
+Key = tuple[Identity, str | None]
+"""One caller stands for all that show the same token and get the same agent."""
+
+_QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
+_EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d+)?")
+
+
+class InlineFront:
+    def __init__(self, gateway: Gateway, agent_of: Callable[[str], str | None]) -> None:
+        """`agent_of` names the agent that a path fixes, or refuses the path."""
+        self._gateway = gateway
+        self._agent_of = agent_of
+        self._callers: dict[Key, Caller] = {}
+        self._watchers: dict[int, Caller] = {}
+
+    # -- POST
+
+    async def post(self, request: Request) -> Response | None:
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            raise HttpError(415, "Content-Type must be application/json.")
+        body = await request.body(self._gateway.config.limits.max_message_bytes)
+        try:
+            envelope = _read(body)
+        except Malformed as error:
+            status = 501 if message.is_batch(body) else 400
+            return Response(status, message.failure(error.id, error.as_error().encode()))
+        if not envelope.method:
+            return self._answer(request.identity, envelope, body)
+        refused = request.identity.method_refusal(envelope.method)
+        if refused is not None:
+            raise HttpError(403, refused.message)
+        caller = self._shared((request.identity, self._agent_of(request.path)))
+        params = EMPTY if envelope.params is ABSENT else bytes(envelope.params)
+        if envelope.id is ABSENT:
+            await self._notify(caller, envelope.method, params, body)
+            return Response(202)
+        try:
+            async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
+                await caller.ready()
+        except TimeoutError as error:
+            raise HttpError(504, "The agent did not start in time.") from error
+        except RpcError as error:
+            return _response(envelope, Reply.failed(error))
+        if envelope.method in STREAMED:
+            return await self._stream(request, caller, envelope, params)
+        return _response(envelope, await self._ask(caller, envelope.method, params))
+
+    async def _ask(self, caller: Caller, method: str, params: bytes) -> Reply:
+        session_id = session_of(params)
+        if method == "session/cancel":
+            self._cancel(caller, session_id)
+            return Reply(result=EMPTY)
+        if method == "initialize":
+            # Seed 002 takes one without a version; a wrong one is refused as everywhere.
+            params = encode({"protocolVersion": 1, **message.members(params)})
+        return await caller.fetch(method, params, session_id)
+
+    async def _stream(
+        self, request: Request, caller: Caller, envelope: Envelope, params: bytes
+    ) -> Response | None:
+        session_id = session_of(params)
+        try:
+            if session_id is None:
+                raise invalid_params("sessionId is required", "sessionId")
+            async with caller.listening(session_id, comes_back=envelope.method == "session/load") as ear:
+                if ear.stream is not None:
+                    raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+                try:
+                    return await self._converse(request, caller, ear, envelope, params)
+                finally:
+                    ear.stop()
+        except RpcError as error:
+            return _response(envelope, Reply.failed(error))
+
+    async def _converse(
+        self, request: Request, caller: Caller, ear: Ear, envelope: Envelope, params: bytes
+    ) -> Response | None:
+        """What is refused at once is a plain answer; everything else is a stream that the answer ends."""
+        stream = ear.listen()
+        answer: Reply | None = None
+        streaming = False
+
+        def answered(reply: Reply) -> None:
+            nonlocal answer
+            answer = reply
+            if streaming:
+                stream.send(_line(envelope, reply))
+                stream.close()
+
+        number = caller.ask(envelope.method, params, answered)
+        if answer is not None:
+            return _response(envelope, answer)
+        streaming = True
+        try:
+            await send_events(request, stream, [])
+        finally:
+            if answer is None:
+                caller.forget(number)
+                self._abandoned(ear)
+        return None
+
+    def _abandoned(self, ear: Ear) -> None:
+        """The reader left in the middle of a turn."""
+        keep = self._gateway.journaling and self._gateway.config.sessions.on_disconnect == "keep"
+        if ear.session is not None and not keep:
+            ear.session.cancel()
+
+    async def _notify(self, caller: Caller, method: str, params: bytes, body: bytes) -> None:
+        session_id = session_of(params)
+        if method == "session/cancel":
+            self._cancel(caller, session_id)
+        elif session_id in self._gateway.sessions:
+            async with caller.listening(session_id):
+                caller.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
+
+    def _cancel(self, caller: Caller, session_id: str | None) -> None:
+        """An unknown session has nothing to cancel."""
+        session = self._gateway.sessions.get(session_id or "")
+        bound = caller.client.bound_agent
+        if session is not None and bound in (None, session.agent_name):
+            session.cancel()
+
+    def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
+        """An answer to an agent's question, whose id says which caller was asked; another token's is unknown."""
+        key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
+        found = _QUESTION_ID.fullmatch(str(key[1])) if key is not None else None
+        owner = int(found[1]) if found is not None else -1
+        callers = [*self._callers.values(), *self._watchers.values()]
+        caller = next((each for each in callers if each.client.key == owner), None)
+        if caller is None or found is None or caller.client.terms.identity != identity:
+            raise HttpError(404, "There is no such question; it may have been answered already.")
+        caller.answer(int(found[2]), body)
+        return Response(202)
+
+    def _shared(self, key: Key) -> Caller:
+        caller = self._callers.get(key)
+        if caller is None:
+            caller = self._callers[key] = Caller(self._connect(*key), lambda _: self._forget(key))
+        return caller
+
+    def _forget(self, key: Key) -> None:
+        self._callers.pop(key, None)
+
+    def _connect(self, identity: Identity, agent: str | None, *, warm: bool = True) -> ClientConnection:
+        if self._gateway.closing:
+            raise HttpError(503, "Dragoman is shutting down.")
+        return self._gateway.connect(Terms(agent=agent, keep_sessions=True, warm=warm, identity=identity))
+
+    # -- GET /acp/events
+
+    async def events(self, request: Request) -> None:
+        """Everything that happens in a session, until the reader leaves; from an event on, if it names one."""
+        if request.header("accept") and not re.search(r"text/event-stream|\*/\*", request.header("accept")):
+            raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
+        session_id = request.query("session")
+        if not session_id:
+            raise HttpError(400, "Which session? Ask for /acp/events?session=ID.")
+        after = _position(request.header("last-event-id"))
+        if len(self._watchers) >= limits.MAX_HTTP_CONNECTIONS:
+            raise HttpError(503, "There are too many streams.", [("retry-after", "30")])
+        client = self._connect(request.identity, None, warm=False)
+        watcher = self._watchers[client.key] = Caller(client)
+        try:
+            await self._watch(request, watcher, session_id, after)
+        finally:
+            del self._watchers[client.key]
+            watcher.close()
+
+    async def _watch(self, request: Request, watcher: Caller, session_id: str, after: int | None) -> None:
+        try:
+            await watcher.ready()
+            async with watcher.listening(session_id, comes_back=True) as ear:
+                stream = ear.listen()
+                ear.ends_with_session = True
+                await watcher.attach(session_id, after)
+                await send_events(request, stream, [])
+        except RpcError as error:
+            raise HttpError(status_of(error), error.message) from error
+
+    def close(self) -> None:
+        for caller in [*self._callers.values(), *self._watchers.values()]:
+            caller.close()
+
+
+def _read(body: bytes) -> Envelope:
+    if message.is_batch(body):
+        raise Malformed(INVALID_REQUEST, "Batches are not accepted here: POST one message at a time")
+    envelope = message.decode(body)
+    id = message.find_id(body)
+    if envelope.jsonrpc != "2.0":
+        raise Malformed(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"', id)
+    if envelope.id is not ABSENT and message.id_key(envelope.id) is None:
+        raise Malformed(INVALID_REQUEST, "Invalid request: id must be a string, a number or null")
+    if not envelope.method and envelope.result is ABSENT and envelope.error is ABSENT:
+        raise Malformed(INVALID_REQUEST, "Invalid request: no method, result or error", id)
+    return envelope
+
+
+def _line(envelope: Envelope, reply: Reply) -> bytes:
+    id = bytes(envelope.id)
+    return message.response(id, reply.result) if reply.ok else message.failure(id, reply.error)
+
+
+def _response(envelope: Envelope, reply: Reply) -> Response:
+    return Response(200, _line(envelope, reply))
+
+
+def _position(last_id: str) -> int | None:
+    if not last_id:
+        return None
+    found = _EVENT_ID.fullmatch(last_id)
+    if found is None:
+        raise HttpError(400, "Last-Event-ID is not the id of an event of this stream.")
+    return int(found[1])

@@ -1,0 +1,50 @@
+"""Which HTTP status says what a JSON-RPC error says."""
+
+from __future__ import annotations
+
+from dragoman.gateway.json_types import as_object
+from dragoman.wire.errors import (
+    AUTH_REQUIRED,
+    CANCELLED,
+    FORBIDDEN,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    RpcError,
+)
+
+BY_REASON = {
+    "prompt_in_flight": 409,
+    "session_held": 409,
+    "session_limit": 503,
+    "shutdown": 503,
+    "parked": 503,
+    "agent_exited": 502,
+    "agent_unavailable": 502,
+    "store_failed": 503,
+    "store_unavailable": 503,
+    "store_closed": 503,
+    "store_busy": 503,
+    "store_full": 507,
+    "store_read_only": 503,
+}
+BY_CODE = {
+    INVALID_PARAMS: 400,
+    INVALID_REQUEST: 400,
+    METHOD_NOT_FOUND: 501,
+    NOT_FOUND: 404,
+    FORBIDDEN: 403,
+    AUTH_REQUIRED: 502,  # the agent wants a login; 401 would say that our token is wrong
+    CANCELLED: 409,
+}
+
+
+def reason_of(error: RpcError) -> str | None:
+    reason = as_object(error.data).get("reason")
+    return reason if isinstance(reason, str) else None
+
+
+def status_of(error: RpcError) -> int:
+    """What the agent or the gateway could not do is 500 unless we know better."""
+    return BY_REASON.get(reason_of(error) or "", BY_CODE.get(error.code, 500))
