@@ -1,1 +1,6 @@
-export {};
+export { Markdown } from "./markdown/Markdown";
+export { PlanPanel } from "./PlanPanel";
+export { ElicitationCard } from "./question/ElicitationCard";
+export { PermissionCard } from "./question/PermissionCard";
+export { Timeline, type TimelineProps } from "./timeline/Timeline";
+export { ToolCard } from "./tool/ToolCard";

@@ -1,0 +1,71 @@
+import { memo, type MouseEvent, useEffect, useMemo, useRef } from "react";
+import { copyText } from "../copy";
+import { type Blocks, definitions, NO_BLOCKS, readFence, splitBlocks } from "./blocks";
+import { CodeBlock } from "./CodeBlock";
+import { highlight } from "./highlight";
+import { renderBlock } from "./safety";
+import "./colours.css";
+import styles from "./Markdown.module.css";
+
+interface Props {
+  text: string;
+  /** More of it may come. */
+  streaming?: boolean;
+}
+
+/** Markdown, drawn block by block: while it grows only its last block is rendered again. */
+export const Markdown = memo(function Markdown({ text, streaming = false }: Props) {
+  const before = useRef<Blocks>(NO_BLOCKS);
+  const blocks = useMemo(() => {
+    before.current = splitBlocks(text, before.current);
+    return before.current.blocks;
+  }, [text]);
+  const defined = useMemo(() => definitions(text), [text]);
+  const last = blocks.length - 1;
+  return (
+    <div className={streaming ? `${styles.body} ${styles.growing}` : styles.body} onClick={copyClicked}>
+      {blocks.map((block, index) => (
+        <Block key={index} block={block} defined={defined} growing={streaming && index === last} />
+      ))}
+    </div>
+  );
+});
+
+const Block = memo(
+  function Block({ block, defined, growing }: { block: string; defined: string; growing: boolean }) {
+    const fence = useMemo(() => readFence(block), [block]);
+    if (fence !== null) return <CodeBlock {...fence} streaming={growing} />;
+    return <Html block={block} defined={defined} growing={growing} />;
+  },
+  (a, b) => a.block === b.block && a.growing === b.growing && (a.defined === b.defined || !b.block.includes("[")),
+);
+
+function Html({ block, defined, growing }: { block: string; defined: string; growing: boolean }) {
+  const root = useRef<HTMLDivElement>(null);
+  const html = useMemo(() => ({ __html: renderBlock(block, defined) }), [block, defined]);
+  useEffect(() => {
+    if (!growing) for (const code of root.current?.querySelectorAll("code[data-language]") ?? []) colour(code);
+  }, [html, growing]);
+  return <div ref={root} className={styles.block} dangerouslySetInnerHTML={html} />;
+}
+
+/** Code inside a list or a quotation came as HTML: it is coloured in place. */
+function colour(code: Element): void {
+  const text = code.textContent ?? "";
+  highlight(text, code.getAttribute("data-language") ?? "").then(
+    (html) => {
+      if (html !== null && code.textContent === text) code.innerHTML = html;
+    },
+    () => undefined, // No colours then.
+  );
+}
+
+function copyClicked(event: MouseEvent<HTMLElement>): void {
+  const button = (event.target as Element).closest(`button.${CSS.escape(styles.copy ?? "")}`);
+  const code = button?.parentElement?.parentElement?.querySelector("code");
+  if (button === null || code === null || code === undefined) return;
+  copyText(code.textContent ?? "").then((done) => {
+    button.textContent = done ? "Copied" : "Not allowed";
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+}

@@ -1,0 +1,101 @@
+/**
+ * Markdown to HTML that cannot do anything: no HTML of the author's, no script, nothing loaded from elsewhere.
+ *
+ * Two walls. marked's renderer writes every tag itself and escapes raw HTML into text; DOMPurify then lets
+ * only a short list of tags and attributes through, whatever the first wall overlooked.
+ */
+
+import DOMPurify from "dompurify";
+import { Marked, type Tokens } from "marked";
+import styles from "./Markdown.module.css";
+
+const TAGS = [
+  "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
+  "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+];
+const ATTRIBUTES = [
+  "align", "aria-label", "checked", "class", "data-language", "disabled", "href", "rel", "start", "tabindex",
+  "target", "title", "type", "role",
+];
+const SAFE_ADDRESS = /^(?:https?:\/\/|mailto:)/i;
+
+/** The address if a click on it may leave the page, else null. */
+export function safeAddress(address: string): string | null {
+  // Browsers skip control characters and blanks inside a scheme: "java\nscript:" is "javascript:".
+  const plain = address.replace(/[\u0000-\u0020\u007f-\u00a0\u2028\u2029]/g, "");
+  return SAFE_ADDRESS.test(plain) ? plain : null;
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+}
+
+function anchor(address: string, label: string, title: string | null | undefined): string {
+  const safe = safeAddress(address);
+  // A relative address means a file of the agent's, not a page of this server.
+  if (safe === null) return label;
+  const hint = title ? ` title="${escapeHtml(title)}"` : "";
+  return `<a href="${escapeHtml(safe)}" target="_blank" rel="noopener noreferrer"${hint}>${label}</a>`;
+}
+
+const marked = new Marked({
+  gfm: true,
+  breaks: false,
+  renderer: {
+    html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
+    image: ({ href, text, title }: Tokens.Image) =>
+      `<span class="${styles.picture}">${anchor(href, escapeHtml(text || href), title || href)}</span>`,
+    link({ href, title, tokens }: Tokens.Link) {
+      return anchor(href, this.parser.parseInline(tokens), title);
+    },
+    code: ({ text, lang }: Tokens.Code) => codeHtml(text, (lang ?? "").split(/\s/)[0] ?? ""),
+    table(token: Tokens.Table) {
+      const row = (cells: Tokens.TableCell[]) =>
+        this.tablerow({ text: cells.map((cell) => this.tablecell(cell)).join("") });
+      const body = token.rows.map(row).join("");
+      return (
+        `<div class="${styles.scroll}" role="region" aria-label="Table" tabindex="0"><table>` +
+        `<thead>${row(token.header)}</thead>${body ? `<tbody>${body}</tbody>` : ""}</table></div>`
+      );
+    },
+    checkbox: ({ checked }: Tokens.Checkbox) =>
+      `<input type="checkbox" disabled aria-label="${checked ? "done" : "open"}"${checked ? " checked" : ""}> `,
+  },
+});
+
+/** A code block inside a list or a quotation; those at the top are React components with the same classes. */
+function codeHtml(code: string, language: string): string {
+  const label = escapeHtml(language || "text");
+  return (
+    `<div class="${styles.code}"><div class="${styles.codeHead}"><span>${label}</span>` +
+    `<button type="button" class="${styles.copy}" aria-label="Copy code">Copy</button></div>` +
+    `<pre tabindex="0" role="region" aria-label="Code, ${label}"><code data-language="${escapeHtml(language)}">` +
+    `${escapeHtml(code)}</code></pre></div>`
+  );
+}
+
+/** Longer blocks are shown as plain text: a parser must not hold the page up. */
+export const LONGEST_BLOCK = 60_000;
+
+export function renderBlock(block: string, defined: string): string {
+  if (block.length > LONGEST_BLOCK) return `<p class="${styles.plain}">${escapeHtml(block)}</p>`;
+  const source = defined !== "" && block.includes("[") ? `${block}\n\n${defined}` : block;
+  return purify(marked.parse(source, { async: false }));
+}
+
+function purify(html: string): string {
+  return DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ATTRIBUTES,
+    ALLOWED_URI_REGEXP: SAFE_ADDRESS,
+    ALLOW_DATA_ATTR: false,
+    ALLOW_ARIA_ATTR: false,
+    // Without this an attribute that is no address would be held against the pattern above.
+    ADD_URI_SAFE_ATTR: ["class", "target", "rel", "type", "align", "data-language", "role", "tabindex", "start"],
+  });
+}
+
+/** What the highlighter wrote: spans with a class, and nothing else. */
+export function purifySpans(html: string): string {
+  return DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"] });
+}

@@ -1,0 +1,49 @@
+import { memo } from "react";
+import type { PermissionItem } from "../../model/conversation";
+import { Icon, type IconName } from "../icons";
+import { Title } from "../tool/Title";
+import styles from "./Question.module.css";
+
+interface Told {
+  readonly icon: IconName;
+  readonly tone: "ok" | "bad" | "faint";
+  readonly words: string;
+}
+
+const KINDS: Record<string, Told> = {
+  allow_once: { icon: "allowed", tone: "ok", words: "Allowed once" },
+  allow_always: { icon: "allowed", tone: "ok", words: "Always allowed" },
+  reject_once: { icon: "refused", tone: "bad", words: "Refused" },
+  reject_always: { icon: "refused", tone: "bad", words: "Always refused" },
+};
+
+/** A question's line in the conversation: what was asked, and who answered what, or that it waits. */
+export const PermissionAnswer = memo(function PermissionAnswer({ item, cwd }: { item: PermissionItem; cwd?: string | undefined }) {
+  const { icon, tone, words } = tell(item);
+  return (
+    <section className={styles.answer} data-tone={tone} aria-label={`Permission: ${words}`}>
+      <Icon name={icon} />
+      <span className={styles.verdict}>{words}</span>
+      <span className={styles.about}>
+        <Title text={item.toolCall.title ?? "a tool call"} cwd={cwd} />
+      </span>
+      {item.answer === null ? null : <span className={styles.by}>{whoAnswered(item)}</span>}
+    </section>
+  );
+});
+
+function tell(item: PermissionItem): Told {
+  if (item.answer === null) return { icon: "shield", tone: "faint", words: "Waits for an answer" };
+  if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
+  const option = item.options.find((each) => each.optionId === item.answer?.optionId);
+  const known = KINDS[option?.kind ?? ""];
+  return known ?? { icon: "allowed", tone: "faint", words: option?.name ?? "Answered" };
+}
+
+/** "by you", "by policy", "elsewhere, by Zed". */
+export function whoAnswered(item: { readonly mine: boolean; readonly answer: { readonly by: string } | null }): string {
+  if (item.mine) return "by you";
+  const by = item.answer?.by ?? "";
+  if (by === "") return "elsewhere";
+  return by === "policy" || by === "gateway" ? `by ${by}` : `elsewhere, by ${by}`;
+}

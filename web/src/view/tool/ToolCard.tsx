@@ -1,0 +1,101 @@
+import { memo, useId, useMemo } from "react";
+import type { Terminal as TerminalState, ToolItem } from "../../model/conversation";
+import { Counts } from "../diff/Diff";
+import { diffLines } from "../diff/hunks";
+import { useFold } from "../fold";
+import { Icon, Spinner, ToolIcon } from "../icons";
+import { useNow } from "../time";
+import { duration, elapsed } from "../words";
+import { Title } from "./Title";
+import { ToolBody } from "./ToolBody";
+import styles from "./ToolCard.module.css";
+
+interface Props {
+  item: ToolItem;
+  terminals: ReadonlyMap<string, TerminalState>;
+  cwd?: string;
+}
+
+/** One tool call: a line that says what and how it goes, and under it what it was given and what came out. */
+export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) {
+  const body = useId();
+  const [open, setOpen] = useFold(item.key, opensByItself(item));
+  const state = stateOf(item);
+  return (
+    <section className={styles.card} data-state={state} aria-label={`Tool call: ${item.title}, ${WORDS[state]}`}>
+      <button type="button" className={styles.head} aria-expanded={open} aria-controls={open ? body : undefined} onClick={() => setOpen(!open)}>
+        <span className={styles.kind}>
+          <ToolIcon kind={item.toolKind} />
+        </span>
+        <span className={styles.title}>
+          <Title text={item.title} cwd={cwd} />
+        </span>
+        <Changes item={item} />
+        <Took item={item} />
+        <Status state={state} />
+        <span className={styles.chevron} data-open={open}>
+          <Icon name="chevron" />
+        </span>
+      </button>
+      {open ? (
+        <div className={styles.body} id={body}>
+          <ToolBody item={item} terminals={terminals} cwd={cwd} />
+        </div>
+      ) : null}
+    </section>
+  );
+});
+
+type State = "pending" | "running" | "asking" | "done" | "failed" | "abandoned";
+
+const WORDS: Record<State, string> = {
+  pending: "not started", running: "running", asking: "waits for you", done: "done", failed: "failed", abandoned: "interrupted",
+};
+
+function stateOf(item: ToolItem): State {
+  if (item.abandoned) return "abandoned";
+  if (item.asking && item.status !== "failed" && item.status !== "completed") return "asking";
+  return ({ pending: "pending", in_progress: "running", completed: "done", failed: "failed" } as const)[item.status] ?? "running";
+}
+
+/** What people want to see without a click: changes, terminals, and what went wrong. */
+function opensByItself(item: ToolItem): boolean {
+  if (item.status === "failed") return item.content.length > 0 || item.output !== undefined;
+  return item.content.some((part) => part.type !== "content" || part.content.type === "image");
+}
+
+function Status({ state }: { state: State }) {
+  const icon = {
+    pending: <Icon name="pending" />, running: <Spinner />, asking: <Icon name="shield" />, done: <Icon name="check" />,
+    failed: <Icon name="cross" />, abandoned: <Icon name="stopped" />,
+  }[state];
+  return (
+    <span className={styles.status} data-state={state} title={WORDS[state]}>
+      {icon}
+      <span className={state === "done" || state === "running" ? "visually-hidden" : undefined}>{WORDS[state]}</span>
+    </span>
+  );
+}
+
+function Took({ item }: { item: ToolItem }) {
+  const running = item.endedAt === 0 && item.status === "in_progress" && !item.abandoned;
+  const now = useNow(running);
+  if (item.at === 0) return null;
+  if (running) return now - item.at < 2000 ? null : <span className={styles.took}>{elapsed(now - item.at)}</span>;
+  const took = item.endedAt - item.at;
+  return item.endedAt === 0 || took < 100 ? null : <span className={styles.took}>{duration(took)}</span>;
+}
+
+function Changes({ item }: { item: ToolItem }) {
+  const counts = useMemo(() => {
+    const sums = { added: 0, removed: 0 };
+    for (const part of item.content) {
+      if (part.type !== "diff") continue;
+      const { added, removed } = diffLines(part.oldText ?? "", part.newText);
+      sums.added += added;
+      sums.removed += removed;
+    }
+    return sums;
+  }, [item.content]);
+  return counts.added + counts.removed === 0 ? null : <Counts {...counts} />;
+}
