@@ -42,9 +42,9 @@ async def llm() -> AsyncIterator[FakeLlm]:
         yield model
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+@pytest.fixture(params=["openai", "anthropic", "google", "openai-responses"])
 async def thinker(request: pytest.FixtureRequest, builtin: StartBuiltin, llm: FakeLlm) -> Builtin:
-    """An agent whose model is the scripted one, in either shape."""
+    """An agent whose model is the scripted one, in every shape that providers have."""
     return await start_with(builtin, llm, request.param)
 
 
@@ -54,7 +54,13 @@ async def openai(builtin: StartBuiltin, llm: FakeLlm) -> Builtin:
     return await start_with(builtin, llm, "openai")
 
 
+@pytest.fixture
+def in_shape(builtin: StartBuiltin, llm: FakeLlm) -> Callable[[str], Awaitable[Builtin]]:
+    """Start an agent whose model is the scripted one, in the shape that is named."""
+    return lambda shape: start_with(builtin, llm, shape)
+
+
 async def start_with(builtin: StartBuiltin, llm: FakeLlm, shape: str, *more: str, **settings: Any) -> Builtin:
-    url = llm.url if shape == "openai" else llm.root
-    keys = {"OPENAI_API_KEY": "test", "ANTHROPIC_API_KEY": "test"}
+    url = llm.url if shape.startswith("openai") else llm.root
+    keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "test")
     return await builtin("--model", f"{shape}:fake", "--base-url", url, *more, env=keys, **settings)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from support.builtin import Builtin, said
 from support.fake_llm import FakeLlm, text
 
+InShape = Callable[[str], Awaitable[Builtin]]
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
 
 
@@ -36,6 +38,31 @@ async def test_every_kind_of_content_reaches_the_model(
         PIXEL,
     ):
         assert part in seen
+
+
+async def test_audio_reaches_a_model_that_takes_it(in_shape: InShape, llm: FakeLlm, workspace: Path) -> None:
+    agent = await in_shape("google")
+    llm.tell(text("Heard."))
+    session = await agent.new_session(workspace)
+    sound = base64.b64encode(b"RIFF0000WAVE").decode()
+    turn = await agent.prompt(
+        session,
+        [{"type": "text", "text": "listen"}, {"type": "audio", "data": sound, "mimeType": "audio/wav"}],
+    )
+    assert said(turn) == "Heard."
+    assert sound in "".join(llm.seen())
+
+
+async def test_audio_for_a_model_that_takes_none_is_refused_clearly(
+    in_shape: InShape, llm: FakeLlm, workspace: Path
+) -> None:
+    agent = await in_shape("anthropic")
+    llm.tell(text("Read."))
+    session = await agent.new_session(workspace)
+    sound = {"type": "audio", "data": PIXEL, "mimeType": "audio/wav"}
+    turn = await agent.prompt(session, [{"type": "text", "text": "listen"}, sound])
+    assert "anthropic:fake cannot take audio/wav: the audio was left out." in said(turn)
+    assert said(turn).endswith("Read.")
 
 
 async def test_what_the_model_cannot_take_is_refused_clearly(

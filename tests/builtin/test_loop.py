@@ -42,7 +42,7 @@ async def test_a_turn_of_several_tools_is_completed(thinker: Builtin, llm: FakeL
     ]
     assert (workspace / "app.py").read_text() == "print('hello')\n"
     assert len(thinker.questions) == 2, "the edit and the command"
-    assert "hello" in str(llm.requests[-1]["messages"][-1])
+    assert "hello" in llm.seen()[-1], "the last thing that the model heard is what the command printed"
     assert said(turn).endswith("Fixed.")
 
 

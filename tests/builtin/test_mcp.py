@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.builtin import Builtin, calls, said, shown, updates
 from support.fake_llm import FakeLlm, call, text
+from support.waiting import until
 
 SERVER = Path(__file__).parents[1] / "support" / "processes" / "mcp_server.py"
 STDIO: dict[str, Any] = {
@@ -16,6 +23,27 @@ STDIO: dict[str, Any] = {
     "args": [str(SERVER)],
     "env": [{"name": "FLAVOUR", "value": "vanilla"}],
 }
+
+
+@asynccontextmanager
+async def network_server(transport: str) -> AsyncIterator[int]:
+    """The same server over HTTP, on a port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    words = [sys.executable, str(SERVER), transport, str(port)]
+    server = await asyncio.create_subprocess_exec(*words, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        await until(lambda: _answers(port), timeout=30)
+        yield port
+    finally:
+        server.kill()
+        await server.wait()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def test_tools_of_a_server_are_named_and_asked_about(
@@ -35,6 +63,21 @@ async def test_tools_of_a_server_are_named_and_asked_about(
     assert len(openai.questions) == 2
     offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
     assert "mcp__calc__add" in offered
+
+
+@pytest.mark.parametrize(
+    ("kind", "transport", "path"), [("http", "streamable-http", "mcp"), ("sse", "sse", "sse")]
+)
+async def test_a_server_on_the_network_is_used(
+    openai: Builtin, llm: FakeLlm, workspace: Path, kind: str, transport: str, path: str
+) -> None:
+    async with network_server(transport) as port:
+        url = f"http://127.0.0.1:{port}/{path}"
+        server = {"type": kind, "name": "calc", "url": url, "headers": [{"name": "X-Who", "value": "me"}]}
+        llm.tell(call("mcp__calc__add", {"a": 1, "b": 2}), text("3"))
+        session = await openai.new_session(workspace, mcpServers=[server])
+        [add] = calls(await openai.prompt(session, "add"))
+        assert (add["title"], add["status"], shown(add)) == ("calc: add", "completed", "3")
 
 
 async def test_a_server_that_dies_is_survived(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:

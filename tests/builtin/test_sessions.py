@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.builtin import Builtin, calls, said, updates
-from support.fake_llm import FakeLlm, call, text
+from support.fake_llm import FakeLlm, call, status, text
 from support.rpc_peer import RpcFailure
 
 KEYS = {"OPENAI_API_KEY": "test"}
@@ -127,6 +127,26 @@ async def test_a_long_conversation_is_compacted_where_everybody_sees_it(
     assert "SUMMARY OF IT ALL" in str(llm.requests[-1])
     assert "the first question" not in str(llm.requests[-1])
     await again.stop()
+
+
+async def test_a_conversation_that_the_model_cannot_hold_is_compacted_and_goes_on(
+    home: Path, llm: FakeLlm, workspace: Path
+) -> None:
+    openai = await start(home, llm)
+    llm.tell(
+        text("First answer."),
+        status(400, "This model's maximum context length is 1000 tokens.", "context_length_exceeded"),
+        text("SUMMARY OF IT ALL"),
+        text("Second answer."),
+    )
+    session = await openai.new_session(workspace)
+    await openai.prompt(session, "the first question")
+    turn = await openai.prompt(session, "the second question")
+    assert (turn.stop_reason, said(turn)) == ("end_turn", "Second answer.")
+    [compaction] = [each for each in calls(turn) if each["kind"] == "think"]
+    assert compaction["status"] == "completed"
+    assert "SUMMARY OF IT ALL" in "".join(llm.seen())
+    await openai.stop()
 
 
 def said_texts(agent: Builtin, session: str) -> list[str]:

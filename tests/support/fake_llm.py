@@ -1,4 +1,4 @@
-"""A model that says what it is told, over real HTTP: OpenAI- and Anthropic-shaped, on loopback.
+"""A model that says what it is told, over real HTTP on loopback: OpenAI-, Anthropic- and Google-shaped.
 
 Each request takes the next entry of the script: `text(...)`, `call(...)`, `status(429)`, or a list of these to
 be sent in one answer. It keeps every request, so that tests see what the model saw.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+from support import llm_shapes
 
 Json = dict[str, Any]
 
@@ -42,8 +44,9 @@ def finish(reason: str) -> Step:
     return Step("finish", reason)
 
 
-def status(code: int, message: str = "no", **headers: str) -> Step:
-    return Step("status", code, {"message": message, "headers": headers})
+def status(code: int, message: str = "no", reason: str | None = None, **headers: str) -> Step:
+    """An HTTP error; `reason` is OpenAI's code for it."""
+    return Step("status", code, {"message": message, "reason": reason, "headers": headers})
 
 
 def cut() -> Step:
@@ -105,15 +108,47 @@ class FakeLlm:
         entry = self.script.pop(0) if self.script else text("(the script is over)")
         steps = [entry] if isinstance(entry, Step) else list(entry)
         if steps[0].kind == "status":
-            error = {"error": {"message": steps[0].fields["message"], "type": "error"}}
+            fields = steps[0].fields
+            error = {"error": {"message": fields["message"], "type": "error", "code": fields["reason"]}}
             await _json(writer, steps[0].value, error, steps[0].fields["headers"])
             return
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        events = self._anthropic(steps) if path.endswith("/messages") else self._openai(steps)
-        async for event in events:
+        async for event in self._shape(path)(steps):
             writer.write(event)
             await writer.drain()
         writer.close()
+
+    def _shape(self, path: str) -> Callable[[Sequence[Step]], AsyncIterator[bytes]]:
+        if path.endswith("/messages"):
+            return self._anthropic
+        if path.endswith(":streamGenerateContent"):
+            return lambda steps: self._whole(steps, llm_shapes.google)
+        if path.endswith("/responses"):
+            return lambda steps: self._whole(steps, llm_shapes.responses)
+        return self._openai
+
+    async def _whole(
+        self,
+        steps: Sequence[Step],
+        shape: Callable[[list[llm_shapes.Said], tuple[int, int]], Iterator[bytes]],
+    ) -> AsyncIterator[bytes]:
+        """Shapes that are made from all steps at once; whoever hangs or breaks off does so at the end."""
+        said: list[llm_shapes.Said] = []
+        for step in steps:
+            if step.kind == "call":
+                said.append(("call", (self._id(step), step.value, _arguments(step))))
+            elif step.kind == "text":
+                said.append(("text", _pieces(step)))
+            elif step.kind == "thinking":
+                said.append(("thinking", [step.value]))
+            elif step.kind == "finish":
+                said.append(("finish", step.value))
+        ending = next((step for step in steps if step.kind in ("hang", "cut")), None)
+        events = list(shape(said, self.tokens))
+        for event in events if ending is None else events[:-1]:
+            yield event
+        if ending is not None:
+            await self._pause(ending)
 
     async def _pause(self, step: Step) -> None:
         if step.kind == "hang":
@@ -231,6 +266,11 @@ class FakeLlm:
     def _id(self, step: Step) -> str:
         self._ids += 1
         return step.fields["id"] or f"id_{self._ids}"
+
+    def seen(self, request: int = -1) -> list[str]:
+        """The conversation as a request showed it, entry by entry, in whatever shape."""
+        body = self.requests[request]
+        return [json.dumps(each) for each in body.get("messages") or body.get("contents") or body["input"]]
 
     def tool_results(self, request: int = -1) -> list[str]:
         """What the model was told of its calls, in OpenAI's shape."""

@@ -35,6 +35,12 @@ def _model(provider: str, name: str, spec: str, base_url: str | None, environ: M
         return _openai_chat(name if name != "auto" else _first_model(server), server, environ)
     if provider in ("openai", "openai-chat") and (base_url or environ.get("OPENAI_BASE_URL")):
         return _openai_chat(name, base_url or environ["OPENAI_BASE_URL"], environ)
+    if provider == "openai-responses" and base_url:
+        from pydantic_ai.models.openai import OpenAIResponsesModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        key = environ.get("OPENAI_API_KEY") or "none"
+        return OpenAIResponsesModel(name, provider=OpenAIProvider(base_url=base_url, api_key=key))
     if provider == "anthropic" and base_url:
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider

@@ -1,6 +1,7 @@
-"""A real MCP server on stdio, made with the official SDK."""
+"""A real MCP server made with the official SDK: on stdio, or on the port and transport that it is given."""
 
 import os
+import sys
 
 from mcp.server.mcpserver import MCPServer
 
@@ -25,4 +26,8 @@ def die() -> str:
     os._exit(3)
 
 
-server.run()
+if len(sys.argv) == 3:
+    transport, port = sys.argv[1:]
+    server.run(transport, host="127.0.0.1", port=int(port))  # type: ignore[call-overload]
+else:
+    server.run()
