@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dragoman.server.admission import Admission, Refusal, Visit
+from dragoman.server.keys import Keys
 
 TOKEN = "a-token-that-nobody-guesses"
 ADMISSION = Admission(
-    TOKEN,
+    Keys(TOKEN),
     cookie="dragoman-8420",
     names=frozenset({"box.example"}),
     origins=frozenset({"https://friend.example"}),

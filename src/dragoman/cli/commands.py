@@ -17,6 +17,7 @@ COMMANDS = {
         "dragoman.cli.sessions:sessions",
         "List, show, follow, export, close and delete sessions.",
     ),
+    "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
     "doctor": ("dragoman.cli.doctor:doctor", "Find out what works on this machine and what does not."),
     "serve": ("dragoman.cli.serve:serve", "Run the gateway for browsers, remote editors and programs."),

@@ -17,8 +17,10 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.admission import Admission
+from dragoman.server.keys import Keys
 from dragoman.server.server import Server
 from dragoman.server.token import instance_token
+from dragoman.server.tokens import TokenFile
 from dragoman.transports.listen import Listener, ListenError
 from dragoman.transports.socket_path import short_path
 
@@ -54,7 +56,8 @@ async def _run(
     stopped = stop_on_signals()
     async with gateway(config, paths, spawn_in_cwd=True) as running:
         neighbours = await _unix_socket(running, options, paths.socket)
-        server = Server(running, _admission(config.serve, token), options.agent)
+        keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
+        server = Server(running, _admission(config.serve, keys), options.agent)
         try:
             port = await server.listen(config.serve.host, config.serve.port, context)
             _announce(config.serve.host, port, token, options, secure=context is not None)
@@ -91,12 +94,14 @@ async def _answers(path: Path) -> bool:
     return True
 
 
-def _admission(serve: ServeConfig, token: str) -> Admission:
+def _admission(serve: ServeConfig, keys: Keys) -> Admission:
     return Admission(
-        token,
+        keys,
         cookie=f"dragoman-{serve.port}",
         names=frozenset(name.lower() for name in serve.names),
         origins=frozenset(origin.lower().rstrip("/") for origin in serve.origins),
+        allow_from=frozenset(serve.allow_from),
+        deny_by_default=serve.deny_by_default,
     )
 
 

@@ -120,6 +120,17 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = []
 
 
+class QuotaConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much each token may ask of `dragoman serve`; a token may have limits of its own. 0 means no limit."""
+
+    requests_per_minute: Annotated[
+        int, Meta(ge=0, description="HTTP requests, and requests on a WebSocket.")
+    ] = 0
+    bytes_per_minute: Annotated[int, Meta(ge=0, description="Bytes that its requests may have.")] = 0
+    sessions: Annotated[int, Meta(ge=0, description="Live sessions that it created or brought back.")] = 0
+    turns: Annotated[int, Meta(ge=0, description="Turns that it has running at once.")] = 0
+
+
 class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where `dragoman serve` listens."""
 
@@ -141,6 +152,17 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = []
     tls_cert: Annotated[str | None, Meta(description="The certificate chain, a PEM file.")] = None
     tls_key: Annotated[str | None, Meta(description="The key of the certificate, a PEM file.")] = None
+    allow_from: Annotated[
+        list[str], Meta(description="Names of the tokens that may come in; empty: every valid one.")
+    ] = []
+    deny_by_default: Annotated[
+        bool, Meta(description="Let nobody in over the network while `allow_from` is empty.")
+    ] = False
+    connections_per_address: Annotated[
+        int,
+        Meta(ge=0, description="Connections at once from one address but this machine's own; 0: no limit."),
+    ] = 256
+    quotas: QuotaConfig = field(default_factory=QuotaConfig)
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -39,6 +39,10 @@ class Paths:
         return self.state_dir / "trust.json"
 
     @property
+    def tokens_file(self) -> Path:
+        return self.state_dir / "tokens.json"
+
+    @property
     def socket(self) -> Path:
         return self.runtime_dir / "dragoman.sock"
 

@@ -39,7 +39,9 @@ def tables() -> Iterator[tuple[str, str, list[Key]]]:
             yield f"[{key.name}]", purpose, [each for each in keys(struct) if _inner(each) is None]
             for each in keys(struct):
                 if (rule := _inner(each)) is not None:
-                    yield f"[[{key.name}.{each.name}]]", each.description, keys(rule)
+                    name = f"{key.name}.{each.name}"
+                    header = f"[{name}]" if isinstance(each.type, inspect.StructType) else f"[[{name}]]"
+                    yield header, each.description or (rule.cls.__doc__ or ""), keys(rule)
 
 
 def _inner(key: Key) -> inspect.StructType | None:

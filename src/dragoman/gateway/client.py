@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway import comeback, lifecycle, listing, settings
+from dragoman.gateway import comeback, lifecycle, listing, quotas, settings
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.capabilities import ClientCapabilities
@@ -19,6 +19,7 @@ from dragoman.gateway.handshake import Handshake
 from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.login import Login
+from dragoman.gateway.meter import Meter
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.session import Session
@@ -63,6 +64,8 @@ class Terms:
     """Another process of ours: it may also close what it is not attached to."""
     identity: Identity = LOCAL
     """Whose token it showed, and so what it may do."""
+    meter: Meter | None = None
+    """Counts its requests, where its transport does not."""
 
 
 class ClientConnection:
@@ -94,9 +97,9 @@ class ClientConnection:
         log.debug(
             "request", extra={"client": self.key, "request": request.id.decode(), "method": request.method}
         )
-        refused = self.terms.identity.method_refusal(request.method)
-        if refused is not None:
-            raise refused
+        if self.terms.meter is not None:
+            self.terms.meter.request(len(request.params))
+        self.check(request.method)
         if request.method == "initialize":
             self.handshake.initialize(request)
             return
@@ -114,6 +117,8 @@ class ClientConnection:
         if not self.may_control:
             log.info("notification of an observer ignored", extra={"client": self.key, "method": method})
             return
+        if self.terms.meter is not None and method != "session/cancel":
+            self.terms.meter.request(len(params))
         session_id = session_of(params)
         session = self.session(session_id) if session_id is not None else None
         if method in REQUESTS and method != "session/cancel":
@@ -147,6 +152,13 @@ class ClientConnection:
         self.gateway.spawn(self._leave())
 
     # -- sessions
+
+    def check(self, method: str) -> None:
+        """Raises when this client may not ask that: by its role, or because of what it has running already."""
+        refused = self.terms.identity.method_refusal(method)
+        if refused is not None:
+            raise refused
+        quotas.check(self, method)
 
     def session(self, session_id: str) -> Session | None:
         """Only what this client created, loaded or resumed (G-046)."""

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import replay, revival, takeover
+from dragoman.gateway import quotas, replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import DirectFeed, JournalFeed
@@ -114,6 +114,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         await takeover.take_over(session, client)
     if not client.may_control:
         return session, params, {}
+    session.owner = session.owner or client.terms.identity.name
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params, {}
@@ -123,6 +124,8 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     """Make a stored session live in this process."""
     gateway = client.gateway
     gateway.check_room()
+    if client.may_control:
+        quotas.check_sessions(client)
     cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
     session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
     session.agent_session_id = known.agent_session_id or ""
@@ -130,6 +133,7 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     session.has_terminals = known.has_terminals
     session.pruned = known.pruned
     session.parked = not client.may_control
+    session.owner = client.terms.identity.name if client.may_control else ""
     if not gateway.journaling:
         gateway.add(session)
         return session

@@ -8,8 +8,9 @@ admin      also tokens and limits
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dragoman.config.model import QuotaConfig
 from dragoman.wire.errors import RpcError, forbidden
 
 
@@ -39,6 +40,7 @@ class Identity:
     role: Role = Role.ADMIN
     key: str = ""
     """Tells a token from a later one of the same name."""
+    quota: QuotaConfig = field(default_factory=QuotaConfig, compare=False)
 
     @property
     def may_control(self) -> bool:

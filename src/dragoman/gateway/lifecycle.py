@@ -44,6 +44,7 @@ async def new(client: ClientConnection, request: Request) -> None:
     session = Session(client.gateway, new_session_id(), name, cwd, workspace)
     session.additional_directories = directories
     session.setup = params
+    session.owner = client.terms.identity.name
     try:
         raw = setup_params(request, params, agent)
     except RpcError:
@@ -60,6 +61,7 @@ async def fork(client: ClientConnection, request: Request) -> None:
     cwd = check_cwd(params.get("cwd", original.cwd))
     session = Session(client.gateway, new_session_id(), original.agent_name, cwd, workspace_root(cwd))
     session.setup = params
+    session.owner = client.terms.identity.name
     session.title = original.title
     agent = original.agent
     if agent is not None and agent.capabilities.session("fork"):

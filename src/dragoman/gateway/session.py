@@ -50,6 +50,8 @@ class Session:
         self.cwd = cwd
         self.workspace = workspace
         self.additional_directories: list[str] = []
+        self.owner = ""
+        """The token that made it live here, for quotas."""
         self.setup: JsonObject = {}
         """What the client asked for at the start (MCP servers, folders), to ask a new process for the same."""
         self.title: str | None = None

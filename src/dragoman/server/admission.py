@@ -6,26 +6,30 @@ In this order, so that a stranger learns as little as possible:
                     to this machine (DNS rebinding, CVE-2025-66414) shows its own name here
     Origin    403   the page that asks must be ours, or configured (cross-site WebSocket hijacking, CVE-2026-22812)
     token     401   `Authorization: Bearer`, `?token=`, or the cookie that `?token=` becomes in a browser
+    name      403   of the token: `serve.allow_from` and `serve.deny_by_default` say whose may
 
 Programs send no Origin; browsers always do where it matters, and pages cannot forge it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from dragoman.gateway.identity import INSTANCE, Identity, Role
+from dragoman.gateway.identity import Identity, Role
+from dragoman.server.keys import Keys
 
 OPEN_PATHS = frozenset({"/healthz"})
 """Probes have no token, and these say nothing worth one."""
 
 NOBODY = Identity("nobody", Role.OBSERVE)
 """Who visits an open path; nothing there asks."""
+
+EXPOSED = "Acp-Connection-Id, Acp-Session-Id, Retry-After"
+ALLOWED = "Authorization, Content-Type, Accept, Acp-Connection-Id, Acp-Session-Id, Last-Event-ID"
+"""Headers for pages of configured origins; not cookies, which are for our own pages."""
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 
@@ -55,19 +59,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    token: str
+    keys: Keys
     cookie: str
     """The cookie's name; cookies do not tell ports apart, so it has the port in it."""
     names: frozenset[str] = frozenset()
     """Host names besides `localhost` and addresses."""
     origins: frozenset[str] = frozenset()
     """Foreign pages that may call, as `scheme://host[:port]`."""
-    _cookie_value: str = field(init=False, default="")
-
-    def __post_init__(self) -> None:
-        # Derived, so that whoever sees the cookie does not have the token.
-        value = hmac.new(self.token.encode(), b"dragoman cookie", hashlib.sha256).hexdigest()
-        object.__setattr__(self, "_cookie_value", value)
+    allow_from: frozenset[str] = frozenset()
+    """Names of the tokens that may come in; empty: all, or with `deny_by_default` none."""
+    deny_by_default: bool = False
 
     def check(self, visit: Visit) -> Refusal | Identity:
         """Whoever may come in, by name and role."""
@@ -76,6 +77,9 @@ class Admission:
         origin = visit.headers.get("origin")
         if origin is not None and not self._own_origin(origin, visit.header("host")):
             return Refusal(403, "Pages of this Origin may not call; serve.origins lists those that may.")
+        preflight = self._preflight(visit)
+        if preflight is not None:
+            return preflight
         if visit.path in OPEN_PATHS:
             return NOBODY
         return self._check_token(visit)
@@ -84,23 +88,53 @@ class Admission:
         asked = dict(parse_qsl(visit.query, keep_blank_values=True))
         scheme, _, bearer = visit.header("authorization").partition(" ")
         if scheme.lower() == "bearer":
-            return INSTANCE if self._same(bearer.strip(), self.token) else _UNAUTHORIZED
+            return self._allowed(self.keys.by_secret(bearer.strip()))
         if "token" in asked:
-            if not self._same(asked["token"], self.token):
-                return _UNAUTHORIZED
-            return self._welcome(visit) if _is_page_visit(visit) else INSTANCE
-        if self._same(_cookies(visit.header("cookie")).get(self.cookie, ""), self._cookie_value):
-            return INSTANCE
-        return _UNAUTHORIZED
+            admitted = self._allowed(self.keys.by_secret(asked["token"]))
+            if isinstance(admitted, Identity) and _is_page_visit(visit):
+                return self._welcome(visit, self.keys.cookie(admitted))
+            return admitted
+        return self._allowed(self.keys.by_cookie(_cookies(visit.header("cookie")).get(self.cookie, "")))
 
-    def _welcome(self, visit: Visit) -> Refusal:
+    def _allowed(self, identity: Identity | None) -> Refusal | Identity:
+        if identity is None:
+            return _UNAUTHORIZED
+        if identity.name in self.allow_from or not (self.allow_from or self.deny_by_default):
+            return identity
+        reason = "is not in serve.allow_from" if self.allow_from else "is refused by serve.deny_by_default"
+        return Refusal(403, f"The token {identity.name} {reason}.")
+
+    def _welcome(self, visit: Visit, value: str) -> Refusal:
         """A browser keeps the token as a cookie and loses it from its address bar, history and referrers."""
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
         # One slash: `//evil.example` would be another site's address.
         place = "/" + visit.path.lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
         secure = "; Secure" if visit.secure else ""
-        cookie = f"{self.cookie}={self._cookie_value}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        cookie = f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
         return Refusal(303, "", (("location", place), ("set-cookie", cookie)))
+
+    def cross_origin(self, visit: Visit) -> tuple[tuple[str, str], ...]:
+        """The headers that let a configured page of another origin read an answer; none for anybody else."""
+        origin = visit.headers.get("origin", "")
+        if origin.lower() not in self.origins:
+            return ()
+        return (
+            ("access-control-allow-origin", origin),
+            ("access-control-expose-headers", EXPOSED),
+            ("vary", "Origin"),
+        )
+
+    def _preflight(self, visit: Visit) -> Refusal | None:
+        """A browser asks, without the token, whether a page may send one."""
+        asked = visit.header("access-control-request-method")
+        if visit.method != "OPTIONS" or not asked or not self.cross_origin(visit):
+            return None
+        allowed = (
+            ("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE"),
+            ("access-control-allow-headers", ALLOWED),
+            ("access-control-max-age", "600"),
+        )
+        return Refusal(204, "", allowed)
 
     def _known_host(self, host: str) -> bool:
         name = _host_name(host)
@@ -111,11 +145,6 @@ class Admission:
             return True
         parts = urlsplit(origin.lower())
         return parts.scheme in ("http", "https") and parts.netloc == host.lower()
-
-    @staticmethod
-    def _same(given: str, expected: str) -> bool:
-        """In constant time, so that a secret cannot be guessed letter by letter."""
-        return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
 
 
 _UNAUTHORIZED = Refusal(

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
-from dragoman.server.admission import Admission, Refusal
+from dragoman.server.admission import NOBODY, Admission, Refusal
 from dragoman.server.api import SESSIONS, Api
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
 from dragoman.server.fronts import ACP, INLINE, Fronts
+from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class App:
         if scope["type"] != "http":
             return
         request = Request(scope, receive, send)
+        request.headers = self._admission.cross_origin(request.visit)
         response = await self._answer(request)
         if response is not None:
             await request.respond(response)
@@ -56,9 +58,19 @@ class App:
             return Response.refusal(admitted)
         request.identity = admitted
         try:
+            self._count(request)
             return await self._route(request)
         except HttpError as error:
             return Response.refusal(error)
+
+    def _count(self, request: Request) -> None:
+        if request.identity is NOBODY:
+            return
+        request.meter = self._admission.keys.meter(request.identity)
+        try:
+            request.meter.request()
+        except RpcError as error:
+            raise HttpError.refused(error) from error
 
     async def _route(self, request: Request) -> Response | None:
         method = "GET" if request.method == "HEAD" else request.method

@@ -12,8 +12,11 @@ from urllib.parse import parse_qs
 import msgspec
 
 from dragoman.gateway.identity import Identity, Role
+from dragoman.gateway.meter import Meter
 from dragoman.server import limits
 from dragoman.server.admission import NOBODY, Refusal, Visit
+from dragoman.server.statuses import status_of
+from dragoman.wire.errors import RpcError
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,6 +45,13 @@ class HttpError(Exception):
         self.status = status
         self.message = message
         self.headers = tuple(headers)
+
+    @classmethod
+    def refused(cls, error: RpcError) -> HttpError:
+        """What a JSON-RPC client would be told, as a status."""
+        wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
+        headers = [] if wait is None else [("retry-after", str(wait))]
+        return cls(status_of(error), error.message, headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,9 @@ class Request:
         self.visit = visit_of(scope)
         self.identity: Identity = NOBODY
         """Who asks, once admitted."""
+        self.meter: Meter | None = None
+        self.headers: tuple[tuple[str, str], ...] = ()
+        """Sent with every answer to this request."""
         self.receive = receive
         self._send = send
         self._body: bytes | None = None
@@ -100,7 +113,7 @@ class Request:
         """Refuses (403) whoever has a lesser role."""
         refused = self.identity.refusal(role, f"{self.method} {self.path}")
         if refused is not None:
-            raise HttpError(403, refused.message)
+            raise HttpError.refused(refused)
 
     async def body(self, max_bytes: int) -> bytes:
         """Everything that was sent, also when asked again; refuses what is too long or too slow."""
@@ -122,6 +135,8 @@ class Request:
                         raise HttpError(400, "The request ended early.")
                     parts.append(event.get("body", b""))
                     size += len(parts[-1])
+                    if self.meter is not None:
+                        self.meter.received(len(parts[-1]))
                     if size > max_bytes:
                         await self._discard(event)
                         raise _too_large(max_bytes)
@@ -144,7 +159,9 @@ class Request:
         await self.write(response.body, more=False)
 
     async def start(self, status: int, headers: Headers) -> None:
-        encoded = [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers]
+        encoded = [
+            (name.encode(), value.encode("latin-1", "replace")) for name, value in (*headers, *self.headers)
+        ]
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:

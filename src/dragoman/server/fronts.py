@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
+from dragoman.gateway.meter import Meter
 from dragoman.rpc.link import LinkHandler
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.inline import InlineFront
@@ -29,10 +30,10 @@ class Fronts:
             lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes
         )
 
-    def socket(self, path: str, identity: Identity) -> LinkHandler | None:
+    def socket(self, path: str, identity: Identity, meter: Meter) -> LinkHandler | None:
         """Who speaks on a WebSocket at `path`; None if there is none."""
         try:
-            return self.connect(path, identity).peer
+            return self.connect(path, identity, meter).peer
         except HttpError:
             return None
 
@@ -50,11 +51,15 @@ class Fronts:
         except Malformed:
             return False
 
-    def connect(self, path: str, identity: Identity) -> ClientConnection:
-        """A new client of the gateway."""
+    def connect(self, path: str, identity: Identity, meter: Meter | None = None) -> ClientConnection:
+        """A new client of the gateway; `meter` counts its requests where they are no HTTP requests."""
         keep = self._gateway.journaling and self._gateway.config.sessions.on_disconnect == "keep"
         terms = Terms(
-            agent=self.agent_of(path), keep_sessions=keep, repeat_initialize=False, identity=identity
+            agent=self.agent_of(path),
+            keep_sessions=keep,
+            repeat_initialize=False,
+            identity=identity,
+            meter=meter,
         )
         return self._gateway.connect(terms)
 

@@ -58,10 +58,11 @@ class InlineFront:
             return Response(status, message.failure(error.id, error.as_error().encode()))
         if not envelope.method:
             return self._answer(request.identity, envelope, body)
-        refused = request.identity.method_refusal(envelope.method)
-        if refused is not None:
-            raise HttpError(403, refused.message)
         caller = self._shared((request.identity, self._agent_of(request.path)))
+        try:
+            caller.client.check(envelope.method)
+        except RpcError as error:
+            raise HttpError.refused(error) from error
         params = EMPTY if envelope.params is ABSENT else bytes(envelope.params)
         if envelope.id is ABSENT:
             await self._notify(caller, envelope.method, params, body)

@@ -9,18 +9,23 @@ import ssl
 from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
+from dragoman.rpc.link import Link
 from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
+from dragoman.server.asgi import HttpError
 from dragoman.server.door import Door
 from dragoman.server.fronts import Fronts
 from dragoman.server.http_leg import HttpLeg
-from dragoman.server.websocket import WebSocketLink, accept_key
+from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
+from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
+LOOK_INTERVAL = 1.0
+"""Seconds until a revoked token's open sockets are noticed; its requests are refused at once."""
 GOODBYE = 2.0
 """Seconds that responses have to end after the gateway is closed."""
 
@@ -35,6 +40,7 @@ class Server:
         self._http = HttpLeg(App(gateway, admission, self._fronts))
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()
+        self._look: asyncio.TimerHandle | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Returns the port, which is a free one for 0."""
@@ -45,6 +51,7 @@ class Server:
             )
         except OSError as error:
             raise ListenError(explain(f"{host}:{port}", error)) from error
+        self._look_after()
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop_listening(self) -> None:
@@ -53,11 +60,24 @@ class Server:
 
     async def close(self) -> None:
         """The gateway is closed already: every link has said goodbye, every stream is ending."""
+        if self._look is not None:
+            self._look.cancel()
         self.stop_listening()
         self._fronts.close()
         await self._http.close(GOODBYE)
         for door in list(self._inside):
             door.transport.close()
+
+    def _look_after(self) -> None:
+        """Once a second: whoever came in with a token that is revoked or has ended is sent out."""
+        self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
+        keys = self._admission.keys
+        keys.refresh()
+        for client in list(self._gateway.clients):
+            identity = client.terms.identity
+            if not keys.holds(identity):
+                log.info("client sent out: its token is not valid any more", extra={"token": identity.name})
+                send_out(client.peer.link)
 
     # -- House
 
@@ -80,11 +100,18 @@ class Server:
             log.info("websocket refused: %s", admitted.message, extra={"status": admitted.status})
             door.refuse(admitted.status, admitted.message, admitted.headers)
             return
+        meter = self._admission.keys.meter(admitted)
+        try:
+            meter.request()
+        except RpcError as error:
+            refused = HttpError.refused(error)
+            door.refuse(refused.status, refused.message, refused.headers)
+            return
         key = visit.header("sec-websocket-key")
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
             return
-        handler = self._fronts.socket(unquote(visit.path), admitted)
+        handler = self._fronts.socket(unquote(visit.path), admitted, meter)
         if handler is None:
             door.refuse(404, "There is no WebSocket here.")
             return
@@ -95,6 +122,13 @@ class Server:
             on_end=lambda: self.leave(door),
         )
         link.open(transport, _switching(key), early)
+
+
+def send_out(link: Link) -> None:
+    if isinstance(link, WebSocketLink):
+        link.close_with(POLICY_VIOLATION, "the token is not valid any more")
+    else:
+        link.close()
 
 
 def _switching(key: str) -> bytes:

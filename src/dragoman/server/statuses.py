@@ -11,6 +11,7 @@ from dragoman.wire.errors import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NOT_FOUND,
+    TOO_MANY,
     RpcError,
 )
 
@@ -35,6 +36,7 @@ BY_CODE = {
     METHOD_NOT_FOUND: 501,
     NOT_FOUND: 404,
     FORBIDDEN: 403,
+    TOO_MANY: 429,
     AUTH_REQUIRED: 502,  # the agent wants a login; 401 would say that our token is wrong
     CANCELLED: 409,
 }

@@ -16,7 +16,7 @@ from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
 from dragoman.server.http_connection import Asked, HttpConnection
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed
+from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.message import ABSENT, Envelope
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class StreamableHttp:
                 raise HttpError(400, "initialize opens a connection: send it without Acp-Connection-Id.")
             return await self._initialize(request, envelope, line)
         connection = self._connection(request)
-        _check_role(request, envelope)
+        _check_method(connection, envelope)
         asked = _asked(request, envelope)
         if asked.method in NEEDS_SESSION:
             if asked.header is None:
@@ -209,11 +209,14 @@ async def send_events(request: Request, stream: EventStream, headers: list[tuple
         stream.vacate(turn)
 
 
-def _check_role(request: Request, envelope: Envelope) -> None:
-    """Said at once (403), not only on the stream; answers to questions need no role, observers are asked nothing."""
-    refused = request.identity.method_refusal(envelope.method) if envelope.method else None
-    if refused is not None:
-        raise HttpError(403, refused.message)
+def _check_method(connection: HttpConnection, envelope: Envelope) -> None:
+    """Said at once (403, 429), not only on the stream; answers need no role, observers are asked nothing."""
+    if not envelope.method:
+        return
+    try:
+        connection.client.check(envelope.method)
+    except RpcError as error:
+        raise HttpError.refused(error) from error
 
 
 def _read(body: bytes) -> Envelope:

@@ -7,6 +7,7 @@ neither and surfaces as an ordinary exception, turned into `-32603` at one place
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ INTERNAL_ERROR = -32603
 AUTH_REQUIRED = -32000
 NOT_FOUND = -32002
 FORBIDDEN = -32003
+TOO_MANY = -32029
 CANCELLED = -32800
 
 
@@ -75,6 +77,13 @@ def internal(message: str, reason: str | None = None, **data: Any) -> RpcError:
 def forbidden(message: str, **data: Any) -> RpcError:
     """Known, but not allowed; never `-32000`, which clients read as "log in"."""
     return RpcError(FORBIDDEN, message, {"reason": "role", **data})
+
+
+def too_many(message: str, retry_after: float, limit: str) -> RpcError:
+    """More than a quota allows; `retryAfter` is in whole seconds, as HTTP has it."""
+    wait = max(1, math.ceil(retry_after))
+    data = {"reason": "quota", "limit": limit, "retryAfter": wait}
+    return RpcError(TOO_MANY, f"{message} (quota {limit}); try again in {wait} s", data)
 
 
 def session_not_found(session_id: str, hint: str = "") -> RpcError:

@@ -1,0 +1,178 @@
+"""Tokens with a name, a role and perhaps an end, in a file that has only their hashes.
+
+A secret is 256 random bits, so one round of SHA-256 is enough: nobody can try them all. It is shown once, when it is
+made. Whoever reads the file learns names and roles, but cannot come in.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import QuotaConfig
+from dragoman.gateway.identity import ROLES, TAKEN_NAMES, Identity
+from dragoman.server.token import PRIVATE
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+PREFIX = "dgt_"
+"""So that a secret which got into a log or a repository can be found there."""
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of one."""
+
+    name: str
+    role: str
+    hash: str
+    created: float
+    expires: float | None = None
+    quotas: dict[str, int] = {}
+    """Its own limits, by the keys of `[serve.quotas]`; the rest are the configuration's."""
+
+    def expired(self, now: float) -> bool:
+        return self.expires is not None and self.expires <= now
+
+    def facts(self) -> dict[str, Any]:
+        """All that may be told of it."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "created": _iso(self.created),
+            "expires": None if self.expires is None else _iso(self.expires),
+            "expired": self.expired(time.time()),
+            "quotas": self.quotas,
+        }
+
+    def identity(self, defaults: QuotaConfig) -> Identity:
+        quota = msgspec.structs.replace(defaults, **self.quotas) if self.quotas else defaults
+        return Identity(self.name, ROLES[self.role], self.hash, quota)
+
+
+class _File(msgspec.Struct):
+    tokens: list[Token] = []
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
+
+
+class TokenFile:
+    """Every change reads, changes and replaces the file under a lock; a running `serve` notices by itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[Token]:
+        try:
+            raw = self.path.read_bytes()
+            if self.path.stat().st_mode & 0o077:
+                self.path.chmod(PRIVATE)
+            tokens = msgspec.json.decode(raw, type=_File).tokens
+            for token in tokens:
+                _check(token.name, token.role, token.quotas)
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"{self.path}: the tokens cannot be read: {error}") from error
+        return tokens
+
+    def create(
+        self,
+        name: str,
+        role: str,
+        *,
+        lifetime: float | None = None,
+        quotas: dict[str, int] | None = None,
+    ) -> tuple[Token, str]:
+        """The token and its secret, which nobody can tell again."""
+        try:
+            _check(name, role, quotas or {})
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+        secret = PREFIX + secrets.token_urlsafe(32)
+        now = time.time()
+        token = Token(
+            name=name,
+            role=role,
+            hash=digest(secret),
+            created=now,
+            expires=None if lifetime is None else now + lifetime,
+            quotas=quotas or {},
+        )
+
+        def add(known: list[Token]) -> list[Token]:
+            others = [each for each in known if each.name != name]
+            if len(others) < len(known) and not _one(known, name).expired(now):
+                raise ConfigError(f'there is a token "{name}" already: revoke it first, or take another name')
+            return [*others, token]
+
+        self._change(add)
+        return token, secret
+
+    def revoke(self, name: str) -> Token:
+        """Whoever came in with it is sent out."""
+        gone: list[Token] = []
+
+        def remove(known: list[Token]) -> list[Token]:
+            gone.append(_one(known, name))
+            return [each for each in known if each.name != name]
+
+        self._change(remove)
+        return gone[0]
+
+    def _change(self, edit: Callable[[list[Token]], list[Token]]) -> None:
+        try:
+            with self._locked():
+                encoded = msgspec.json.format(msgspec.json.encode(_File(edit(self.read()))), indent=1)
+                beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+                with os.fdopen(descriptor, "wb") as out:
+                    out.write(encoded + b"\n")
+                beside.replace(self.path)
+        except OSError as error:
+            raise ConfigError(f"{self.path}: the tokens cannot be stored: {error.strerror}") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _one(known: list[Token], name: str) -> Token:
+    found = next((each for each in known if each.name == name), None)
+    if found is None:
+        raise ConfigError(f'there is no token "{name}": `dragoman tokens list` shows those that there are')
+    return found
+
+
+def _check(name: str, role: str, quotas: dict[str, int]) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f'"{name}" is no name for a token: up to 64 letters, digits, - _ . and @')
+    if name in TAKEN_NAMES:
+        raise ValueError(f'the name "{name}" is taken: it stands for the instance\'s own token')
+    if role not in ROLES:
+        raise ValueError(f'"{role}" is no role: expected {", ".join(ROLES)}')
+    msgspec.convert(quotas, QuotaConfig)
