@@ -3,12 +3,38 @@ import "./style/page.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
+import { applyTheme } from "./app/theme";
+import { BridgeClient } from "./bridge/client";
+import { Chat } from "./model/chat";
+import { createPageStore } from "./model/store";
+
+applyTheme();
+
+const address = new URL("/bridge", window.location.href);
+address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
+address.hash = "";
+
+const client = new BridgeClient(address.href, {
+  keeper: storage(),
+  isUnauthorized: async () => (await fetch("/api/agents", { method: "HEAD", cache: "no-store" })).status === 401,
+});
+const chat = new Chat(client, createPageStore());
+client.start();
+
+// A laptop that slept, a phone that was in a pocket: ask at once instead of waiting for the next silence to be noticed.
+document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") client.check(); });
+window.addEventListener("online", () => client.check());
+window.addEventListener("beforeunload", (event) => { if (client.fragile) event.preventDefault(); });
 
 const root = document.getElementById("root");
 if (root !== null) {
-  createRoot(root).render(
-    <StrictMode>
-      <App />
-    </StrictMode>,
-  );
+  createRoot(root).render(<StrictMode><App chat={chat} /></StrictMode>);
+}
+
+function storage(): Storage | null {
+  try {
+    return window.localStorage;
+  } catch {
+    return null; // the browser keeps nothing for this page
+  }
 }

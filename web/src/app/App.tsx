@@ -1,3 +1,69 @@
-export function App() {
-  return <main>Dragoman</main>;
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import type { Chat } from "../model/chat";
+import styles from "./App.module.css";
+import { useAttention } from "./attention";
+import type { ComposerHandle } from "./Composer";
+import { ConnectionBar } from "./ConnectionBar";
+import { ChatContext } from "./page";
+import { useRoute } from "./route";
+import { useShortcuts } from "./shortcuts";
+import { Sidebar } from "./Sidebar";
+import { Toasts } from "./Toasts";
+
+// What one does not look at is not loaded: a session needs no form, and the form no Markdown.
+const NewSession = lazy(() => import("./NewSession"));
+const SessionPane = lazy(() => import("./SessionPane"));
+const Shortcuts = lazy(() => import("./Shortcuts"));
+
+export function App({ chat }: { chat: Chat }) {
+  return (
+    <ChatContext value={chat}>
+      <Page chat={chat} />
+    </ChatContext>
+  );
+}
+
+function Page({ chat }: { chat: Chat }) {
+  const sessionId = useRoute();
+  const [drawer, setDrawer] = useState(false);
+  const [shortcuts, setShortcuts] = useState(false);
+  const searchField = useRef<HTMLInputElement>(null);
+  const composer = useRef<ComposerHandle>(null);
+
+  useEffect(() => {
+    chat.show(sessionId);
+    setDrawer(false);
+    // On a phone the focus would open the keyboard over what one came to read.
+    if (window.matchMedia("(pointer: fine)").matches) composer.current?.focus();
+  }, [chat, sessionId]);
+
+  const places = useMemo(() => ({
+    search: () => {
+      setDrawer(true);
+      requestAnimationFrame(() => searchField.current?.focus());
+    },
+    composer: () => composer.current?.focus(),
+    shortcuts: () => setShortcuts(true),
+  }), []);
+  useShortcuts(chat, places);
+  useAttention();
+  const openDrawer = () => setDrawer(true);
+
+  return (
+    <div className={styles.app}>
+      <a className={styles.skip} href="#content" onClick={(event) => { event.preventDefault(); composer.current?.focus(); }}>Skip to the message field</a>
+      <ConnectionBar />
+      <div className={styles.body}>
+        <div className={styles.drawer} data-open={drawer || undefined} onKeyDown={(event) => { if (event.key === "Escape" && drawer) setDrawer(false); }}>
+          <Sidebar searchField={searchField} showShortcuts={places.shortcuts} />
+        </div>
+        <button type="button" className={styles.backdrop} data-open={drawer || undefined} aria-label="Close the session list" tabIndex={drawer ? 0 : -1} onClick={() => setDrawer(false)} />
+        <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
+          {sessionId === null ? <NewSession openDrawer={openDrawer} /> : <SessionPane key={sessionId} sessionId={sessionId} openDrawer={openDrawer} handle={composer} />}
+        </Suspense>
+      </div>
+      <Toasts />
+      {shortcuts ? <Suspense fallback={null}><Shortcuts close={() => setShortcuts(false)} /></Suspense> : null}
+    </div>
+  );
 }

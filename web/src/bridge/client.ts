@@ -108,6 +108,11 @@ export class BridgeClient {
     return this.outbox.list();
   }
 
+  /** Something waits to be sent and could not be stored: leaving the page would lose it. */
+  get fragile(): boolean {
+    return this.outbox.fragile;
+  }
+
   /** Sends, now or when there is a connection again. Returns the id by which it will be acknowledged. */
   send(command: Sendable): string {
     const named: Command = { ...command, clientMessageId: command.clientMessageId ?? newId() };

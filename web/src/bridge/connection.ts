@@ -95,6 +95,7 @@ export class Connection {
     this.lifeTimer = setTimeout(() => this.lost(socket), this.timings.opening);
     socket.onmessage = (message) => this.received(socket, String(message.data));
     socket.onclose = () => this.lost(socket);
+    socket.onerror = () => undefined; // a close follows, and says as much
   }
 
   private received(socket: WebSocket, text: string): void {
@@ -172,7 +173,6 @@ export class Connection {
     if (socket === null) return;
     socket.onmessage = null;
     socket.onclose = null;
-    socket.onerror = () => undefined; // a socket closed in its handshake reports an error that nobody awaits
     socket.close();
   }
 

@@ -43,6 +43,7 @@ export function isLasting(command: BridgeCommand): boolean {
 
 export class Outbox {
   private entries: readonly Entry[] = [];
+  private readonly unkept = new Set<string>();
 
   constructor(private readonly keeper: Keeper | null, private readonly prefix: string, private readonly changed: () => void) {
     this.restore();
@@ -93,11 +94,18 @@ export class Outbox {
     this.changed();
   }
 
+  /** Leaving the page would lose something. */
+  get fragile(): boolean {
+    return this.due().some((command) => this.unkept.has(command.clientMessageId));
+  }
+
   private keep(entry: Entry): void {
+    const id = entry.command.clientMessageId;
     try {
-      this.keeper?.setItem(this.prefix + entry.command.clientMessageId, JSON.stringify(entry));
+      if (this.keeper === null) this.unkept.add(id);
+      else this.keeper.setItem(this.prefix + id, JSON.stringify(entry));
     } catch {
-      // The storage is full (images): the entry lives as long as the page, which asks before it is left.
+      this.unkept.add(id); // the storage is full (images): it lives as long as the page
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Incoming } from "../bridge/connection";
 import type { AgentItem, Conversation, Item, ThoughtItem, ToolItem } from "./conversation";
-import { applyEvents, emptyConversation } from "./reducer";
+import { applyEvents, described, emptyConversation } from "./reducer";
 
 export function withOlder(newer: Conversation, events: readonly Incoming[]): Conversation {
   const first = (events[0] as { seq?: number } | undefined)?.seq;
@@ -28,7 +28,14 @@ function joined(older: readonly Item[], newer: Conversation): Item[] {
     taken.add(late);
     return completed(item, late);
   });
-  return [...items, ...newer.items.filter((item) => !taken.has(item))];
+  const calls = new Map(older.flatMap((item) => (item.kind === "tool" ? [[item.toolCallId, item] as const] : [])));
+  return [...items, ...newer.items.filter((item) => !taken.has(item)).map((item) => informed(item, calls))];
+}
+
+/** A question whose call began in the older half can now say what it is about. */
+function informed(item: Item, calls: ReadonlyMap<string, ToolItem>): Item {
+  const call = item.kind === "permission" ? calls.get(item.toolCall.toolCallId) : undefined;
+  return item.kind === "permission" && call !== undefined ? { ...item, toolCall: described(call, item.toolCall) } : item;
 }
 
 /** The item of the newer half that is the rest of this one. */

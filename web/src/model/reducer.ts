@@ -6,12 +6,15 @@
  */
 
 import type { Incoming } from "../bridge/connection";
-import type { JournalEvent, SessionSnapshot, ToolCallFields } from "../bridge/events";
+import type { ConfigOption, JournalEvent, SessionSnapshot, ToolCallFields } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
+
+/** Settings that the agent or the gateway confirms with an event of its own: nothing to draw. */
+const SILENT = new Set(["setting_chosen"]);
 
 const NO_TURN = new Set(["idle", "parked", "agent_dead", "context_lost", "closed"]);
 
@@ -68,8 +71,8 @@ function applyOne(draft: Draft, event: Incoming): void {
   const at = Date.parse(String((event as { timestamp?: unknown }).timestamp)) || 0;
   const known = event as JournalEvent;
   const handler = HANDLERS[known.type] as ((draft: Draft, event: JournalEvent, at: number) => void) | undefined;
-  if (handler === undefined) unknown(draft, event, seq, at);
-  else handler(draft, known, at);
+  if (handler === undefined && !SILENT.has(event.type)) unknown(draft, event, seq, at);
+  handler?.(draft, known, at);
 }
 
 const HANDLERS: Handlers = {
@@ -179,7 +182,11 @@ const HANDLERS: Handlers = {
   usage: (draft, event) => { draft.fields.usage = { ...draft.fields.usage, ...usageOf(event) }; },
   session_info: (draft, event) => {
     if (event.title !== undefined) draft.fields.title = event.title;
-    if (event.state !== undefined && draft.fields.caughtUp) draft.fields.state = event.state;
+    if (!draft.fields.caughtUp) return; // the snapshot knows better
+    if (event.state !== undefined) draft.fields.state = event.state;
+    const { modes, configOptions } = event as { modes?: SessionSnapshot["modes"]; configOptions?: ConfigOption[] };
+    if (modes) Object.assign(draft.fields, { modes: modes.availableModes, modeId: modes.currentModeId });
+    if (configOptions) draft.fields.configOptions = configOptions;
   },
   notice: (draft, event, at) => notice(draft, event.seq, at, event.severity, event.title, null),
   queue_changed: (draft, event) => { if (draft.fields.caughtUp) draft.fields.queue = event.queue; },
@@ -269,7 +276,8 @@ function merged(item: ToolItem, fields: ToolCallFields, at: number): ToolItem {
   };
 }
 
-function described(item: ToolItem, fields: ToolCallFields): ToolCallFields {
+/** What a question says about its call, over what was known of it. */
+export function described(item: ToolItem, fields: ToolCallFields): ToolCallFields {
   return {
     title: item.title, kind: item.toolKind, status: item.status, content: [...item.content], locations: [...item.locations],
     ...(item.input === undefined ? {} : { rawInput: item.input }), ...defined(fields), toolCallId: item.toolCallId,

@@ -1,0 +1,138 @@
+import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
+import { BridgeError } from "../bridge/client";
+import type { AgentSummary } from "../bridge/events";
+import { folderName } from "../model/sessions";
+import { Button } from "../ui/Button";
+import { Icon } from "../ui/Icon";
+import { Select } from "../ui/Select";
+import { type Draft, draftOf, EMPTY, keepDraft } from "./drafts";
+import { FolderField } from "./FolderField";
+import { DrawerButton } from "./Header";
+import { keep, kept } from "./kept";
+import styles from "./NewSession.module.css";
+import { useChat, usePage } from "./page";
+import { goTo, sessionAddress } from "./route";
+
+const LAST_AGENT = "dragoman.agent";
+const LAST_FOLDER = "dragoman.folder";
+/** The draft of a session that does not exist yet. */
+const NEW = "new";
+
+export default function NewSession({ openDrawer }: { openDrawer(): void }) {
+  const chat = useChat();
+  const hello = usePage((state) => state.hello);
+  const creating = usePage((state) => state.creating);
+  const online = usePage((state) => state.status.state === "open");
+  const [picked, setPicked] = useState<string | null>(() => kept(localStorage, LAST_AGENT));
+  const [folder, setFolder] = useState<string | null>(() => kept(localStorage, LAST_FOLDER));
+  const [sandbox, setSandbox] = useState("");
+  const [draft, setDraft] = useState<Draft>(() => draftOf(NEW));
+  const [error, setError] = useState<BridgeError | null>(null);
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+
+  const agents = hello?.agents ?? [];
+  const agent = chosenAgent(agents, picked, hello?.defaultAgent);
+  const cwd = folder ?? hello?.home ?? "";
+  const change = (text: string) => {
+    const next = { ...draft, text };
+    keepDraft(NEW, next);
+    setDraft(next);
+  };
+
+  const start = async (event: FormEvent) => {
+    event.preventDefault();
+    if (agent === undefined || creating || !online) return;
+    setError(null);
+    const outcome = await chat.create({ cwd: cwd.trim(), agent: agent.name, ...(sandbox === "" ? {} : { sandbox }) });
+    if (outcome instanceof BridgeError) {
+      setError(outcome);
+      return;
+    }
+    keep(localStorage, LAST_AGENT, agent.name);
+    keep(localStorage, LAST_FOLDER, cwd.trim());
+    if (draft.text.trim() !== "") chat.sendMessage(outcome, draft.text.trim());
+    keepDraft(NEW, EMPTY);
+    goTo(sessionAddress(outcome));
+  };
+
+  return (
+    <main className={styles.page}>
+      <div className={styles.top}><DrawerButton open={openDrawer} /></div>
+      <form className={styles.form} onSubmit={(event) => void start(event)}>
+        <h1 className={styles.heading}>New session</h1>
+        <Agents agents={agents} picked={agent?.name} pick={setPicked} />
+        <div className={styles.field}>
+          <label className={styles.label} htmlFor="folder">Folder</label>
+          <FolderField id="folder" value={cwd} onChange={setFolder} />
+          <RecentFolders current={cwd} pick={setFolder} />
+        </div>
+        <div className={styles.field}>
+          <label className={styles.label} htmlFor="first-message">First message</label>
+          <textarea ref={field} id="first-message" className={styles.text} value={draft.text} placeholder="What shall it do?"
+            onChange={(event) => change(event.target.value)}
+            onKeyDown={(event) => { if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) void start(event); }} />
+        </div>
+        <div className={styles.foot}>
+          <div role="alert">{error === null ? null : <div className={styles.error}>{error.message}{error.hint === undefined ? null : <small>{error.hint}</small>}</div>}</div>
+          {(hello?.sandboxes.length ?? 0) > 0 ? (
+            <Select label="Sandbox" icon="box" value={sandbox} onChange={setSandbox}
+              choices={[{ value: "", name: agent?.sandbox ? `As configured (${agent.sandbox})` : "As configured" }, ...(hello?.sandboxes ?? []).map((name) => ({ value: name, name }))]} />
+          ) : null}
+          <Button look="primary" type="submit" disabled={agent === undefined || creating || !online}>{creating ? "Starting…" : "Start"}</Button>
+        </div>
+      </form>
+    </main>
+  );
+}
+
+function chosenAgent(agents: readonly AgentSummary[], picked: string | null, usual: string | undefined): AgentSummary | undefined {
+  const installed = agents.filter((agent) => agent.installed);
+  return installed.find(({ name }) => name === picked) ?? installed.find(({ name }) => name === usual) ?? installed[0];
+}
+
+function Agents({ agents, picked, pick }: { agents: readonly AgentSummary[]; picked: string | undefined; pick(name: string): void }) {
+  const absent = agents.filter((agent) => !agent.installed);
+  return (
+    <fieldset className={styles.field}>
+      <legend className={styles.label}>Agent</legend>
+      <div className={styles.agents}>
+        {agents.filter((agent) => agent.installed).map((agent) => (
+          <label key={agent.name} className={styles.agent}>
+            <input type="radio" name="agent" value={agent.name} checked={agent.name === picked} onChange={() => pick(agent.name)} />
+            <b>{agent.title}</b>
+            <small>{agent.name}{agent.default ? " · default" : ""}</small>
+          </label>
+        ))}
+      </div>
+      {absent.length === 0 ? null : (
+        <details className={styles.absent} open={absent.length === agents.length || undefined}>
+          <summary>{absent.length === 1 ? "1 more agent is not installed" : `${absent.length} more agents are not installed`}</summary>
+          <ul>
+            {absent.map((agent) => (
+              <li key={agent.name}><b>{agent.title}</b>{agent.install === undefined ? <span>Not found</span> : <code>{agent.install}</code>}</li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </fieldset>
+  );
+}
+
+function RecentFolders({ current, pick }: { current: string; pick(folder: string): void }) {
+  const sessions = usePage((state) => state.sessions);
+  const folders = useMemo(() => {
+    const sorted = [...(sessions?.values() ?? [])].sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+    return [...new Set(sorted.map((session) => session.workspace ?? session.cwd))].filter((folder) => folder !== current).slice(0, 4);
+  }, [sessions, current]);
+  if (folders.length === 0) return null;
+  return (
+    <div className={styles.recent} role="group" aria-label="Recent folders">
+      {folders.map((folder) => (
+        <button key={folder} type="button" className={styles.chip} title={folder} onClick={() => pick(folder)}>
+          <Icon name="folder" size={12} /> {folderName(folder)}
+        </button>
+      ))}
+    </div>
+  );
+}

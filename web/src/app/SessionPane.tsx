@@ -1,0 +1,115 @@
+import { type Ref, useImperativeHandle, useMemo, useRef } from "react";
+import type { Entry } from "../bridge/outbox";
+import { type Actions, ActionsContext } from "../model/actions";
+import { hasOlder, openQuestions } from "../model/chat";
+import type { Conversation, Item, UserItem } from "../model/conversation";
+import { Button } from "../ui/Button";
+import { ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
+import { Composer, type ComposerHandle } from "./Composer";
+import { DrawerButton, Header } from "./Header";
+import { useChat, usePage } from "./page";
+import { goTo, START } from "./route";
+import styles from "./SessionPane.module.css";
+
+interface Props {
+  sessionId: string;
+  openDrawer(): void;
+  handle: Ref<ComposerHandle>;
+}
+
+/** One session: give it the session's id as key. */
+export default function SessionPane({ sessionId, openDrawer, handle }: Props) {
+  const session = usePage((state) => state.sessions?.get(sessionId));
+  const conversation = usePage((state) => state.conversations.get(sessionId));
+  const trouble = usePage((state) => state.trouble.get(sessionId));
+  const loadingOlder = usePage((state) => state.loadingOlder.has(sessionId));
+  const composer = useRef<ComposerHandle>(null);
+  useImperativeHandle(handle, () => ({
+    focus: () => composer.current?.focus(),
+    add: (text) => composer.current?.add(text),
+  }), []);
+  const items = useItems(sessionId, conversation);
+  const actions = useSessionActions(sessionId, composer);
+
+  if (conversation === undefined || session === undefined) {
+    if (trouble !== undefined) return <CannotOpen sessionId={sessionId} trouble={trouble} openDrawer={openDrawer} />;
+    return <main className={styles.pane} aria-busy="true"><div className={styles.top}><DrawerButton open={openDrawer} /></div></main>;
+  }
+  const questions = openQuestions(conversation);
+  return (
+    <ActionsContext value={actions}>
+      <main className={styles.pane}>
+        <Header session={session} usage={conversation.usage} openDrawer={openDrawer} />
+        {trouble === undefined ? null : (
+          <div className={styles.trouble} role="alert">{trouble.message} <Button look="outline" onClick={() => goTo(START)}>New session</Button></div>
+        )}
+        <div className={styles.body} data-plan={conversation.plan.length > 0 || undefined}>
+          <div className={styles.timeline}>
+            <Timeline sessionId={sessionId} items={items} terminals={conversation.terminals} working={conversation.working} turnStartedAt={conversation.turnStartedAt}
+              caughtUp={conversation.caughtUp} hasOlder={hasOlder(conversation)} loadingOlder={loadingOlder} cwd={session.cwd} />
+          </div>
+          {conversation.plan.length > 0 ? <aside className={styles.plan} aria-label="Plan"><PlanPanel entries={conversation.plan} /></aside> : null}
+        </div>
+        {questions.length === 0 ? null : (
+          <div className={styles.questions} role="region" aria-label="Waiting for you">
+            {questions.map((item, index) =>
+              item.kind === "permission" ? <PermissionCard key={item.key} item={item} focused={index === 0} /> : <ElicitationCard key={item.key} item={item} />)}
+          </div>
+        )}
+        <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
+        <Announcer conversation={conversation} waiting={questions.length} />
+      </main>
+    </ActionsContext>
+  );
+}
+
+/** The conversation, and after it what this page has sent and the gateway has not put into it yet. */
+function useItems(sessionId: string, conversation: Conversation | undefined): readonly Item[] {
+  const unsent = usePage((state) => state.unsent);
+  const own = useMemo(() => unsent.flatMap((entry) => userItem(sessionId, entry)), [unsent, sessionId]);
+  return useMemo(() => (own.length === 0 ? (conversation?.items ?? []) : [...(conversation?.items ?? []), ...own]), [conversation?.items, own]);
+}
+
+const STATES = { waiting: "offline", sent: "sending", accepted: "sending", failed: "failed" } as const;
+
+function userItem(sessionId: string, { command, at, state, error }: Entry): UserItem[] {
+  if (command.type !== "send_message" || command.sessionId !== sessionId) return [];
+  const content = typeof command.content === "string" ? [{ type: "text" as const, text: command.content }] : command.content;
+  const id = command.clientMessageId;
+  return [{ kind: "user", key: `o${id}`, seq: Infinity, at, content, clientMessageId: id, state: STATES[state], error }];
+}
+
+function useSessionActions(sessionId: string, composer: { current: ComposerHandle | null }): Actions {
+  const chat = useChat();
+  return useMemo(() => ({
+    answerPermission: (requestId, optionId) => chat.answerPermission(sessionId, requestId, optionId),
+    answerElicitation: (requestId, action, content) => chat.answerElicitation(sessionId, requestId, action, content),
+    retryMessage: (id) => chat.client.resend(id),
+    dropMessage: (id) => chat.client.discard(id),
+    compose: (text) => composer.current?.add(text),
+    cancelTurn: () => chat.cancel(sessionId),
+    loadOlder: () => chat.loadOlder(sessionId),
+    editQueued: (id, content) => chat.editQueued(sessionId, id, content),
+    dropQueued: (id) => chat.dropQueued(sessionId, id),
+  }), [chat, sessionId, composer]);
+}
+
+/** Says what changed, not what is written: a screen reader that read every chunk would be of no use. */
+function Announcer({ conversation, waiting }: { conversation: Conversation; waiting: number }) {
+  const words = waiting > 0 ? "The agent waits for your answer." : conversation.working ? "The agent works." : "The agent is ready.";
+  return <div className="visually-hidden" role="status" aria-live="polite">{words}</div>;
+}
+
+function CannotOpen({ sessionId, trouble, openDrawer }: { sessionId: string; trouble: { message: string; hint?: string }; openDrawer(): void }) {
+  const chat = useChat();
+  return (
+    <main className={styles.pane}>
+      <div className={styles.top}><DrawerButton open={openDrawer} /></div>
+      <div className={styles.quiet}>
+        <h2>This session cannot be opened</h2>
+        <p>{trouble.message} {trouble.hint}</p>
+        <Button look="outline" onClick={() => chat.reopen(sessionId)}>Try again</Button> <Button onClick={() => goTo(START)}>New session</Button>
+      </div>
+    </main>
+  );
+}
