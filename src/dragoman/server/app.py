@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
-from dragoman.server.api import SESSIONS, Api
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
-from dragoman.server.fronts import ACP, INLINE, Fronts
+from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,6 @@ class App:
     def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
         self._admission = admission
         self._fronts = fronts
-        self._api = Api(gateway)
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
@@ -31,8 +29,6 @@ class App:
             ("GET", "/acp/sse"): fronts.rpc.listen,
             ("POST", INLINE): fronts.inline.post,
             ("GET", "/acp/events"): fronts.inline.events,
-            ("GET", "/api/agents"): self._api.agents,
-            ("GET", SESSIONS): self._api.sessions,
         }
         self._paths = {path for _, path in self._routes}
 
@@ -79,8 +75,8 @@ class App:
             return await route(request)
         if request.path in self._paths:
             raise HttpError(405, "This method is not for this path.")
-        if method == "GET" and request.path.startswith(SESSIONS + "/"):
-            return await self._api.session(request)
+        if request.path == API or request.path.startswith(API + "/"):
+            return await self._fronts.api.answer(request)
         if request.path == ACP or request.path.startswith(ACP + "/"):
             return await self._fronts.acp(request)
         raise HttpError(404, "There is nothing here.")

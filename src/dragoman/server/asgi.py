@@ -15,7 +15,7 @@ from dragoman.gateway.identity import Identity, Role
 from dragoman.gateway.meter import Meter
 from dragoman.server import limits
 from dragoman.server.admission import NOBODY, Refusal, Visit
-from dragoman.server.statuses import status_of
+from dragoman.server.statuses import reason_of, status_of
 from dragoman.wire.errors import RpcError
 
 Scope = MutableMapping[str, Any]
@@ -37,12 +37,35 @@ SECURITY_HEADERS: tuple[tuple[str, str], ...] = (
 )
 
 
+CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    406: "not_acceptable",
+    408: "timeout",
+    409: "conflict",
+    410: "gone",
+    413: "too_large",
+    415: "unsupported_media_type",
+    429: "too_many_requests",
+    500: "failed",
+    501: "not_implemented",
+    502: "agent_failed",
+    503: "unavailable",
+    504: "agent_timeout",
+}
+"""What a status says to programs, unless the error knows better."""
+
+
 class HttpError(Exception):
     """A request that is answered with a status and one sentence."""
 
-    def __init__(self, status: int, message: str, headers: Headers = ()) -> None:
+    def __init__(self, status: int, message: str, headers: Headers = (), *, code: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
         self.message = message
         self.headers = tuple(headers)
 
@@ -51,7 +74,7 @@ class HttpError(Exception):
         """What a JSON-RPC client would be told, as a status."""
         wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
         headers = [] if wait is None else [("retry-after", str(wait))]
-        return cls(status_of(error), error.message, headers)
+        return cls(status_of(error), error.message, headers, code=reason_of(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +92,10 @@ class Response:
 
     @classmethod
     def refusal(cls, refused: Refusal | HttpError) -> Response:
-        body = {"error": refused.message} if refused.message else None
+        code = (refused.code if isinstance(refused, HttpError) else None) or CODES.get(
+            refused.status, "failed"
+        )
+        body = {"error": refused.message, "code": code} if refused.message else None
         encoded = b"" if body is None else msgspec.json.encode(body) + b"\n"
         return cls(refused.status, encoded, headers=refused.headers)
 

@@ -14,13 +14,16 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewrite import with_members
 from dragoman.gateway.session import Session
 from dragoman.gateway.takeover import unknown
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
+from dragoman.server.asgi import HttpError
 from dragoman.server.ear import Ear
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal
@@ -107,6 +110,14 @@ class Caller:
             return Reply.failed(error)
         finally:
             self._tidy()
+
+    def abandon(self, session_id: str | None) -> None:
+        """Whoever prompted left in the middle of the turn (`sessions.on_disconnect`)."""
+        gateway = self.client.gateway
+        session = self.client.session(session_id) if session_id is not None else None
+        keep = gateway.journaling and gateway.config.sessions.on_disconnect == "keep"
+        if session is not None and not keep:
+            session.cancel()
 
     def answer(self, number: int, line: bytes) -> None:
         """Hand in the answer to a question that had been given an id of ours."""
@@ -231,6 +242,43 @@ class Caller:
     def public_id(self, number: int) -> str:
         """The id of a question that no other caller has; `InlineFront` reads it back."""
         return f"{self.client.key}-{number}"
+
+
+class Callers:
+    """One for all that show the same token and get the same agent."""
+
+    def __init__(self, gateway: Gateway, *, warm: bool = True) -> None:
+        """`warm` ones start the agent before it is needed, and know what it can do."""
+        self._gateway = gateway
+        self._warm = warm
+        self._shared: dict[tuple[Identity, str | None], Caller] = {}
+
+    def get(self, identity: Identity, agent: str | None) -> Caller:
+        key = (identity, agent)
+        caller = self._shared.get(key)
+        if caller is None:
+            client = self._connect(identity, agent, warm=self._warm)
+            caller = self._shared[key] = Caller(client, lambda _: self._forget(key))
+        return caller
+
+    def apart(self, identity: Identity) -> Caller:
+        """One that nobody shares; whoever asked for it closes it."""
+        return Caller(self._connect(identity, None, warm=False))
+
+    def by_key(self, key: int) -> Caller | None:
+        return next((each for each in self._shared.values() if each.client.key == key), None)
+
+    def close(self) -> None:
+        for caller in list(self._shared.values()):
+            caller.close()
+
+    def _forget(self, key: tuple[Identity, str | None]) -> None:
+        self._shared.pop(key, None)
+
+    def _connect(self, identity: Identity, agent: str | None, *, warm: bool) -> ClientConnection:
+        if self._gateway.closing:
+            raise HttpError(503, "Dragoman is shutting down.")
+        return self._gateway.connect(Terms(agent=agent, keep_sessions=True, warm=warm, identity=identity))
 
 
 def error_of(reply: Reply) -> RpcError:

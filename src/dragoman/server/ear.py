@@ -1,11 +1,26 @@
-"""Where a session of a caller is heard: on a stream while somebody reads one, nowhere otherwise."""
+"""Where a session of a caller is heard: by whoever listens at the moment, or by nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from dragoman.gateway.session import Session
 from dragoman.server.streams import EventStream
+from dragoman.wire.errors import invalid_request
+
+
+class Sink(Protocol):
+    """Takes what a session says."""
+
+    @property
+    def writable(self) -> bool: ...
+
+    def send(self, message: bytes) -> None: ...
+
+    def send_event(self, seq: int, message: bytes) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Ear:
@@ -13,41 +28,48 @@ class Ear:
 
     def __init__(self) -> None:
         self.on_room: Callable[[], None] | None = None
-        self.stream: EventStream | None = None
+        self.sink: Sink | None = None
         self.session: Session | None = None
         self.ends_with_session = False
         self._holding = False
 
     def listen(self) -> EventStream:
         """What the session says goes on a new stream from now on."""
-        self.stream = EventStream(self._changed, keep=0)
-        self.stream.on_room = self._room
-        return self.stream
+        stream = EventStream(self._changed, keep=0)
+        stream.on_room = self._room
+        self.hear(stream)
+        return stream
+
+    def hear(self, sink: Sink) -> None:
+        """One at a time: a session has one turn at a time."""
+        if self.sink is not None:
+            raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+        self.sink = sink
 
     def stop(self) -> None:
         """The reader is gone; whoever waited for it goes on."""
-        self.stream = None
+        self.sink = None
         self._hold(False)
         self._room()
 
     def end(self) -> None:
         """Nothing will come any more."""
-        if self.stream is not None:
-            self.stream.close()
+        if self.sink is not None:
+            self.sink.close()
 
     # -- Outlet
 
     def send(self, message: bytes) -> None:
-        if self.stream is not None:
-            self.stream.send(message)
+        if self.sink is not None:
+            self.sink.send(message)
 
     def send_event(self, seq: int, message: bytes) -> None:
-        if self.stream is not None:
-            self.stream.send_event(seq, message)
+        if self.sink is not None:
+            self.sink.send_event(seq, message)
 
     @property
     def writable(self) -> bool:
-        return self.stream is None or self.stream.writable
+        return self.sink is None or self.sink.writable
 
     def detached(self) -> None:
         if self.ends_with_session:

@@ -7,6 +7,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.meter import Meter
 from dragoman.rpc.link import LinkHandler
+from dragoman.server.api.api import Api
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.inline import InlineFront
 from dragoman.server.rpc_front import RpcFront
@@ -15,6 +16,7 @@ from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
 ACP = "/acp"
+API = "/api"
 INLINE = "/acp/inline"
 
 
@@ -25,6 +27,7 @@ class Fronts:
         self._gateway = gateway
         self._agent = agent
         self.streamable = StreamableHttp(gateway, self.connect)
+        self.api = Api(gateway, agent)
         self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
         self.rpc = RpcFront(
             lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes
@@ -75,4 +78,5 @@ class Fronts:
     def close(self) -> None:
         self.streamable.close()
         self.inline.close()
+        self.api.close()
         self.rpc.close()

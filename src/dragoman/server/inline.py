@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import Callable
 
-from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import encode
@@ -19,19 +18,15 @@ from dragoman.gateway.rewrite import session_of
 from dragoman.rpc.peer import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.caller import Caller
-from dragoman.server.ear import Ear
-from dragoman.server.statuses import status_of
+from dragoman.server.caller import Caller, Callers
 from dragoman.server.streamable import EVENTS, JSON, send_events
+from dragoman.server.streams import EventStream
 from dragoman.wire import message
-from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params, invalid_request
+from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
 from dragoman.wire.message import ABSENT, EMPTY, Envelope
 
 STREAMED = frozenset({"session/prompt", "session/load"})
 """Methods whose answer has updates before it."""
-
-Key = tuple[Identity, str | None]
-"""One caller stands for all that show the same token and get the same agent."""
 
 _QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
 _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d+)?")
@@ -42,7 +37,7 @@ class InlineFront:
         """`agent_of` names the agent that a path fixes, or refuses the path."""
         self._gateway = gateway
         self._agent_of = agent_of
-        self._callers: dict[Key, Caller] = {}
+        self._callers = Callers(gateway)
         self._watchers: dict[int, Caller] = {}
 
     # -- POST
@@ -58,7 +53,7 @@ class InlineFront:
             return Response(status, message.failure(error.id, error.as_error().encode()))
         if not envelope.method:
             return self._answer(request.identity, envelope, body)
-        caller = self._shared((request.identity, self._agent_of(request.path)))
+        caller = self._callers.get(request.identity, self._agent_of(request.path))
         try:
             caller.client.check(envelope.method)
         except RpcError as error:
@@ -96,20 +91,18 @@ class InlineFront:
             if session_id is None:
                 raise invalid_params("sessionId is required", "sessionId")
             async with caller.listening(session_id, comes_back=envelope.method == "session/load") as ear:
-                if ear.stream is not None:
-                    raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+                stream = ear.listen()
                 try:
-                    return await self._converse(request, caller, ear, envelope, params)
+                    return await self._converse(request, caller, stream, envelope, params)
                 finally:
                     ear.stop()
         except RpcError as error:
             return _response(envelope, Reply.failed(error))
 
     async def _converse(
-        self, request: Request, caller: Caller, ear: Ear, envelope: Envelope, params: bytes
+        self, request: Request, caller: Caller, stream: EventStream, envelope: Envelope, params: bytes
     ) -> Response | None:
         """What is refused at once is a plain answer; everything else is a stream that the answer ends."""
-        stream = ear.listen()
         answer: Reply | None = None
         streaming = False
 
@@ -129,14 +122,8 @@ class InlineFront:
         finally:
             if answer is None:
                 caller.forget(number)
-                self._abandoned(ear)
+                caller.abandon(session_of(params))
         return None
-
-    def _abandoned(self, ear: Ear) -> None:
-        """The reader left in the middle of a turn."""
-        keep = self._gateway.journaling and self._gateway.config.sessions.on_disconnect == "keep"
-        if ear.session is not None and not keep:
-            ear.session.cancel()
 
     async def _notify(self, caller: Caller, method: str, params: bytes, body: bytes) -> None:
         session_id = session_of(params)
@@ -158,26 +145,11 @@ class InlineFront:
         key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
         found = _QUESTION_ID.fullmatch(str(key[1])) if key is not None else None
         owner = int(found[1]) if found is not None else -1
-        callers = [*self._callers.values(), *self._watchers.values()]
-        caller = next((each for each in callers if each.client.key == owner), None)
+        caller = self._watchers.get(owner) or self._callers.by_key(owner)
         if caller is None or found is None or caller.client.terms.identity != identity:
             raise HttpError(404, "There is no such question; it may have been answered already.")
         caller.answer(int(found[2]), body)
         return Response(202)
-
-    def _shared(self, key: Key) -> Caller:
-        caller = self._callers.get(key)
-        if caller is None:
-            caller = self._callers[key] = Caller(self._connect(*key), lambda _: self._forget(key))
-        return caller
-
-    def _forget(self, key: Key) -> None:
-        self._callers.pop(key, None)
-
-    def _connect(self, identity: Identity, agent: str | None, *, warm: bool = True) -> ClientConnection:
-        if self._gateway.closing:
-            raise HttpError(503, "Dragoman is shutting down.")
-        return self._gateway.connect(Terms(agent=agent, keep_sessions=True, warm=warm, identity=identity))
 
     # -- GET /acp/events
 
@@ -191,12 +163,12 @@ class InlineFront:
         after = _position(request.header("last-event-id"))
         if len(self._watchers) >= limits.MAX_HTTP_CONNECTIONS:
             raise HttpError(503, "There are too many streams.", [("retry-after", "30")])
-        client = self._connect(request.identity, None, warm=False)
-        watcher = self._watchers[client.key] = Caller(client)
+        watcher = self._callers.apart(request.identity)
+        self._watchers[watcher.client.key] = watcher
         try:
             await self._watch(request, watcher, session_id, after)
         finally:
-            del self._watchers[client.key]
+            del self._watchers[watcher.client.key]
             watcher.close()
 
     async def _watch(self, request: Request, watcher: Caller, session_id: str, after: int | None) -> None:
@@ -208,11 +180,12 @@ class InlineFront:
                 await watcher.attach(session_id, after)
                 await send_events(request, stream, [])
         except RpcError as error:
-            raise HttpError(status_of(error), error.message) from error
+            raise HttpError.refused(error) from error
 
     def close(self) -> None:
-        for caller in [*self._callers.values(), *self._watchers.values()]:
-            caller.close()
+        self._callers.close()
+        for watcher in list(self._watchers.values()):
+            watcher.close()
 
 
 def _read(body: bytes) -> Envelope:

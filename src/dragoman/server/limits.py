@@ -65,3 +65,6 @@ KEPT_MESSAGES = 64
 
 KEPT_ON_ONE_STREAM = 1024
 """The same for a client whose sessions all come on one stream, where updates have no stream of their own."""
+
+MAX_API_BYTES = 4 * 1024 * 1024
+"""The body of a REST request; long prompts with images speak ACP."""

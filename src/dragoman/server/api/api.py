@@ -1,0 +1,123 @@
+"""Everything under `/api`, in one table: it routes, and it is what the documents are made of."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Role
+from dragoman.server.api import openapi, page
+from dragoman.server.api.operation import Operation, Routes, Values
+from dragoman.server.api.sessions import Sessions
+from dragoman.server.api.shapes import (
+    AgentList,
+    AgentView,
+    Limits,
+    NewSession,
+    Prompt,
+    SessionEdit,
+    SessionList,
+    SessionView,
+    Turn,
+    Used,
+)
+from dragoman.server.asgi import Request, Response
+from dragoman.server.caller import Callers
+
+NO_SESSION = {404: "There is no such session."}
+HELD = {**NO_SESSION, 409: "Another program has it open."}
+
+
+class Api:
+    def __init__(self, gateway: Gateway, agent: str | None) -> None:
+        """`agent` is what new sessions get that name none."""
+        self._gateway = gateway
+        self._callers = Callers(gateway, warm=False)
+        sessions = Sessions(gateway, self._callers, agent)
+        self.routes = Routes((*_sessions(sessions), *self._rest()))
+        self.answer = self.routes.answer
+
+    def close(self) -> None:
+        self._callers.close()
+
+    def _rest(self) -> tuple[Operation, ...]:
+        text = "text/html; charset=utf-8"
+        return (
+            Operation("GET", "/api/agents", "The agents by name", self._agents, AgentList),
+            Operation("GET", "/api/limits", "Limits, and how much is used", self._limits, Limits),
+            Operation("GET", "/api/openapi.json", "This API as an OpenAPI document", self._openapi, dict),
+            Operation("GET", "/api/docs", "This API for people", self._docs, content=text),
+            Operation("GET", "/api/docs.css", "How that page looks", self._style, content="text/css"),
+        )
+
+    async def _agents(self, request: Request, values: Values) -> Response:
+        default = self._gateway.config.default_agent
+        agents = self._gateway.agents
+        found = [(name, agents.find(name)) for name in agents.names()]
+        views = [
+            AgentView(name=name, kind=each.kind, default=name == default, sandbox=each.sandbox)
+            for name, each in found
+        ]
+        return Response.json(AgentList(views))
+
+    async def _limits(self, request: Request, values: Values) -> Response:
+        live = sum(not session.parked for session in self._gateway.sessions.values())
+        limits = msgspec.to_builtins(self._gateway.config.limits)
+        return Response.json(Limits(limits, Used(live, len(self._gateway.clients))))
+
+    async def _openapi(self, request: Request, values: Values) -> Response:
+        return Response.json(openapi.document(self.routes.operations))
+
+    async def _docs(self, request: Request, values: Values) -> Response:
+        html = page.html(self.routes.operations)
+        return Response(200, html.encode(), "text/html; charset=utf-8")
+
+    async def _style(self, request: Request, values: Values) -> Response:
+        return Response(200, page.STYLE.encode(), "text/css; charset=utf-8")
+
+
+def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
+    all_, one, control = "/api/sessions", "/api/sessions/{id}", Role.CONTROL
+    # fmt: off
+    return (
+        Operation(
+            "GET", all_, "Sessions, the most recently used first", sessions.list, SessionList,
+            query={
+                "cwd": "Only those that work in this folder.",
+                "agent": "Only those of this agent.",
+                "cursor": "The next page: `nextCursor` of the one before.",
+            },
+        ),
+        Operation(
+            "POST", all_, "Begin a session", sessions.create, SessionView, status=201, body=NewSession,
+            role=control, refusals={502: "The agent did not start.", 503: "There are too many sessions."},
+        ),
+        Operation("GET", one, "One session", sessions.get, SessionView, refusals=NO_SESSION),
+        Operation(
+            "PATCH", one, "Name a session", sessions.edit, SessionView, body=SessionEdit, role=control,
+            refusals=HELD,
+        ),
+        Operation(
+            "DELETE", one, "Delete a session and all that was said in it", sessions.delete, status=204,
+            role=control, refusals=HELD,
+        ),
+        Operation(
+            "POST", f"{one}/prompt", "Say something, and wait until the turn has ended", sessions.prompt, Turn,
+            body=Prompt, role=control,
+            refusals={**NO_SESSION, 409: "A prompt is in flight already.", 502: "The agent failed."},
+        ),
+        Operation(
+            "POST", f"{one}/cancel", "Cancel the turn that runs, if one does", sessions.cancel, status=202,
+            role=control, refusals=HELD,
+        ),
+        Operation(
+            "POST", f"{one}/close", "End a session; it can be resumed later", sessions.close, SessionView,
+            role=control, refusals=NO_SESSION,
+        ),
+        Operation(
+            "GET", f"{one}/export", "A session as a file", sessions.export, content="application/x-ndjson",
+            query={"format": "`ndjson` (every event, the default) or `md` (the conversation)."},
+            refusals={**NO_SESSION, 409: "Nothing is kept (sessions.journal)."},
+        ),
+    )
+    # fmt: on

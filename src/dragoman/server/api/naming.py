@@ -1,0 +1,39 @@
+"""A session's name, chosen by a person."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ports.store import SessionChanges, StoreError
+from dragoman.server.asgi import HttpError
+
+
+async def rename(gateway: Gateway, kept: Kept, title: str) -> None:
+    """Where it lives: in this process with everybody watching, or in the store alone."""
+    session = gateway.sessions.get(kept.id)
+    if session is not None and not session.remote:
+        session.title = title
+        session.save(SessionChanges(title=title))
+        session.publish({"sessionUpdate": "session_info_update", "title": title})
+        await session.settled()
+    elif kept.live:
+        raise HttpError(409, "Another program has this session open; name it there.", code="session_held")
+    elif gateway.store is None:
+        kept.title = title
+    else:
+        await _rename_stored(gateway, kept, title)
+
+
+async def _rename_stored(gateway: Gateway, kept: Kept, title: str) -> None:
+    store = gateway.store
+    record = await store.get(kept.id) if store is not None else None
+    if store is None or record is None:
+        raise HttpError(404, "There is no such session.", code="unknown_session")
+    done: asyncio.Future[StoreError | None] = asyncio.get_running_loop().create_future()
+    changes = SessionChanges(title=title, extra={**record.extra, "named": True})
+    store.update(kept.id, record.epoch, changes, done.set_result)
+    error = await done
+    if error is not None:
+        raise HttpError(503, str(error), code=error.code)

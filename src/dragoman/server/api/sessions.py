@@ -1,0 +1,200 @@
+"""Sessions: list, make, name, prompt, cancel, close, delete, export."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from dragoman.gateway import export
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.ports.store import BadCursor, SessionRecord, Store, StoreError
+from dragoman.rpc.peer import Reply
+from dragoman.server.api.naming import rename
+from dragoman.server.api.operation import Values
+from dragoman.server.api.reading import read
+from dragoman.server.api.shapes import NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
+from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
+from dragoman.server.caller import Caller, Callers, error_of
+from dragoman.server.collector import Collector
+from dragoman.wire.errors import RpcError
+
+Exporter = Callable[[Store, SessionRecord], AsyncIterator[bytes]]
+EXPORTS: dict[str, tuple[str, str, Exporter]] = {
+    "md": ("text/markdown; charset=utf-8", "md", export.as_markdown),
+    "markdown": ("text/markdown; charset=utf-8", "md", export.as_markdown),
+    "ndjson": ("application/x-ndjson", "ndjson", export.as_ndjson),
+}
+"""By `format`: content type, ending, who writes it."""
+
+
+class Sessions:
+    def __init__(self, gateway: Gateway, callers: Callers, agent: str | None) -> None:
+        """`agent` is what sessions get that name none."""
+        self._gateway = gateway
+        self._callers = callers
+        self._agent = agent
+
+    async def list(self, request: Request, values: Values) -> Response:
+        wanted = {name: request.query(name) for name in ("cwd", "agent", "cursor")}
+        try:
+            page = await self._gateway.directory.list(**wanted)
+        except BadCursor as error:
+            raise HttpError(400, str(error), code=error.code) from error
+        except StoreError as error:
+            raise HttpError(503, str(error), code=error.code) from error
+        return Response.json(SessionList([self._shown(kept) for kept in page.sessions], page.next_cursor))
+
+    async def get(self, request: Request, values: Values) -> Response:
+        return Response.json(self._shown(await self._find(values)))
+
+    async def create(self, request: Request, values: Values) -> Response:
+        wanted = await read(request, NewSession)
+        params: JsonObject = {"cwd": wanted.cwd, "mcpServers": []}
+        if wanted.additional_directories:
+            params["additionalDirectories"] = wanted.additional_directories
+        agent = wanted.agent or self._agent
+        if agent is not None:
+            params["_meta"] = {"dragoman": {"agent": agent}}
+        result = await self._ask(request, "session/new", params)
+        session_id = str(result["sessionId"])
+        place = f"/api/sessions/{session_id}"
+        return Response.json(self._shown(await self._find({"id": session_id})), 201, [("location", place)])
+
+    async def edit(self, request: Request, values: Values) -> Response:
+        wanted = await read(request, SessionEdit)
+        title = " ".join(wanted.title.split())
+        if not title:
+            raise HttpError(400, "A title has at least one letter.")
+        await rename(self._gateway, await self._find(values), title)
+        return Response.json(self._shown(await self._find(values)))
+
+    async def delete(self, request: Request, values: Values) -> Response:
+        kept = await self._find(values)
+        await self._ask(request, "session/delete", {"sessionId": kept.id})
+        return Response(204)
+
+    async def close(self, request: Request, values: Values) -> Response:
+        """What is not open is closed already."""
+        kept = await self._find(values)
+        if kept.live or kept.id in self._gateway.sessions:
+            await self._ask(request, "session/close", {"sessionId": kept.id}, kept.id)
+        return Response.json(self._shown(await self._find(values)))
+
+    async def cancel(self, request: Request, values: Values) -> Response:
+        kept = await self._find(values)
+        session = self._gateway.sessions.get(kept.id)
+        if session is not None and not session.remote:
+            session.cancel()
+        elif kept.live:
+            raise HttpError(
+                409, "Another program has this session open; cancel it there.", code="session_held"
+            )
+        return Response(202)
+
+    async def prompt(self, request: Request, values: Values) -> Response:
+        """Answers when the turn has ended; questions wait for whoever else watches the session."""
+        wanted = (await read(request, Prompt)).prompt
+        kept = await self._find(values)
+        blocks = [{"type": "text", "text": wanted}] if isinstance(wanted, str) else wanted
+        caller = await self._caller(request)
+        params = encode({"sessionId": kept.id, "prompt": blocks})
+        heard = Collector(self._gateway.config.limits.max_message_bytes)
+        try:
+            async with caller.listening(kept.id) as ear:
+                ear.hear(heard)
+                try:
+                    reply = await _unless_gone(request, caller, kept.id, params)
+                finally:
+                    ear.stop()
+        except RpcError as error:
+            raise HttpError.refused(error) from error
+        reason = str(_result(reply).get("stopReason"))
+        return Response.json(Turn(reason, heard.text, heard.truncated))
+
+    async def export(self, request: Request, values: Values) -> None:
+        wanted = request.query("format") or "ndjson"
+        if wanted not in EXPORTS:
+            raise HttpError(400, "format is md or ndjson.")
+        content, ending, write = EXPORTS[wanted]
+        store = self._gateway.store
+        kept = await self._find(values)
+        record = await store.get(kept.id) if store is not None else None
+        if store is None or record is None:
+            raise HttpError(409, "What was said is not kept here (sessions.journal).", code="not_kept")
+        pieces = write(store, record)
+        first = await anext(pieces)
+        name = f'attachment; filename="{kept.id}.{ending}"'
+        headers = [("content-type", content), ("cache-control", "no-store"), ("content-disposition", name)]
+        await request.start(200, [*headers, *SECURITY_HEADERS])
+        await request.write(first)
+        gone = asyncio.ensure_future(request.gone())
+        try:
+            async for piece in pieces:
+                if gone.done():
+                    return
+                await request.write(piece)
+            await request.write(b"", more=False)
+        finally:
+            gone.cancel()
+
+    # -- the rest
+
+    async def _find(self, values: Values) -> Kept:
+        try:
+            kept = await self._gateway.directory.get(values["id"])
+        except StoreError as error:
+            raise HttpError(503, str(error), code=error.code) from error
+        if kept is None:
+            raise HttpError(404, "There is no such session.", code="unknown_session")
+        return kept
+
+    async def _caller(self, request: Request) -> Caller:
+        caller = self._callers.get(request.identity, None)
+        try:
+            await caller.ready()
+        except RpcError as error:
+            raise HttpError.refused(error) from error
+        return caller
+
+    async def _ask(
+        self, request: Request, method: str, params: JsonObject, session_id: str | None = None
+    ) -> JsonObject:
+        caller = await self._caller(request)
+        return _result(await caller.fetch(method, encode(params), session_id))
+
+    def _shown(self, kept: Kept) -> SessionView:
+        live = self._gateway.sessions.get(kept.id)
+        return SessionView(
+            id=kept.id,
+            agent=kept.agent,
+            cwd=kept.cwd,
+            title=live.title if live is not None else kept.title,
+            updated_at=kept.updated_at,
+            live=live is not None or kept.live,
+            state=live.state if live is not None else kept.state,
+            clients=len(live.attachments) if live is not None else 0,
+        )
+
+
+async def _unless_gone(request: Request, caller: Caller, session_id: str, params: bytes) -> Reply:
+    """The prompt's answer; a client that leaves meanwhile is treated as any other that does."""
+    answer = caller.call("session/prompt", params)
+    gone = asyncio.ensure_future(request.gone())
+    try:
+        waits: list[asyncio.Future[Any]] = [answer, gone]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            caller.abandon(session_id)
+            raise HttpError(499, "The client left.")
+        return answer.result()
+    finally:
+        gone.cancel()
+
+
+def _result(reply: Reply) -> JsonObject:
+    if not reply.ok:
+        raise HttpError.refused(error_of(reply))
+    return decode_object(reply.result)

@@ -1,0 +1,108 @@
+"""What the API takes and gives, as it is checked and documented."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+JsonValue = Any
+
+
+class SessionView(Struct, rename="camel", kw_only=True):
+    """A session as it is now."""
+
+    id: str
+    agent: str
+    cwd: Annotated[str, Meta(description="The folder that it works in.")]
+    title: str | None
+    updated_at: Annotated[str | None, Meta(description="ISO 8601, UTC.")]
+    live: Annotated[bool, Meta(description="Some process has it open.")]
+    state: Annotated[
+        str,
+        Meta(
+            description="`idle`, `working`, `silent`, `waiting_for_permission`, `parked`, `agent_dead`, "
+            "`context_lost`, `interrupted`, `closed` or `stored`."
+        ),
+    ]
+    clients: Annotated[int, Meta(description="How many clients of this gateway are attached.")]
+
+
+class SessionList(Struct, rename="camel", omit_defaults=True):
+    """A page of sessions, the most recently used first."""
+
+    sessions: list[SessionView]
+    next_cursor: Annotated[
+        str | None, Meta(description="Ask again with `cursor` set to it; absent on the last page.")
+    ] = None
+
+
+class NewSession(Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+    """What a new session shall be."""
+
+    cwd: Annotated[str, Meta(description="The absolute path of the folder to work in.")]
+    agent: Annotated[str | None, Meta(description="The agent; unset: the workspace's or the default.")] = None
+    additional_directories: Annotated[list[str], Meta(description="More folders it may use.")] = []
+
+
+class SessionEdit(Struct, forbid_unknown_fields=True):
+    """What shall be different."""
+
+    title: Annotated[
+        str, Meta(min_length=1, max_length=200, description="Its name; agents do not change it.")
+    ]
+
+
+class Prompt(Struct, forbid_unknown_fields=True):
+    """What to tell the agent."""
+
+    prompt: Annotated[
+        str | list[dict[str, JsonValue]], Meta(description="A text, or content blocks as ACP has them.")
+    ]
+
+
+class Turn(Struct, rename="camel"):
+    """How a prompt ended."""
+
+    stop_reason: Annotated[
+        str,
+        Meta(description="`end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`."),
+    ]
+    text: Annotated[str, Meta(description="What the agent said, without thoughts and tool calls.")]
+    truncated: Annotated[bool, Meta(description="It said more than fits; the export has all of it.")] = False
+
+
+class AgentView(Struct, kw_only=True):
+    """An agent by name."""
+
+    name: str
+    kind: str
+    default: Annotated[bool, Meta(description="Sessions that name no agent get this one.")]
+    sandbox: Annotated[str | None, Meta(description="Where it runs, if not plainly on this machine.")]
+
+
+class AgentList(Struct):
+    """The agents that can be asked for."""
+
+    agents: list[AgentView]
+
+
+class Used(Struct):
+    """How much of it is used now."""
+
+    sessions: Annotated[int, Meta(description="Live sessions; parked ones do not count.")]
+    clients: int
+
+
+class Limits(Struct):
+    """How much is too much: `limits` as the configuration has it."""
+
+    limits: dict[str, JsonValue]
+    used: Used
+
+
+class Problem(Struct):
+    """What went wrong."""
+
+    error: Annotated[str, Meta(description="One sentence for people.")]
+    code: Annotated[str, Meta(description="The same for programs.")]

@@ -1,0 +1,37 @@
+"""What an agent says in a turn, as one text."""
+
+from __future__ import annotations
+
+from dragoman.gateway.transcript import read_update, said
+
+
+class Collector:
+    """Implements `Sink`; keeps the beginning of a text that is too long."""
+
+    writable = True
+
+    def __init__(self, max_bytes: int) -> None:
+        self.truncated = False
+        self._parts: list[str] = []
+        self._left = max_bytes
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def send(self, message: bytes) -> None:
+        if b'"agent_message_chunk"' not in message:
+            return
+        _, text = said(read_update(message) or {})
+        if len(text) > self._left:
+            self.truncated = True
+            text = text[: self._left]
+        self._left -= len(text)
+        if text:
+            self._parts.append(text)
+
+    def send_event(self, seq: int, message: bytes) -> None:
+        self.send(message)
+
+    def close(self) -> None:
+        """The answer says that it is over."""
