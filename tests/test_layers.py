@@ -28,6 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "store": ("wire", "gateway.ports", "config"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
     "builtin": ("wire", "rpc", "config", "transports", "agents", "services"),
+    "bridge": ("wire", "rpc", "gateway", "config"),
     "server": ("wire", "rpc", "gateway", "config", "transports"),
     "cli": ANYTHING,
     "__main__": ("cli",),

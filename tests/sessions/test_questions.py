@@ -181,8 +181,9 @@ async def test_after_a_restart_the_question_is_recorded_as_cancelled(
     loaded = await load(second, session, workspace)
     assert loaded.replay[-1]["toolCallId"] == "call-1"
     assert loaded.replay[-1]["status"] == "failed"
-    question = records(home, session, "question")[-1]
-    assert (question["state"], question["by"]) == ("cancelled", "restart")
+    question, decision = (records(home, session, kind)[-1] for kind in ("question", "decision"))
+    assert decision["id"] == question["id"]
+    assert (decision["outcome"], decision["by"]) == ({"outcome": "cancelled"}, "restart")
     assert records(home, session, "turn_ended")[-1]["error"]["message"]
     assert not [m for m in second.received if m.get("method") == PERMISSION]
     assert (await second.prompt(session, "say again")).texts == ["again"]

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import click
 
+from dragoman.agents.hosted import with_command
+from dragoman.agents.known import KNOWN, install_hint, locate
+from dragoman.bridge.bridge import Bridge
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.serve import ServeOptions
 from dragoman.config.errors import ConfigError
@@ -57,7 +60,8 @@ async def _run(
     async with gateway(config, paths, spawn_in_cwd=True) as running:
         neighbours = await _unix_socket(running, options, paths.socket)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
-        server = Server(running, _admission(config.serve, keys), options.agent)
+        bridge = Bridge(running, lambda: describe_agents(config))
+        server = Server(running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect})
         try:
             port = await server.listen(config.serve.host, config.serve.port, context)
             _announce(config.serve.host, port, token, options, secure=context is not None)
@@ -95,6 +99,26 @@ async def _answers(path: Path) -> bool:
 
 
 def _admission(serve: ServeConfig, keys: Keys) -> Admission:
+def describe_agents(config: Config) -> list[dict[str, object]]:
+    """The agents as the bridge shows them."""
+    shown: list[dict[str, object]] = []
+    for name, agent in config.agents.items():
+        known = KNOWN.get(name)
+        runnable = with_command(agent)
+        installed = agent.kind == "remote" or locate(runnable.command, runnable.env.get("PATH")) is not None
+        row: dict[str, object] = {
+            "name": name,
+            "title": known.title if known else name,
+            "default": name == config.default_agent,
+            "installed": installed,
+            "sandbox": agent.sandbox,
+        }
+        hint = None if installed else install_hint(name, agent)
+        shown.append(row if hint is None else {**row, "install": hint})
+    return shown
+
+
+def _admission(serve: ServeConfig, token: str) -> Admission:
     return Admission(
         keys,
         cookie=f"dragoman-{serve.port}",

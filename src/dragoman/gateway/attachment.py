@@ -36,12 +36,15 @@ FIRST_EVENTS = 32
 
 
 class Attachment:
+    tapped = False
+    """It takes the journal's events instead of updates."""
+
     def __init__(self, client: ClientConnection, session: Session) -> None:
         self.client = client
         self.session = session
         link = client.peer.link
         self._outlet = link.outlet(session.id) if isinstance(link, SplitLink) else None
-        self.send = link.send if self._outlet is None else self._outlet.send
+        self.send: Callable[[bytes], None] = link.send if self._outlet is None else self._outlet.send
         if self._outlet is not None:
             self._outlet.on_room = self.catch_up
         self.live = True

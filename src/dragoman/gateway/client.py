@@ -60,6 +60,8 @@ class Terms:
     """Its sessions and turns go on when it leaves."""
     warm: bool = True
     """Start the agent at `initialize`, before it is known where."""
+    wake: bool = True
+    """Bring the agent of a session back as soon as it is loaded, not only when it is needed."""
     neighbour: bool = False
     """Another process of ours: it may also close what it is not attached to."""
     identity: Identity = LOCAL
@@ -78,6 +80,7 @@ class ClientConnection:
         self.bound_agent = terms.agent
         self.may_control = terms.identity.may_control
         """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
+        self.wakes = terms.wake and self.may_control
         self.peer = Peer("The client", self, accept_batches=gateway.config.protocol.batches == "accept")
         self.capabilities = ClientCapabilities({})
         self.info: object = None

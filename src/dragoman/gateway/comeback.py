@@ -24,7 +24,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.rewrite import reply_for_client
-from dragoman.gateway.session import Session, result_line
+from dragoman.gateway.session import REMEMBERED, Session, result_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import (
@@ -78,20 +78,28 @@ async def resume(client: ClientConnection, request: Request) -> None:
     if journal is None:
         await _pass_through(client, request, session, params, RESUME)
         return
-    after = as_object(as_object(params.get("_meta")).get("dragoman")).get("afterSeq")
-    if after is not None and (not isinstance(after, int) or isinstance(after, bool) or after < 0):
-        raise invalid_params(
-            "_meta.dragoman.afterSeq must be the number of the last event that you have", "afterSeq"
-        )
+    wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
+    after, tail = (_number(wanted, name) for name in ("afterSeq", "tail"))
     await _adopt(session, client, journal)
     facts = await _revive(session, client, result)
     attachment = _fresh_attachment(session, client)
-    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": journal.delivered}))
+    if tail is not None:
+        after = max(journal.delivered - tail, after or 0)
+    last = {"seq": journal.delivered, **({} if after is None else {"afterSeq": after})}
+    request.reply(result_line(None, dict(session.last_result), {**facts, **last}))
     _tell_state(session, attachment)
     if after is not None and after < journal.delivered:
         attachment.start_at(after)
     revival.tell_loss(session)
     session.questions.ask_again(client)
+
+
+def _number(wanted: JsonObject, name: str) -> int | None:
+    value = wanted.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        meant = {"afterSeq": "the number of the last event that you have", "tail": "a number of events"}
+        raise invalid_params(f"_meta.dragoman.{name} must be {meant[name]}", name)
+    return value
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject, JsonObject]:
@@ -132,7 +140,8 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     session.title = known.title
     session.has_terminals = known.has_terminals
     session.pruned = known.pruned
-    session.parked = not client.may_control
+    session.extra = known.extra
+    session.parked = not client.wakes
     session.owner = client.terms.identity.name if client.may_control else ""
     if not gateway.journaling:
         gateway.add(session)
@@ -178,7 +187,7 @@ async def _revive(session: Session, client: ClientConnection, result: JsonObject
     """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
-    if not client.may_control:
+    if not client.wakes:
         return {"revived": None, "state": session.state}
     try:
         revived = await asyncio.wait_for(revival.revive(session, client), PATIENCE)
@@ -269,5 +278,6 @@ def _fresh_attachment(session: Session, client: ClientConnection) -> Attachment:
 
 def _tell_state(session: Session, attachment: Attachment) -> None:
     """Commands, mode and options as they stand now; they are no history (G-163)."""
-    for line in session.current.values():
-        attachment.send(line)
+    for kind, line in session.current.items():
+        if kind in REMEMBERED:
+            attachment.send(line)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from dragoman.gateway import events, transcript
+from dragoman.gateway import events, questions, transcript
 from dragoman.gateway.feed import JournalFeed
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
@@ -48,6 +48,12 @@ class Kept(msgspec.Struct, kw_only=True):
     has_terminals: bool = False
     pruned: bool = False
     additional_directories: tuple[str, ...] = ()
+    created_at: str | None = None
+    workspace: str | None = None
+    sandbox: str | None = None
+    first_seq: int = 1
+    last_seq: int = 0
+    extra: JsonObject = {}
     info: JsonObject = {}
     """What else the agent's own list says of it."""
 
@@ -63,7 +69,9 @@ class Directory(Protocol):
 
     async def get(self, session_id: str) -> Kept | None: ...
 
-    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage: ...
+    async def list(
+        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+    ) -> KeptPage: ...
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
@@ -97,13 +105,20 @@ class MemoryDirectory:
     async def get(self, session_id: str) -> Kept | None:
         return self._known.get(session_id)
 
-    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage:
+    async def list(
+        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+    ) -> KeptPage:
         if cursor is not None:
             raise BadCursor("Unknown cursor: this list has only one page")
         found = [
             kept
             for kept in self._known.values()
-            if (agent is None or kept.agent == agent) and (cwd is None or kept.cwd == cwd)
+            if (agent is None or kept.agent == agent)
+            and (cwd is None or kept.cwd == cwd)
+            and (
+                not query
+                or any(query.lower() in str(each).lower() for each in (kept.title, kept.cwd, kept.id))
+            )
         ]
         return KeptPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
 
@@ -176,8 +191,10 @@ class StoreDirectory:
         record = await self.store.get(session_id)
         return _kept(record, await self._owners()) if record is not None else None
 
-    async def list(self, *, cwd: str | None, agent: str | None, cursor: str | None) -> KeptPage:
-        page = await self.store.list(cwd=cwd, agent=agent, cursor=cursor)
+    async def list(
+        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+    ) -> KeptPage:
+        page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor)
         owners = await self._owners()
         return KeptPage([_kept(record, owners) for record in page.records], page.next_cursor)
 
@@ -263,8 +280,10 @@ class StoreDirectory:
                 tools.see(update)
         for closing in tools.fail_all():
             session.publish(closing)
-        session.record("question", state="cancelled", by="restart")
-        session.record("turn_ended", error={"message": "The gateway was restarted during this turn"})
+        async for question in questions.unanswered(self.store, session.id):
+            session.record(**question, by="restart")
+        error = {"message": "The gateway was restarted during this turn", "data": {"reason": "restart"}}
+        session.record("turn_ended", error=error)
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
         session.save(SessionChanges(state="idle"))
@@ -290,6 +309,12 @@ def _kept(record: SessionRecord, owners: frozenset[str]) -> Kept:
         has_terminals=bool(record.extra.get("terminals")),
         pruned=record.first_seq > 1,
         additional_directories=record.additional_directories,
+        created_at=record.created_at,
+        workspace=record.workspace,
+        sandbox=record.sandbox,
+        first_seq=record.first_seq,
+        last_seq=record.last_seq,
+        extra=record.extra,
         info=info if isinstance(info, dict) else {},
     )
 

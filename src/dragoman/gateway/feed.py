@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.tapped import TappedAttachment
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -34,8 +35,13 @@ MAX_AUTHORS = 1000
 
 class Feed(Protocol):
     attachments: list[Attachment]
+    """Everybody who looks; changed by `add` and `remove` alone."""
     delivered: int
     """The number of the last event that was handed over; 0 without a journal."""
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event that was published."""
 
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
@@ -51,6 +57,10 @@ class Feed(Protocol):
     def then(self, action: Action) -> None:
         """Run `action` once everything published so far has been handed over."""
 
+    def add(self, attachment: Attachment) -> None: ...
+
+    def remove(self, attachment: Attachment) -> None: ...
+
 
 class DirectFeed:
     """Without a journal nothing has to be written first: what is published is sent."""
@@ -60,6 +70,8 @@ class DirectFeed:
         self.only: Attachment | None = None
         """A replay is for the one who asked for it."""
         self.delivered = 0
+        self._taps: list[TappedAttachment] = []
+        self._seq = 0
 
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
@@ -67,12 +79,35 @@ class DirectFeed:
         for attachment in self.attachments:
             if attachment.client is not author and self.only in (None, attachment):
                 attachment.send(attachment.own_view(line) if varied else line)
+        if self._taps:
+            self._tap(tag + line)
 
     def record(self, event: bytes) -> None:
-        pass
+        if self._taps:
+            self._tap(event)
 
     def then(self, action: Action) -> None:
         action()
+
+    def add(self, attachment: Attachment) -> None:
+        self.attachments.append(attachment)
+        if isinstance(attachment, TappedAttachment):
+            self._taps.append(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        self.attachments = [each for each in self.attachments if each is not attachment]
+        self._taps = [each for each in self._taps if each is not attachment]
+
+    @property
+    def seq(self) -> int:
+        """How many events those with a tap were shown: nothing is kept, so that nobody else has numbers."""
+        return self._seq
+
+    def _tap(self, event: bytes) -> None:
+        self._seq += 1
+        for tap in self._taps:
+            if self.only in (None, tap):
+                tap.show_unkept(self._seq, event)
 
 
 class Batch:
@@ -146,6 +181,12 @@ class JournalFeed:
 
     def record(self, event: bytes) -> None:
         (self._open or self._begin()).events.append(event)
+
+    def add(self, attachment: Attachment) -> None:
+        self.attachments.append(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        self.attachments = [each for each in self.attachments if each is not attachment]
 
     def then(self, action: Action) -> None:
         if self._open is not None:

@@ -54,6 +54,14 @@ class AgentDirectory(Protocol):
     def names(self) -> list[str]: ...
 
 
+class Observer(Protocol):
+    """Who wants to know what becomes of sessions; called in the middle of things, so it only takes note."""
+
+    def session_changed(self, session: Session) -> None: ...
+
+    def session_deleted(self, session_id: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Everything that the gateway needs from the world."""
@@ -91,6 +99,7 @@ class Gateway:
         self.sessions: dict[str, Session] = {}
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
+        self.observers: list[Observer] = []
         self.closing = False
         self.taking = asyncio.Lock()
         """Held while a stored session becomes live."""
@@ -149,6 +158,15 @@ class Gateway:
 
     # -- sessions
 
+    def changed(self, session: Session) -> None:
+        """Something about it that a list of sessions shows; never called for a message."""
+        for observer in self.observers:
+            observer.session_changed(session)
+
+    def deleted(self, session_id: str) -> None:
+        for observer in self.observers:
+            observer.session_deleted(session_id)
+
     def check_room(self) -> None:
         limit = self.config.limits.max_sessions
         live = sum(not session.parked for session in self.sessions.values())
@@ -162,6 +180,7 @@ class Gateway:
 
     def add(self, session: Session) -> None:
         self.sessions[session.id] = session
+        self.changed(session)
 
     async def keep(self, session: Session, original: Session | None) -> None:
         """Give a new session its journal; one that cannot have it goes on without and says so."""
@@ -221,10 +240,22 @@ class Gateway:
             session.detach(attachment.client)
         if self.sessions.get(session.id) is session:
             del self.sessions[session.id]
+        self.changed(session)
         try:
-            await self.directory.release(session)
+            async with self.taking:
+                if session.id not in self.sessions:  # or somebody came back for it meanwhile
+                    await self.directory.release(session)
         except StoreError as error:
             log.warning("lease was not given back: %s", error, extra={"session": session.id})
+
+    def left(self, session: Session) -> None:
+        """Somebody stopped looking; a session that sleeps and that nobody looks at need not be in memory."""
+        if session.parked and not session.attachments:
+            self.spawn(self._put_away_unless_used(session))
+
+    async def _put_away_unless_used(self, session: Session) -> None:
+        if session.parked and not session.attachments and session.turn is None and session.reviving is None:
+            await self.put_away(session)
 
     async def unwatched(self) -> None:
         """Wait until no client is attached to any session."""

@@ -13,5 +13,10 @@ def new_session_id() -> str:
     return PREFIX + base64.b32encode(secrets.token_bytes(15)).decode().lower()
 
 
+def new_question_id() -> str:
+    """Names a question to everybody who may answer it, in this process and in others."""
+    return "ask_" + secrets.token_hex(8)
+
+
 def is_session_id(value: str) -> bool:
     return value.startswith(PREFIX)

@@ -103,6 +103,7 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         client.gateway.add(session)
         session.attach(client)
         result = session.session_result(reply, boolean=client.capabilities.boolean_options)
+        session.tell_offer()
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
         request.reply(result_line(session.id, result, facts))
     finally:
@@ -166,6 +167,7 @@ async def delete(client: ClientConnection, request: Request) -> None:
         raise internal(f"{error} Close it there first", "session_held", sessionId=session_id) from error
     except StoreError as error:
         raise internal(str(error), error.code) from error
+    gateway.deleted(session_id)
     request.reply(message.EMPTY)
 
 

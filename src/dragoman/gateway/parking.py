@@ -55,6 +55,7 @@ class Parking:
         session.gone = internal("The session is parked", "parked")
         session.record("parked")
         session.save(SessionChanges(state="parked"))
+        session.changed()
         session.services.release_terminals()
         self._gateway.spawn(session.services.close())
         self._gateway.pool.reap(agent)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import dialects, policy, quirks
+from dragoman.gateway import dialects, policy, quirks, replay
+from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.ports.store import Store
 from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
 
 if TYPE_CHECKING:
@@ -30,16 +34,34 @@ CANCEL_ANSWER = {  # what an agent hears when nobody will answer any more; `time
 }
 
 
+# What a journal keeps of a question, and of its answer.
+RECORDED = {
+    PERMISSION: ("question", ("toolCall", "options")),
+    ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
+}
+ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
+
+
 class Question:
     """One open question; `params` is the client's view of it."""
 
     def __init__(self, request: Request, params: bytes, options: frozenset[str]) -> None:
+        self.id = _given_id(params) or new_question_id()
+        """Its name in the journal; one that another process of ours passed on keeps its name."""
         self.request = request
         self.method = request.method
         self.params = params
         self.options = options
         self.asked: dict[ClientConnection, int] = {}
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def named_params(self) -> bytes:
+        """With its id, for clients that see the journal too."""
+        params = message.members(self.params)
+        meta = decode_object(params["_meta"]) if "_meta" in params else {}
+        meta["dragoman"] = {**as_object(meta.get("dragoman")), "requestId": self.id}
+        return encode({**params, "_meta": meta})
 
 
 class Questions:
@@ -93,6 +115,15 @@ class Questions:
         for question in list(self._open):
             self._withdraw(question, None)
             self._open.remove(question)
+            self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
+
+    def answer(self, question_id: str, result: bytes, client: ClientConnection) -> bool:
+        """The answer of a client that names the question by its id; False if it is not open (any more)."""
+        question = next((each for each in self._open if each.id == question_id), None)
+        if question is None:
+            return False
+        self._settle(question, Reply(result=_read_answer(question, result)), "user", client)
+        return True
 
     def client_gone(self, client: ClientConnection) -> None:
         """A question waits for whoever comes next (G-103); without a journal nobody can."""
@@ -143,20 +174,21 @@ class Questions:
         option = policy.choose_option(verdict.decision, options)
         if option is None and verdict.decision == "allow":
             return False
-        self._session.record("decision", by=verdict.rule, decision=verdict.decision, toolCall=tool)
+        outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
+        self._session.record(
+            "decision", by=verdict.rule, decision=verdict.decision, toolCall=tool, outcome=outcome
+        )
         log.info("permission decided by policy", extra={"session": self._session.id, "rule": verdict.rule,
                                                         "decision": verdict.decision})  # fmt: skip
-        if option is None:
-            request.reply(CANCEL_ANSWER[PERMISSION])
-        else:
-            request.reply(encode({"outcome": {"outcome": "selected", "optionId": option}}))
+        request.reply(encode({"outcome": outcome}))
         return True
 
     def _ask(self, question: Question) -> None:
         self._open.append(question)
-        if question.method == PERMISSION:
-            asked = decode_object(question.params)
-            self._session.record("question", toolCall=asked.get("toolCall"), options=asked.get("options"))
+        asked = decode_object(question.params)
+        kind, shown = RECORDED[question.method]
+        self._session.record(kind, id=question.id, **{name: asked.get(name) for name in shown})
+        self._session.changed()
         timeout = self._session.gateway.config.sessions.question_timeout
         if timeout:
             loop = asyncio.get_running_loop()
@@ -190,7 +222,7 @@ class Questions:
                 return
             self._remember(question, client)
         question.asked[client] = client.peer.request(
-            question.method, question.params, lambda reply: self._answered(question, client, reply)
+            question.method, question.named_params, lambda reply: self._answered(question, client, reply)
         )
 
     def _remember(self, question: Question, client: ClientConnection) -> None:
@@ -212,21 +244,31 @@ class Questions:
                     question.request.answer(reply)  # its process decides what that means
                 self._give_up(question, "client")
             return
-        result = (
-            read_outcome(reply.result, question.options) if question.method == PERMISSION else reply.result
-        )
-        self._settle(question, Reply(result=result), "user")
+        self._settle(question, Reply(result=_read_answer(question, reply.result)), "user", client)
 
-    def _settle(self, question: Question, reply: Reply, by: str) -> None:
+    def _settle(
+        self, question: Question, reply: Reply, by: str, client: ClientConnection | None = None
+    ) -> None:
         self._open.remove(question)
         if question.timer is not None:
             question.timer.cancel()
         question.request.answer(reply)
-        if question.method == PERMISSION:
-            self._session.record("decision", by=by, outcome=decode_object(reply.result).get("outcome"))
+        self._record_answer(question, reply.result, by, client)
         self._withdraw(question, None)
+        self._session.changed()
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
+        )
+
+    def _record_answer(
+        self, question: Question, result: bytes, by: str, client: ClientConnection | None
+    ) -> None:
+        """Who decided what; what was typed into a form may be a secret and is not kept."""
+        kind, member = ANSWERED[question.method]
+        info = as_object(client.info) if client is not None else {}
+        answer = decode_object(result).get(member)
+        self._session.record(
+            kind, id=question.id, by=by, client=info.get("title") or info.get("name"), **{member: answer}
         )
 
     def _time_over(self, question: Question, timeout: float) -> None:
@@ -248,6 +290,34 @@ class Questions:
                 client.peer.cancel(call)
                 client.peer.forget(call)
         question.asked.clear()
+
+
+async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
+    """The answers that questions of a journal lack, as records that say that nobody gave any."""
+    asked = {kind: (*ANSWERED[method], CANCEL_ANSWER[method]) for method, (kind, _) in RECORDED.items()}
+    missing: dict[object, JsonObject] = {}
+    async for record in replay.records(store, session_id):
+        kind = str(record.get("dragoman"))
+        if kind in asked:
+            answered, member, answer = asked[kind]
+            missing[record.get("id")] = {
+                "kind": answered,
+                "id": record.get("id"),
+                member: decode_object(answer)[member],
+            }
+        else:
+            missing.pop(record.get("id"), None)
+    for each in missing.values():
+        yield each
+
+
+def _given_id(params: bytes) -> str | None:
+    given = as_object(as_object(decode_object(params).get("_meta")).get("dragoman")).get("requestId")
+    return given if isinstance(given, str) else None
+
+
+def _read_answer(question: Question, result: bytes) -> bytes:
+    return read_outcome(result, question.options) if question.method == PERMISSION else result
 
 
 def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:

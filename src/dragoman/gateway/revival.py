@@ -92,6 +92,8 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     if not agent.is_owner:
         await session.choices.apply(agent)
     session.record("revived", rung=rung)
+    session.tell_offer()
+    session.changed()
     log.info("session revived", extra={"session": session.id, "rung": rung})
     session.loss_untold = session.context_lost
     meta = result.setdefault("_meta", {})

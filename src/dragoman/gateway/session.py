@@ -22,6 +22,7 @@ from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.questions import Questions
 from dragoman.gateway.rewrite import reply_for_client, with_session
 from dragoman.gateway.services import Services
+from dragoman.gateway.tapped import attachment_for
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.turn import Turn
 from dragoman.gateway.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
@@ -40,6 +41,9 @@ MAX_SWALLOWED = 500
 TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
 """State that a client who comes later is told as it stands (G-163)."""
+LATEST = frozenset({*REMEMBERED, "usage_update", "plan"})
+"""Kinds of which the last one is the whole truth."""
+OFFERED = ("modes", "configOptions")
 
 
 class Session:
@@ -85,9 +89,14 @@ class Session:
         self.last_used = time.monotonic()
         self.crashes = 0
         """Deaths of the agent since the last turn that ended well."""
+        self.failed = False
+        """The last turn ended with an error."""
+        self.extra: JsonObject = {}
+        """What else the directory keeps of it."""
         self.swallowed: deque[bytes] = deque(maxlen=MAX_SWALLOWED)
         """The end of a replay that was not shown, to compare it with the journal."""
         self._muted = False
+        self._offered: JsonObject = {}
         self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
         self._rewriter = UpdateRewriter("", id, self._see)
 
@@ -115,23 +124,30 @@ class Session:
         known = client.attachments.get(self.id)
         if known is not None:
             return known
-        attachment = Attachment(client, self)
+        attachment = attachment_for(client, self)
         attachment.position = self.feed.delivered
-        self.attachments.append(attachment)
+        self.feed.add(attachment)
         client.attachments[self.id] = attachment
         self.gateway.attached(self)
+        self.changed()
         return attachment
 
     def detach(self, client: ClientConnection) -> None:
         attachment = client.attachments.pop(self.id, None)
         if attachment is None:
             return
-        self.feed.attachments = [each for each in self.attachments if each is not attachment]
+        self.feed.remove(attachment)
         attachment.close()
         self.questions.client_gone(client)
         self.services.client_gone(client)
         if self.agent is not None:
             self.agent.release(client)
+        self.gateway.left(self)
+        self.changed()
+
+    def changed(self) -> None:
+        """Its state, title or company is another: whoever shows a list of sessions wants to know."""
+        self.gateway.changed(self)
 
     @property
     def attachments(self) -> list[Attachment]:
@@ -200,6 +216,7 @@ class Session:
         else:
             self.turn = turn
             self.gateway.spawn(turn.revive_and_start())
+        self.changed()
 
     def cancel(self) -> None:
         if self.turn is not None:
@@ -263,7 +280,7 @@ class Session:
             return
         kind = dialects.RENAMED_KINDS.get(kind, kind)
         for shown in self._rewriter.rewrite(line):
-            if kind in REMEMBERED:
+            if kind in LATEST:
                 self.current[kind] = shown
             self.feed.publish(
                 events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
@@ -326,6 +343,13 @@ class Session:
         self.last_result = result
         return dict(result)
 
+    def tell_offer(self) -> None:
+        """Journal what the agent lets people choose, so that who reads later, without an agent, knows it too."""
+        offer = {name: self.last_result[name] for name in OFFERED if self.last_result.get(name)}
+        if offer and offer != self._offered:
+            self._offered = offer
+            self.record("offered", **offer)
+
     # -- order
 
     def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
@@ -358,7 +382,7 @@ class Session:
         """A replay of this session has terminal references to replace."""
         if not self.has_terminals:
             self.has_terminals = True
-            self.save(SessionChanges(extra={"terminals": True}))
+            self.save_extra(terminals=True)
 
     def save(self, changes: SessionChanges) -> None:
         """Keep the directory up to date, in order with the journal."""
@@ -366,11 +390,25 @@ class Session:
         if journal is not None and not journal.broken:
             journal.store.update(self.id, journal.epoch, changes, self._saved)
 
+    def save_extra(self, **facts: object) -> None:
+        self.extra = {**self.extra, **facts}
+        self.save(SessionChanges(extra=self.extra))
+
+    def rename(self, title: str) -> None:
+        """A title that a person chose; the agent's own ideas do not replace it any more."""
+        self.title = title
+        self.save_extra(named=True)
+        self.save(SessionChanges(title=title))
+        self.publish({"sessionUpdate": "session_info_update", "title": title})
+        self.changed()
+
     def notice(self, title: str, severity: str = "warning") -> None:
         """Tell people something that they must not miss: as a notice where the client knows it, else as text."""
         log.warning(title, extra={"session": self.id})
         self.record("notice", title=title, severity=severity)
         for attachment in self.attachments:
+            if attachment.tapped:
+                continue  # has the record
             if attachment.client.capabilities.notices:
                 update: JsonObject = {"sessionUpdate": "notice", "severity": severity, "title": title}
             else:
@@ -397,8 +435,10 @@ class Session:
         self.save(SessionChanges(updated_at=events.now(), state=self.state))
         if reply.ok:
             self.crashes = 0
+        self.failed = not reply.ok
         self.after_events(lambda: turn.request.answer(reply), turn.client)
         self.gateway.idle(self)
+        self.changed()
 
     def late_answer(self) -> None:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
@@ -441,6 +481,7 @@ class Session:
         self._forwarded.clear()
         self.services.release_terminals()
         self.gateway.spawn(self.services.close())
+        self.changed()
 
     def _see(self, update: JsonObject) -> bool:
         """Follow what the session must know; True if the update was edited."""
@@ -456,9 +497,17 @@ class Session:
             self.choices.mode_changed(update.get("currentModeId"))
         self.corrections.see(update, terminals=True)
         if kind == "session_info_update" and "title" in update:
-            title = update["title"]
-            self.title = title if isinstance(title, str) else None
-            self.save(SessionChanges(title=self.title, updated_at=events.now()))
+            return self._titled(update)
+        return False
+
+    def _titled(self, update: JsonObject) -> bool:
+        if self.extra.get("named"):
+            del update["title"]
+            return True
+        title = update["title"]
+        self.title = title if isinstance(title, str) else None
+        self.save(SessionChanges(title=self.title, updated_at=events.now()))
+        self.changed()
         return False
 
     def announce(self, tool: JsonObject) -> None:

@@ -20,7 +20,7 @@ from msgspec import Raw
 
 from dragoman.gateway import dialects, events, revival
 from dragoman.gateway.content import check_prompt, prompt_params
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
@@ -54,6 +54,8 @@ class Turn:
         self._blocks: list[Raw] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._seen = -1
+        self._shown = False
+        self._on_shown: Callable[[], None] | None = None
 
     # -- beginning
 
@@ -99,14 +101,31 @@ class Turn:
     def _show_prompt(self) -> None:
         """The others see what was asked, and so does whoever loads the session later."""
         session = self.session
+        named = self._named()
         for block in self._blocks:
-            update = {"sessionUpdate": "user_message_chunk", "content": block}
+            update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
             session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
         changes = SessionChanges(updated_at=events.now(), state="working")
         if session.title is None:
             session.title = _title(self._blocks)
             changes = SessionChanges(updated_at=events.now(), state="working", title=session.title)
         session.save(changes)
+        self._shown = True
+        if self._on_shown is not None:
+            self._on_shown()
+
+    def when_shown(self, action: Callable[[], None]) -> None:
+        """Run `action` when the prompt is among the session's events."""
+        if self._shown:
+            action()
+        else:
+            self._on_shown = action
+
+    def _named(self) -> JsonObject:
+        """The id that the client gave its message: kept, so that it is known again when it is sent again."""
+        meta = decode_object(self._params["_meta"]) if "_meta" in self._params else {}
+        message_id = as_object(meta.get("dragoman")).get("clientMessageId")
+        return {"_meta": {"dragoman": {"clientMessageId": message_id}}} if message_id is not None else {}
 
     # -- ending
 

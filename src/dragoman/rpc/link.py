@@ -57,6 +57,27 @@ class SplitLink(Protocol):
     def outlet(self, session_id: str) -> Outlet: ...
 
 
+@runtime_checkable
+class CodedLink(Protocol):
+    """A link that can say why it ends."""
+
+    def close_with(self, code: int, reason: str = "") -> None: ...
+
+
+class Tap(Protocol):
+    """Where one session's journal flows to."""
+
+    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
+        """Adjacent events from `first_seq` on; `ts` is when they were stored, in milliseconds since 1970."""
+
+
+@runtime_checkable
+class JournalLink(Protocol):
+    """A link that takes the journal itself instead of updates: records too, and what its own client wrote."""
+
+    def tap(self, session_id: str) -> Tap: ...
+
+
 class LinkHandler(Protocol):
     """Who receives what a link reads. All calls come from the event loop, one at a time."""
 

@@ -6,10 +6,13 @@ import asyncio
 import logging
 import secrets
 import ssl
+from collections.abc import Callable, Mapping
 from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.rpc.link import Link
+from dragoman.gateway.identity import Identity
+from dragoman.gateway.meter import Meter
+from dragoman.rpc.link import CodedLink, Link, LinkHandler
 from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
@@ -23,6 +26,9 @@ from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
+Opener = Callable[[Identity, Meter], LinkHandler]
+"""Whoever speaks on a new WebSocket."""
+
 BACKLOG = 1024
 LOOK_INTERVAL = 1.0
 """Seconds until a revoked token's open sockets are noticed; its requests are refused at once."""
@@ -33,11 +39,19 @@ GOODBYE = 2.0
 class Server:
     """Implements `House`."""
 
-    def __init__(self, gateway: Gateway, admission: Admission, agent: str | None = None) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        admission: Admission,
+        agent: str | None = None,
+        sockets: Mapping[str, Opener] | None = None,
+    ) -> None:
+        """`sockets` are WebSockets by their path that speak something else than ACP."""
         self._gateway = gateway
         self._admission = admission
         self._fronts = Fronts(gateway, agent)
         self._http = HttpLeg(App(gateway, admission, self._fronts))
+        self._sockets = sockets or {}
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
@@ -111,7 +125,11 @@ class Server:
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
             return
-        handler = self._fronts.socket(unquote(visit.path), admitted, meter)
+        opener = self._sockets.get(visit.path)
+        if opener is not None:
+            handler: LinkHandler | None = opener(admitted, meter)
+        else:
+            handler = self._fronts.socket(unquote(visit.path), admitted, meter)
         if handler is None:
             door.refuse(404, "There is no WebSocket here.")
             return
@@ -119,13 +137,14 @@ class Server:
             handler,
             self._gateway.config.limits.max_message_bytes,
             restarting=lambda: self._gateway.closing,
+            initialize_first=opener is None,
             on_end=lambda: self.leave(door),
         )
         link.open(transport, _switching(key), early)
 
 
 def send_out(link: Link) -> None:
-    if isinstance(link, WebSocketLink):
+    if isinstance(link, CodedLink):
         link.close_with(POLICY_VIOLATION, "the token is not valid any more")
     else:
         link.close()

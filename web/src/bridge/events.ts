@@ -52,9 +52,9 @@ export type JournalEvent = Numbered & (
   | { type: "tool_call_progress" } & ToolCallFields
   | { type: "tool_call_completed"; result: JsonValue; status: "completed" | "failed" } & ToolCallFields
   | { type: "permission_request"; requestId: string; toolCall: ToolCallFields; options: PermissionOption[] }
-  | { type: "permission_resolved"; requestId: string | null; outcome: { outcome: "selected" | "cancelled"; optionId?: string }; by: string; toolCallId?: string }
+  | { type: "permission_resolved"; requestId: string | null; outcome: { outcome: "selected" | "cancelled"; optionId?: string }; by: string; client?: string; toolCallId?: string }
   | { type: "elicitation_request"; requestId: string; mode: "form" | "url"; message: string; requestedSchema?: JsonObject; url?: string }
-  | { type: "elicitation_resolved"; requestId: string; action: "accept" | "decline" | "cancel"; by: string }
+  | { type: "elicitation_resolved"; requestId: string; action: "accept" | "decline" | "cancel"; by: string; client?: string }
   | { type: "terminal_output"; terminalId: string; output: string; exitStatus?: { exitCode?: number | null; signal?: string | null } | null; truncated?: boolean }
   | { type: "plan_created"; entries: PlanEntry[] }
   | { type: "mode_changed"; modeId: string }
@@ -62,7 +62,8 @@ export type JournalEvent = Numbered & (
   | { type: "config_options"; options: ConfigOption[] }
   | { type: "commands_available"; commands: Command[] }
   | { type: "usage"; used?: number; size?: number; cost?: { amount: number; currency: string } | null; [more: string]: unknown }
-  | { type: "session_info"; title?: string | null; state?: SessionState; [more: string]: unknown }
+  | { type: "setting_chosen"; name: string; value: JsonValue } // what a person chose; what came of it follows as mode_changed or config_options
+  | { type: "session_info"; title?: string | null; state?: SessionState; modes?: { currentModeId: string | null; availableModes: Mode[] }; configOptions?: ConfigOption[]; [more: string]: unknown } // modes and options: what an agent that came back offers
   | { type: "notice"; title: string; severity: "info" | "warning" | "error" }
   | { type: "queue_changed"; queue: QueuedMessage[] }
   | { type: "turn_complete"; stopReason: string | null; error?: StopError }

@@ -1,0 +1,158 @@
+"""The bridge as a whole: its clients, the rooms they meet in, and what they all hear of sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from dragoman import __version__
+from dragoman.bridge import limits
+from dragoman.bridge.client import BridgeClient
+from dragoman.bridge.commands import Outcome
+from dragoman.bridge.errors import unknown_session
+from dragoman.bridge.hand import Hand
+from dragoman.bridge.lookback import Recalled, look_back
+from dragoman.bridge.room import Room
+from dragoman.bridge.summary import summary
+from dragoman.gateway.client import Terms
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Identity
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.session import Session
+
+log = logging.getLogger(__name__)
+
+
+class Bridge:
+    """Implements `Observer`, and `Owner` of the hand that sends messages: a turn is nobody's tab's."""
+
+    backlog = 0
+
+    def __init__(self, gateway: Gateway, describe_agents: Callable[[], list[JsonObject]]) -> None:
+        self.gateway = gateway
+        self.clients: set[BridgeClient] = set()
+        self.rooms: dict[str, Room] = {}
+        self.seen: dict[str, Outcome] = {}
+        """Commands by their id, and the session that came of them: what is sent again is not done again."""
+        self._describe_agents = describe_agents
+        self._steward: Hand | None = None
+        self._changed: set[str] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        gateway.observers.append(self)
+
+    def connect(self, identity: Identity) -> BridgeClient:
+        """A new client; its socket opens the link."""
+        keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
+        return BridgeClient(self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity))
+
+    @property
+    def steward(self) -> Hand:
+        """Sends messages and looks after sessions that nobody looks at."""
+        if self._steward is None:
+            self._steward = Hand(self.gateway, Terms(keep_sessions=True, warm=False, wake=False), self)
+        return self._steward
+
+    def hello(self, identity: Identity) -> JsonObject:
+        config = self.gateway.config
+        return {
+            "type": "hello",
+            "version": __version__,
+            "bridge": 1,
+            "role": str(identity.role),
+            "agents": self._describe_agents(),
+            "defaultAgent": config.default_agent,
+            "sandboxes": list(config.sandboxes),
+            "home": str(Path.home()),
+            "limits": {"maxMessageBytes": config.limits.max_message_bytes},
+        }
+
+    # -- sessions
+
+    async def find(self, session_id: object) -> Kept:
+        kept = await self.gateway.directory.get(session_id) if isinstance(session_id, str) else None
+        if kept is None:
+            raise unknown_session()
+        return kept
+
+    async def room(self, session_id: str) -> Room:
+        """Made when the first one comes; the end of the journal says how things stand."""
+        if session_id not in self.rooms:
+            store, recalled = self.gateway.store, Recalled()
+            if store is not None:
+                recalled = await look_back(store, session_id)
+            self.rooms.setdefault(session_id, Room(session_id, self.steward, recalled))
+        return self.rooms[session_id]
+
+    def new_room(self, session_id: str) -> Room:
+        return self.rooms.setdefault(session_id, Room(session_id, self.steward, Recalled()))
+
+    async def enliven(self, session_id: str) -> Session:
+        """The session, live in this process, with the steward attached until `rest`."""
+        session = self.gateway.sessions.get(session_id)
+        if session is None:
+            kept = await self.find(session_id)
+            await self.steward.call("session/resume", {"sessionId": session_id, "cwd": kept.cwd})
+            session = self.gateway.sessions.get(session_id)
+        if session is None:
+            raise unknown_session()
+        return session
+
+    def rest(self, session: Session) -> None:
+        session.detach(self.steward.client)
+
+    # -- Owner
+
+    def tap(self, session_id: str) -> _NoTap:
+        return _NoTap()
+
+    def hand_closed(self) -> None:
+        pass
+
+    # -- Observer
+
+    def session_changed(self, session: Session) -> None:
+        room = self.rooms.get(session.id)
+        if room is not None and room.turn_over(session):
+            asyncio.get_running_loop().call_soon(room.send_on, session)
+        if room is not None and not room.watchers and session.id not in self.gateway.sessions:
+            del self.rooms[session.id]
+        if any(client.hears_of(session.id) for client in self.clients):
+            self._changed.add(session.id)
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(limits.CHANGE_PAUSE, self._tell)
+
+    def session_deleted(self, session_id: str) -> None:
+        self._changed.discard(session_id)
+        for client in self.clients:
+            if client.hears_of(session_id):
+                client.tell({"type": "session_deleted", "sessionId": session_id})
+
+    def _tell(self) -> None:
+        self._timer = None
+        changed, self._changed = self._changed, set()
+        self.gateway.spawn(self._tell_changes(changed))
+
+    async def _tell_changes(self, changed: set[str]) -> None:
+        for session_id in changed:
+            try:
+                kept = await self.gateway.directory.get(session_id)
+            except StoreError as error:
+                log.error("changes cannot be told: %s", error, extra={"session": session_id})
+                return
+            if kept is None:
+                continue
+            event = {"type": "session_changed", "session": summary(self.gateway, kept)}
+            for client in self.clients:
+                if client.hears_of(session_id):
+                    client.tell(event)
+
+
+class _NoTap:
+    """The steward reads nothing."""
+
+    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
+        pass

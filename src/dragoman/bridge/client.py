@@ -1,0 +1,178 @@
+"""One page at `/bridge`: its commands up, its events down."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.bridge import commands, limits
+from dragoman.bridge.errors import BridgeError, as_bridge_error
+from dragoman.bridge.hand import Hand
+from dragoman.bridge.room import Room
+from dragoman.bridge.translate import timestamp
+from dragoman.gateway.client import Terms
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.ports.store import StoreError
+from dragoman.rpc.link import Link
+from dragoman.wire.errors import RpcError
+from dragoman.wire.framing import Frame, FramingError
+
+if TYPE_CHECKING:
+    from dragoman.bridge.bridge import Bridge
+
+log = logging.getLogger(__name__)
+
+
+class BridgeClient:
+    """Implements `LinkHandler` towards the socket and `Owner` of its hand in the gateway."""
+
+    def __init__(self, bridge: Bridge, terms: Terms) -> None:
+        self.bridge = bridge
+        self.terms = terms
+        self.hand: Hand
+        self.listing = False
+        """It was shown the list of sessions and wants to hear of changes."""
+        self._socket: Link
+        self._watches: dict[str, Watch] = {}
+        self._lanes: dict[str, deque[JsonObject]] = {}
+        self._pending = 0
+
+    # -- LinkHandler
+
+    def link_opened(self, link: Link) -> None:
+        self._socket = link
+        self.hand = Hand(self.bridge.gateway, self.terms, self)
+        self.bridge.clients.add(self)
+        self.tell(self.bridge.hello(self.terms.identity))
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        for frame in frames:
+            try:
+                self._receive(frame)
+            except BridgeError as error:
+                self.fail(error, {})
+        if self._pending > limits.COMMANDS_IN_FLIGHT or self._socket.backlog > limits.UNREAD_BYTES:
+            self._socket.pause()
+
+    def link_writable(self, writable: bool) -> None:
+        if writable:
+            self._socket.resume()
+        self.hand.client.peer.link_writable(writable)
+
+    def link_closed(self, reason: str | None) -> None:
+        self.bridge.clients.discard(self)
+        self._lanes.clear()
+        for session_id in list(self._watches):
+            self.unwatch(session_id)
+        self.hand.leave(reason)
+
+    # -- commands
+
+    def _receive(self, frame: Frame) -> None:
+        if isinstance(frame, FramingError):
+            raise BridgeError("too_large", frame.message, "Send less at once.")
+        try:
+            command = msgspec.json.decode(frame)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BridgeError("bad_json", f"This is not JSON: {error}.") from error
+        if not isinstance(command, dict) or not isinstance(command.get("type"), str):
+            raise BridgeError("bad_request", "A command is an object with a `type`.")
+        self._pending += 1
+        lane = command.get("sessionId")
+        if not isinstance(lane, str):
+            self.bridge.gateway.spawn(self._run(command))
+        elif lane in self._lanes:
+            self._lanes[lane].append(command)
+        else:
+            self._lanes[lane] = deque([command])
+            self.bridge.gateway.spawn(self._run_lane(lane))
+
+    async def _run_lane(self, lane: str) -> None:
+        """What concerns one session is done in the order in which it came."""
+        while waiting := self._lanes.get(lane):
+            await self._run(waiting.popleft())
+        self._lanes.pop(lane, None)
+
+    async def _run(self, command: JsonObject) -> None:
+        try:
+            await commands.run(self, command)
+        except (BridgeError, RpcError, StoreError) as error:
+            self.fail(as_bridge_error(error), command)
+        except Exception as error:  # a bug of ours must not cost the page its answer
+            log.exception("command failed", extra={"command": str(command.get("type"))})
+            self.fail(as_bridge_error(error), command)
+        finally:
+            self._pending -= 1
+            if self._pending == limits.COMMANDS_IN_FLIGHT:
+                self._socket.resume()
+
+    # -- events
+
+    def tell(self, event: JsonObject) -> None:
+        self._socket.send(encode(event))
+
+    def fail(self, error: BridgeError, command: JsonObject) -> None:
+        about: JsonObject = {
+            name: command[name] for name in ("sessionId", "clientMessageId") if name in command
+        }
+        self.tell({"type": "error", **error.as_fields(), **about})
+
+    def hears_of(self, session_id: str) -> bool:
+        return self.listing or session_id in self._watches
+
+    def watch(self, room: Room, opening: Callable[[], None]) -> None:
+        """Events of this session come from now on; `opening` runs before the first of them."""
+        self.unwatch(room.session_id)
+        self._watches[room.session_id] = Watch(self, room, opening)
+        room.watchers += 1
+
+    def opened(self, session_id: str) -> None:
+        self._watches[session_id].open()
+
+    def unwatch(self, session_id: str) -> None:
+        watch = self._watches.pop(session_id, None)
+        if watch is not None:
+            watch.room.watchers -= 1
+
+    def send_raw(self, event: bytes) -> None:
+        self._socket.send(event)
+
+    # -- Owner
+
+    @property
+    def backlog(self) -> int:
+        return self._socket.backlog
+
+    def tap(self, session_id: str) -> Watch:
+        watch = self._watches.get(session_id)
+        if watch is None:  # a session that is being made
+            self.watch(self.bridge.new_room(session_id), lambda: None)
+        return self._watches[session_id]
+
+    def hand_closed(self) -> None:
+        self._socket.close()
+
+
+class Watch:
+    """Implements `Tap`: a session's journal on its way to one page."""
+
+    def __init__(self, client: BridgeClient, room: Room, opening: Callable[[], None]) -> None:
+        self.room = room
+        self._send = client.send_raw
+        self._opening: Callable[[], None] | None = opening
+
+    def open(self) -> None:
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            opening()
+
+    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
+        if self._opening is not None:
+            self.open()
+        send, encoded, stamp = self._send, self.room.encoded, timestamp(ts)
+        for seq, event in enumerate(events, first_seq):
+            send(encoded(seq, stamp, event))

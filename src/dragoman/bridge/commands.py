@@ -1,0 +1,394 @@
+"""What a page may ask for: a table from a command's type to what is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.bridge import limits, opening, paths
+from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
+from dragoman.bridge.room import Message
+from dragoman.bridge.summary import summary
+from dragoman.bridge.translate import timestamp, translate
+from dragoman.gateway.identity import Role
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.ports.store import BadCursor
+from dragoman.gateway.session import Session
+
+if TYPE_CHECKING:
+    from dragoman.bridge.client import BridgeClient
+
+Outcome = asyncio.Future[str | BridgeError | None]
+"""The session that came of a command, if one did, or why nothing came of it."""
+Handler = Callable[["BridgeClient", JsonObject], Awaitable[str | Outcome | None]]
+
+
+class Repeated(Exception):
+    """The session's journal says that this was done before, perhaps by a process that is no more."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    handler: Handler
+    observers: bool = False
+    """Whoever may only look may do this too; it changes nothing, so it is simply done again when it comes again."""
+
+
+async def run(client: BridgeClient, command: JsonObject) -> None:
+    """Do it once, however often it is sent, and say so. What takes long goes on beside the commands that follow."""
+    known = COMMANDS.get(str(command["type"]))
+    if known is None:
+        raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", _NAMES)
+    refused = None if known.observers else client.terms.identity.refusal(Role.CONTROL, command["type"])
+    if refused is not None:
+        raise refused
+    message_id = _message_id(command)
+    former = client.bridge.seen.get(message_id) if message_id is not None else None
+    if former is not None and not known.observers:
+        client.bridge.gateway.spawn(_answer_again(client, command, former))
+        return
+    outcome = _remember(client, message_id) if message_id is not None and not known.observers else None
+    try:
+        result = await known.handler(client, command)
+    except Repeated as repeated:
+        _done(client, message_id, outcome, repeated.session_id, duplicate=True)
+        return
+    except Exception as error:  # whatever it was, who sends it again must not wait for it
+        _failed(client, message_id, outcome, as_bridge_error(error))
+        raise
+    if isinstance(result, asyncio.Future):
+        client.bridge.gateway.spawn(_finish(client, command, outcome, result))
+    else:
+        _done(client, message_id, outcome, result)
+
+
+async def _finish(
+    client: BridgeClient, command: JsonObject, outcome: Outcome | None, result: Outcome
+) -> None:
+    found, message_id = await result, _message_id(command)
+    if isinstance(found, BridgeError):
+        _failed(client, message_id, outcome, found)
+        client.fail(found, command)
+    else:
+        _done(client, message_id, outcome, found)
+
+
+async def _answer_again(client: BridgeClient, command: JsonObject, former: Outcome) -> None:
+    found = await asyncio.shield(former)
+    if isinstance(found, BridgeError):
+        client.fail(found, command)
+    else:
+        acknowledge(client, _message_id(command), found, duplicate=True)
+
+
+def _done(
+    client: BridgeClient,
+    message_id: str | None,
+    outcome: Outcome | None,
+    found: str | None,
+    *,
+    duplicate: bool = False,
+) -> None:
+    if outcome is not None:
+        outcome.set_result(found)
+    acknowledge(client, message_id, found, duplicate=duplicate)
+
+
+def _failed(
+    client: BridgeClient, message_id: str | None, outcome: Outcome | None, error: BridgeError
+) -> None:
+    """It may be tried again under the same id."""
+    if outcome is not None:
+        outcome.set_result(error)
+        client.bridge.seen.pop(str(message_id), None)
+
+
+def acknowledge(
+    client: BridgeClient, message_id: str | None, session_id: str | None = None, *, duplicate: bool = False
+) -> None:
+    if message_id is not None:
+        ack: JsonObject = {"type": "ack", "clientMessageId": message_id}
+        if session_id is not None:
+            ack["sessionId"] = session_id
+        client.tell({**ack, "duplicate": True} if duplicate else ack)
+
+
+def _message_id(command: JsonObject) -> str | None:
+    given = command.get("clientMessageId")
+    if given is not None and (not isinstance(given, str) or not 0 < len(given) <= limits.ID_LENGTH):
+        del command["clientMessageId"]
+        raise BridgeError(
+            "bad_request", f"`clientMessageId` must be a text of at most {limits.ID_LENGTH} letters."
+        )
+    return given
+
+
+def _remember(client: BridgeClient, message_id: str) -> Outcome:
+    seen = client.bridge.seen
+    done: Outcome = asyncio.get_running_loop().create_future()
+    seen[message_id] = done
+    if len(seen) > limits.REMEMBERED_COMMANDS:
+        del seen[next(iter(seen))]
+    return done
+
+
+# -- sessions
+
+
+async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None:
+    client.listing = True
+    gateway = client.bridge.gateway
+    try:
+        page = await gateway.directory.list(
+            cwd=_text(command, "cwd"),
+            agent=_text(command, "agent"),
+            cursor=_text(command, "cursor"),
+            query=_text(command, "search"),
+        )
+    except BadCursor as error:
+        raise BridgeError("bad_cursor", "This page of the list is gone.", "Ask for the list anew.") from error
+    event: JsonObject = {
+        "type": "session_list",
+        "sessions": [summary(gateway, each) for each in page.sessions],
+    }
+    if page.next_cursor is not None:
+        event["nextCursor"] = page.next_cursor
+    client.tell({**event, **_named(command)})
+    return None
+
+
+async def leave_session(client: BridgeClient, command: JsonObject) -> str | None:
+    session_id = _session_id(command)
+    session = client.hand.client.session(session_id)
+    if session is not None:
+        session.detach(client.hand.client)
+    client.unwatch(session_id)
+    return session_id
+
+
+async def rename_session(client: BridgeClient, command: JsonObject) -> str | None:
+    title = " ".join(str(command.get("title") or "").split())[: limits.TITLE_LENGTH]
+    if not title:
+        raise BridgeError("bad_request", "A title has at least one letter.")
+    session = await client.bridge.enliven(_session_id(command))
+    if session.remote:
+        client.bridge.rest(session)
+        raise BridgeError("session_held", "Another program has this session open.")
+    session.rename(title)
+    await session.settled()
+    client.bridge.rest(session)
+    return session.id
+
+
+async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
+    session = await client.bridge.enliven(_session_id(command))
+    session.attach(client.bridge.steward.client)
+    await client.bridge.steward.call("session/close", {"sessionId": session.id})
+    return session.id
+
+
+async def delete_session(client: BridgeClient, command: JsonObject) -> str | None:
+    session_id = _session_id(command)
+    await client.hand.call("session/delete", {"sessionId": session_id})
+    return session_id
+
+
+async def history(client: BridgeClient, command: JsonObject) -> str | None:
+    """A page of what was before."""
+    kept = await client.bridge.find(_session_id(command))
+    store = client.bridge.gateway.store
+    if store is None:
+        raise BridgeError("not_kept", "What was said before is not kept here (sessions.journal).")
+    before, limit = (
+        _number(command, "beforeSeq", kept.last_seq + 1),
+        _number(command, "limit", limits.PAGE_EVENTS),
+    )
+    rows = await store.read_before(kept.id, before, max(1, min(limit, limits.HISTORY_EVENTS)))
+    events = [
+        Raw(translate(kept.id, seq, timestamp(row.ts), event))
+        for row in rows
+        for seq, event in enumerate(row.events(), row.first_seq)
+    ]
+    more = bool(rows) and rows[0].first_seq > kept.first_seq
+    page = {"type": "history", "sessionId": kept.id, "events": events, "more": more, **_named(command)}
+    client.send_raw(encode(page))
+    return kept.id
+
+
+# -- a conversation
+
+
+async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
+    bridge, session_id = client.bridge, _session_id(command)
+    message = Message.read(command, command.get("clientMessageId"))
+    session = await bridge.enliven(session_id)
+    try:
+        room = await bridge.room(session_id)
+        if room.knows(message.id):
+            raise Repeated(session_id)
+        accepted: Outcome = asyncio.get_running_loop().create_future()
+        room.submit(session, message, lambda error: accepted.set_result(error or session_id))
+        return accepted
+    finally:
+        bridge.rest(session)
+
+
+async def edit_queued(client: BridgeClient, command: JsonObject) -> str | None:
+    return await _change_queue(client, command, Message.read(command, None))
+
+
+async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
+    return await _change_queue(client, command, None)
+
+
+async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
+    session = await client.bridge.enliven(_session_id(command))
+    try:
+        (await client.bridge.room(session.id)).edit(session, command.get("queuedId"), message)
+        await session.settled()
+    finally:
+        client.bridge.rest(session)
+    return session.id
+
+
+async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
+    session_id = _session_id(command)
+    session = client.bridge.gateway.sessions.get(session_id)
+    if session is None:
+        await client.bridge.find(session_id)
+    elif session.turn is None and session.remote:
+        session.notify_agent("session/cancel", encode({"sessionId": session_id}))
+    else:
+        session.cancel()
+    return session_id
+
+
+async def permission_response(client: BridgeClient, command: JsonObject) -> str | None:
+    outcome = command.get("outcome")
+    return _answer(client, command, {"outcome": outcome})
+
+
+async def elicitation_response(client: BridgeClient, command: JsonObject) -> str | None:
+    answer: JsonObject = {name: command[name] for name in ("action", "content") if name in command}
+    if answer.get("action") not in ("accept", "decline", "cancel"):
+        raise BridgeError("bad_request", "`action` must be accept, decline or cancel.")
+    return _answer(client, command, answer)
+
+
+def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject) -> str:
+    asked = command.get("requestId")
+    for session in client.bridge.gateway.sessions.values():
+        if isinstance(asked, str) and session.questions.answer(asked, encode(answer), client.hand.client):
+            return session.id
+    raise BridgeError("already_answered", "This question is not open any more.")
+
+
+async def change_mode(client: BridgeClient, command: JsonObject) -> str | None:
+    session = await _watched(client, command)
+    await client.hand.call("session/set_mode", {"sessionId": session.id, "modeId": command.get("modeId")})
+    return session.id
+
+
+async def set_config_option(client: BridgeClient, command: JsonObject) -> str | None:
+    session = await _watched(client, command)
+    params = {"sessionId": session.id, "configId": command.get("configId"), "value": command.get("value")}
+    if isinstance(command.get("value"), bool):
+        params["type"] = "boolean"
+    await client.hand.call("session/set_config_option", params)
+    return session.id
+
+
+async def _watched(client: BridgeClient, command: JsonObject) -> Session:
+    session_id = _session_id(command)
+    session = client.hand.client.session(session_id)
+    if session is None:
+        await client.bridge.find(session_id)
+        raise BridgeError("not_loaded", "This session is not open here.", "Send load_session first.")
+    return session
+
+
+# -- the rest
+
+
+async def complete_path(client: BridgeClient, command: JsonObject) -> str | None:
+    prefix = command.get("prefix")
+    if not isinstance(prefix, str):
+        raise BridgeError("bad_request", "`prefix` must be a text.")
+    folder = str(Path.home())
+    if command.get("sessionId") is not None:
+        folder = (await client.bridge.find(command["sessionId"])).cwd
+    directories = command.get("directories") is True
+    entries = await asyncio.to_thread(paths.complete, prefix, folder, directories=directories)
+    client.tell({"type": "paths", "prefix": prefix, "entries": entries, **_named(command)})
+    return None
+
+
+async def ping(client: BridgeClient, command: JsonObject) -> str | None:
+    """Its `ack` is the answer."""
+    if "clientMessageId" not in command:
+        client.tell({"type": "ack", "clientMessageId": ""})
+    return None
+
+
+def _named(command: JsonObject) -> JsonObject:
+    return {name: command[name] for name in ("clientMessageId",) if name in command}
+
+
+def _session_id(command: JsonObject) -> str:
+    session_id = command.get("sessionId")
+    if not isinstance(session_id, str):
+        raise (
+            unknown_session()
+            if session_id is not None
+            else BridgeError("bad_request", "`sessionId` is missing.")
+        )
+    return session_id
+
+
+def _text(command: JsonObject, name: str) -> str | None:
+    value = command.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BridgeError("bad_request", f"`{name}` must be a text.")
+    return value or None
+
+
+def _number(command: JsonObject, name: str, otherwise: int) -> int:
+    value = command.get(name)
+    if value is None:
+        return otherwise
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise BridgeError("bad_request", f"`{name}` must be a number that is not negative.")
+    return value
+
+
+COMMANDS: dict[str, Command] = {
+    "new_session": Command(opening.new_session),
+    "load_session": Command(opening.load_session, observers=True),
+    "resume": Command(opening.load_session, observers=True),
+    "history": Command(history, observers=True),
+    "leave_session": Command(leave_session, observers=True),
+    "send_message": Command(send_message),
+    "edit_queued": Command(edit_queued),
+    "drop_queued": Command(drop_queued),
+    "cancel_turn": Command(cancel_turn),
+    "permission_response": Command(permission_response),
+    "elicitation_response": Command(elicitation_response),
+    "change_mode": Command(change_mode),
+    "set_config_option": Command(set_config_option),
+    "rename_session": Command(rename_session),
+    "close_session": Command(close_session),
+    "delete_session": Command(delete_session),
+    "list_sessions": Command(list_sessions, observers=True),
+    "complete_path": Command(complete_path),
+    "ping": Command(ping, observers=True),
+}
+_NAMES = "Known are " + ", ".join(COMMANDS) + "."

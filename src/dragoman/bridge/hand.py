@@ -1,0 +1,148 @@
+"""The bridge's hand in the gateway: a client like any other, in the same process, that takes journals."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from dragoman import __version__
+from dragoman.bridge.errors import friendly
+from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
+from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.session import Session
+from dragoman.rpc.link import Tap
+from dragoman.rpc.peer import CANCEL_REQUEST, Reply, Request
+from dragoman.wire import message
+from dragoman.wire.errors import RpcError, method_not_found
+from dragoman.wire.message import ABSENT
+
+log = logging.getLogger(__name__)
+
+CAPABILITIES: JsonObject = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "elicitation": {"form": {}, "url": {}},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}},
+}
+"""Files and terminals are the gateway's to serve: a page has none."""
+
+OnReply = Callable[[Reply], None]
+
+
+class Owner(Protocol):
+    """Whose hand it is."""
+
+    @property
+    def backlog(self) -> int:
+        """Bytes on their way to whoever looks."""
+
+    def tap(self, session_id: str) -> Tap: ...
+
+    def hand_closed(self) -> None:
+        """The gateway ends."""
+
+
+class Hand:
+    """Implements `Link` and `JournalLink`."""
+
+    def __init__(self, gateway: Gateway, terms: Terms, owner: Owner) -> None:
+        self.gateway = gateway
+        self.client: ClientConnection = gateway.connect(terms)
+        self._owner = owner
+        self._calls: dict[int, OnReply] = {}
+        self._ids = itertools.count(1)
+        self.client.peer.link_opened(self)
+        info = {"name": "bridge", "title": "Dragoman's page", "version": __version__}
+        params = {"protocolVersion": 1, "clientInfo": info, "clientCapabilities": CAPABILITIES}
+        self.ask("initialize", params, lambda reply: None)
+
+    # -- asking
+
+    def ask(self, method: str, params: JsonObject, on_reply: OnReply) -> None:
+        """`on_reply` is called in the middle of things: before anything that the gateway tells afterwards."""
+        id = next(self._ids)
+        self._calls[id] = on_reply
+        self.client.peer.link_messages([message.request(id, method, encode(params))])
+
+    async def call(self, method: str, params: JsonObject, seen: OnReply | None = None) -> JsonObject:
+        """The result; `seen` is shown the reply at once. Raises `BridgeError`."""
+        answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+        def on_reply(reply: Reply) -> None:
+            if seen is not None and reply.ok:
+                seen(reply)
+            if not answered.done():
+                answered.set_result(reply)
+
+        self.ask(method, params, on_reply)
+        reply = await answered
+        if not reply.ok:
+            raise friendly(decode_object(reply.error))
+        return decode_object(reply.result)
+
+    def prompt(self, session: Session, params: JsonObject, on_reply: OnReply) -> None:
+        """A prompt in a session that this client need not be attached to; raises `RpcError` when it is refused."""
+        id = next(self._ids)
+        request = Request(self.client.peer, b"%d" % id, (int, id), "session/prompt", encode(params), None)
+        self._calls[id] = on_reply
+        try:
+            session.prompt(self.client, request)
+        except RpcError:
+            del self._calls[id]
+            raise
+
+    def leave(self, reason: str | None) -> None:
+        self.client.peer.link_closed(reason)
+
+    # -- Link
+
+    def send(self, line: bytes) -> None:
+        if line.startswith(b'{"jsonrpc":"2.0","method":"session/update"'):
+            return  # seen in the journal
+        envelope = message.decode(line)
+        if not envelope.method:
+            self._answered(line)
+        elif envelope.id is not ABSENT:
+            self._asked(bytes(envelope.id), envelope.method, bytes(envelope.params))
+
+    def tap(self, session_id: str) -> Tap:
+        return self._owner.tap(session_id)
+
+    def pause(self) -> None:
+        """Nothing is read here that could be held back."""
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._owner.hand_closed()
+
+    @property
+    def backlog(self) -> int:
+        return self._owner.backlog
+
+    def _answered(self, line: bytes) -> None:
+        members = message.members(line)
+        on_reply = self._calls.pop(int(bytes(members["id"])), None)
+        if on_reply is not None:
+            failed = "error" in members
+            on_reply(
+                Reply(error=bytes(members["error"])) if failed else Reply(result=bytes(members["result"]))
+            )
+
+    def _asked(self, id: bytes, method: str, params: bytes) -> None:
+        """Questions of a session are in its journal and answered by their id; others nobody here can answer."""
+        if method in (PERMISSION, ELICITATION) and session_of(params) is not None:
+            return
+        answer = message.failure(id, method_not_found(method).encode())
+        if method in CANCEL_ANSWER:
+            answer = message.response(id, CANCEL_ANSWER[method])
+        elif method != CANCEL_REQUEST:
+            log.info("the bridge does not offer this", extra={"method": method})
+        asyncio.get_running_loop().call_soon(lambda: self.client.peer.link_messages([answer]))

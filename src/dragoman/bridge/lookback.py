@@ -1,0 +1,72 @@
+"""What still holds at the end of a stored journal: read once, when a session that no process has is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dragoman.bridge import limits
+from dragoman.gateway import events, transcript
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.session import LATEST
+from dragoman.wire.errors import Malformed
+
+PAGE = 2000
+_MARKS = tuple(f'"sessionUpdate":"{kind}"'.encode() for kind in LATEST)
+
+
+@dataclass
+class Recalled:
+    state: JsonObject = field(default_factory=dict)
+    """The last update of each kind that is the whole truth of its kind, and the agent's last offer."""
+    queue: list[JsonObject] | None = None
+    message_ids: list[str] = field(default_factory=list)
+    """Newest first."""
+
+
+async def look_back(store: Store, session_id: str) -> Recalled:
+    """From the end towards the beginning, and not for ever."""
+    recalled = Recalled()
+    before = await store.last_seq(session_id) + 1
+    seen = size = 0
+    while before > 1 and seen < limits.LOOK_BACK_EVENTS and size < limits.LOOK_BACK_BYTES:
+        rows = await store.read_before(session_id, before, PAGE)
+        if not rows:
+            break
+        for row in reversed(rows):
+            for event in reversed(row.events()):
+                _see(recalled, event)
+            seen += row.count
+            size += len(row.data)
+        before = rows[0].first_seq
+    return recalled
+
+
+def _see(recalled: Recalled, event: bytes) -> None:
+    tag = event[:1]
+    if tag == events.RECORD:
+        _see_record(recalled, event)
+    elif tag == events.PROMPT:
+        update = transcript.read_update(event[1:]) or {}
+        message_id = as_object(as_object(update.get("_meta")).get("dragoman")).get("clientMessageId")
+        if isinstance(message_id, str) and len(recalled.message_ids) < limits.REMEMBERED_MESSAGES:
+            recalled.message_ids.append(message_id)
+    elif any(mark in event for mark in _MARKS):
+        update = transcript.read_update(event[1:]) or {}
+        kind = str(update.get("sessionUpdate"))
+        if kind in LATEST:
+            recalled.state.setdefault(kind, update)
+
+
+def _see_record(recalled: Recalled, event: bytes) -> None:
+    if not (b'"queue"' in event[:30] or b'"offered"' in event[:30]):
+        return
+    try:
+        record = events.read_record(event)
+    except Malformed:
+        return
+    if record.get("dragoman") == "offered":
+        recalled.state.setdefault("offered", record)
+    elif recalled.queue is None:
+        queue = record.get("queue")
+        recalled.queue = queue if isinstance(queue, list) else []

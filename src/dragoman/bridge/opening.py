@@ -1,0 +1,110 @@
+"""How a page comes to a session: a new one, or one that is there, from the event that it has on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.bridge.errors import BridgeError, unknown_session
+from dragoman.bridge.summary import kept_of, snapshot
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.rpc.peer import Reply
+
+if TYPE_CHECKING:
+    from dragoman.bridge.client import BridgeClient
+    from dragoman.bridge.room import Room
+
+
+async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
+    cwd = command.get("cwd")
+    if not isinstance(cwd, str) or not cwd:
+        raise BridgeError("cwd", "A session needs a folder to work in.")
+    params: JsonObject = {"cwd": str(Path(cwd).expanduser()), "mcpServers": []}
+    if command.get("agent") is not None:
+        params["_meta"] = {"dragoman": {"agent": command["agent"]}}
+    if command.get("additionalDirectories"):
+        params["additionalDirectories"] = command["additionalDirectories"]
+    named = {name: command[name] for name in ("clientMessageId",) if name in command}
+
+    def created(reply: Reply) -> None:
+        session = client.bridge.gateway.sessions[decode_object(reply.result)["sessionId"]]
+        shown = snapshot(session, kept_of(session), {}, [])
+        client.tell({"type": "session_created", "sessionId": session.id, "session": shown, **named})
+        client.tell({"type": "caught_up", "sessionId": session.id, "lastSeq": shown["lastSeq"]})
+
+    result = await client.hand.call("session/new", params, created)
+    return str(result["sessionId"])
+
+
+async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
+    """`session_loaded` first, then the events that the page lacks, then `caught_up`."""
+    session_id = command.get("sessionId")
+    if not isinstance(session_id, str):
+        raise unknown_session()
+    kept = await client.bridge.find(session_id)
+    room = await client.bridge.room(session_id)
+    wanted = {name: _count(command, name) for name in ("afterSeq", "tail")}
+    await _Loading(client, command, kept, room).run(wanted["afterSeq"] or 0, wanted["tail"])
+    return session_id
+
+
+class _Loading:
+    def __init__(self, client: BridgeClient, command: JsonObject, kept: Kept, room: Room) -> None:
+        self._client = client
+        self._command = command
+        self._kept = kept
+        self._room = room
+        self._after = 0
+
+    async def run(self, after: int, tail: int | None) -> None:
+        client, kept = self._client, self._kept
+        live = client.bridge.gateway.sessions.get(kept.id)
+        journal = live.journal if live is not None else None
+        last = journal.delivered if journal is not None else kept.last_seq
+        # A number that was never given: the page knows another journal than the one there is.
+        after = 0 if after > last else after
+        self._after = max(after, kept.first_seq - 1)
+        client.watch(self._room, self._tell)
+        wanted: JsonObject = {"afterSeq": self._after, **({} if tail is None else {"tail": tail})}
+        params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": wanted}}
+        try:
+            await client.hand.call("session/resume", params, self._loaded)
+        except BridgeError:
+            client.unwatch(kept.id)
+            raise
+
+    def _loaded(self, reply: Reply) -> None:
+        """Nothing else of the session can have been told between the answer and this."""
+        facts = as_object(as_object(decode_object(reply.result).get("_meta")).get("dragoman"))
+        self._after = facts.get("afterSeq", self._after)
+        client, session_id = self._client, self._kept.id
+        client.opened(session_id)
+        attachment = client.hand.client.attachments[session_id]
+        # In the next turn: the gateway is about to say where this attachment begins.
+        last = attachment.session.feed.delivered
+
+        def caught_up() -> None:
+            client.tell({"type": "caught_up", "sessionId": session_id, "lastSeq": last})
+
+        asyncio.get_running_loop().call_soon(attachment.after, last, caught_up)
+
+    def _tell(self) -> None:
+        client, kept = self._client, self._kept
+        session = client.bridge.gateway.sessions[kept.id]
+        event = {
+            "type": "session_loaded",
+            "sessionId": kept.id,
+            "session": snapshot(session, kept, self._room.state, self._room.queue),
+            "afterSeq": self._after,
+        }
+        named = {name: self._command[name] for name in ("clientMessageId",) if name in self._command}
+        client.tell({**event, **named})
+
+
+def _count(command: JsonObject, name: str) -> int | None:
+    value = command.get(name)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise BridgeError("bad_request", f"`{name}` must be a number that is not negative.")
+    return value

@@ -1,0 +1,110 @@
+"""A session as the list of sessions shows it, and as a page needs it to begin."""
+
+from __future__ import annotations
+
+from dragoman.bridge.translate import SESSION_STATES, usage_fields
+from dragoman.gateway import events, transcript
+from dragoman.gateway.directory import Kept
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.session import Session
+
+PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
+
+
+def summary(gateway: Gateway, kept: Kept) -> JsonObject:
+    """What the directory knows, corrected by what goes on right now."""
+    session = gateway.sessions.get(kept.id)
+    shown: JsonObject = {
+        "sessionId": kept.id,
+        "agent": kept.agent,
+        "cwd": kept.cwd,
+        "workspace": kept.workspace or kept.cwd,
+        "title": kept.title,
+        "state": _resting_state(kept),
+        "live": kept.live,
+        "updatedAt": kept.updated_at or events.now(),
+        "clients": 0,
+        "questions": 0,
+        "sandbox": kept.sandbox,
+    }
+    if kept.created_at is not None:
+        shown["createdAt"] = kept.created_at
+    return shown if session is None else {**shown, **_live(session)}
+
+
+def _live(session: Session) -> JsonObject:
+    shown: JsonObject = {
+        "title": session.title,
+        "state": session.state,
+        "live": True,
+        "clients": len(session.attachments),
+        "questions": len(session.questions),
+    }
+    if session.agent is not None and session.agent.box is not None:
+        shown["sandbox"] = session.agent.box.name
+    return shown
+
+
+def _resting_state(kept: Kept) -> str:
+    if kept.live:  # in another process
+        return kept.state if kept.state in SESSION_STATES else "idle"
+    return "closed" if kept.state == "closed" else "parked"
+
+
+def kept_of(session: Session) -> Kept:
+    """A session that is so new that nothing was read from the directory yet."""
+    now = events.now()
+    return Kept(
+        id=session.id,
+        agent=session.agent_name,
+        cwd=session.cwd,
+        workspace=session.workspace,
+        created_at=now,
+        updated_at=now,
+        live=True,
+    )
+
+
+def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[JsonObject]) -> JsonObject:
+    """The session as it is at this moment; `recalled` is what its journal says where no agent runs to say it."""
+    last = session.feed.delivered if session.journal is not None else session.feed.seq
+    current = {**recalled, **_current(session)}
+    modes, options = _offer(session, current)
+    return {
+        **summary(session.gateway, kept),
+        "firstSeq": kept.first_seq if session.journal is not None else last + 1,
+        "lastSeq": last,
+        "modes": modes,
+        "configOptions": options,
+        "commands": as_object(current.get("available_commands_update")).get("availableCommands") or [],
+        "queue": queue,
+        "usage": usage_fields(current["usage_update"]) if "usage_update" in current else None,
+        "plan": as_object(current.get("plan")).get("entries") or [],
+        "promptCapabilities": _prompt_capabilities(session),
+    }
+
+
+def _current(session: Session) -> JsonObject:
+    found = {kind: transcript.read_update(line) for kind, line in session.current.items()}
+    return {kind: update for kind, update in found.items() if update is not None}
+
+
+def _offer(session: Session, current: JsonObject) -> tuple[JsonObject | None, list[JsonObject]]:
+    offered = session.last_result or as_object(current.get("offered"))
+    modes = offered.get("modes")
+    mode = as_object(current.get("current_mode_update")).get("currentModeId")
+    if isinstance(modes, dict) and mode is not None:
+        modes = {**modes, "currentModeId": mode}
+    options = as_object(current.get("config_option_update")).get("configOptions")
+    if options is None:
+        options = session.options.full or offered.get("configOptions")
+    return modes if isinstance(modes, dict) else None, options if isinstance(options, list) else []
+
+
+def _prompt_capabilities(session: Session) -> JsonObject:
+    agent = session.agent
+    if agent is not None:
+        return {name: agent.capabilities.prompt(name) for name in PROMPT_CAPABILITIES}
+    # Nobody runs who could be asked; what the agent does not take is refused with a sentence when it is sent.
+    return dict.fromkeys(PROMPT_CAPABILITIES, True)

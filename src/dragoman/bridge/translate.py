@@ -1,0 +1,218 @@
+"""One event of a journal, one event of the bridge: a table from the kinds of updates (records are in `records`).
+
+Nothing is ever left out: what has no better name becomes `unknown_update`, so that numbers rise by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from dragoman.bridge.records import translate_record
+from dragoman.gateway import events
+from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.wire.errors import Malformed
+
+Fields = JsonObject
+
+SESSION_STATES = frozenset(
+    {
+        "idle",
+        "working",
+        "silent",
+        "waiting_for_permission",
+        "parked",
+        "agent_dead",
+        "context_lost",
+        "closed",
+    }
+)
+TOOL_FIELDS = ("toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput")
+_HEADER = ("type", "sessionId", "seq", "timestamp", "sessionUpdate", "_meta")
+
+
+class _Params(msgspec.Struct, gc=False):
+    update: dict[str, Any]
+
+
+class _Line(msgspec.Struct, gc=False):
+    params: _Params
+
+
+_line = msgspec.json.Decoder(_Line)
+_NOT_READABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def translate(session_id: str, seq: int, timestamp: str, event: bytes) -> bytes:
+    """A journal's event as the bridge sends it."""
+    header = {"type": "", "sessionId": session_id, "seq": seq, "timestamp": timestamp}
+    try:
+        return encode({**header, **(_record if event[:1] == events.RECORD else _update)(event)})
+    except _NOT_READABLE:  # a number that Python cannot hold, such as 1e400: passed on unread
+        return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
+
+
+def timestamp(ts: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(ts / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _record(event: bytes) -> Fields:
+    try:
+        record = events.read_record(event)
+    except Malformed as error:
+        raise msgspec.DecodeError(str(error)) from error
+    return translate_record(record)
+
+
+def _update(event: bytes) -> Fields:
+    line = event[1:]
+    try:
+        update = _line.decode(line).params.update
+    except msgspec.ValidationError:  # a notification that is no update
+        return {"type": "unknown_update", "raw": msgspec.json.decode(line)}
+    reader = UPDATES.get(str(update.get("sessionUpdate")))
+    return reader(update) if reader is not None else _unknown(update)
+
+
+def _unknown(update: JsonObject) -> Fields:
+    return {"type": "unknown_update", "raw": update}
+
+
+def _user_message(update: JsonObject) -> Fields:
+    fields = {"type": "user_message", "content": update.get("content")}
+    message_id = _own(update).get("clientMessageId")
+    return fields if message_id is None else {**fields, "clientMessageId": message_id}
+
+
+def _message_chunk(update: JsonObject) -> Fields:
+    return _chunk("message_chunk", update)
+
+
+def _thought_chunk(update: JsonObject) -> Fields:
+    return _chunk("thought_chunk", update)
+
+
+def _chunk(kind: str, update: JsonObject) -> Fields:
+    block = as_object(update.get("content"))
+    fields: Fields = {"type": kind, "content": ""}
+    if block.get("type") == "text":
+        fields["content"] = block.get("text", "")
+    else:
+        fields["block"] = update.get("content")
+    if update.get("messageId") is not None:
+        fields["messageId"] = update["messageId"]
+    return fields
+
+
+def tool_fields(tool: JsonObject) -> Fields:
+    return {name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None}
+
+
+def _tool_started(update: JsonObject) -> Fields:
+    fields = tool_fields(update)
+    name = tool_name(update)
+    return {
+        "type": "tool_call_started",
+        **fields,
+        "toolName": name,
+        "title": fields.get("title") or name,
+        "kind": fields.get("kind") or "other",
+        "arguments": update.get("rawInput", {}),
+    }
+
+
+def tool_name(tool: JsonObject) -> str:
+    """What the agent calls it: ACP has no place for that, so agents put it where they like."""
+    meta = as_object(tool.get("_meta"))
+    places = (tool, *(as_object(each) for each in meta.values()), meta)
+    names = (place.get("toolName") for place in places)
+    return str(next((name for name in names if isinstance(name, str)), None) or tool.get("kind") or "tool")
+
+
+def _tool_changed(update: JsonObject) -> Fields:
+    fields = tool_fields(update)
+    if fields.get("status") not in ("completed", "failed"):
+        return {"type": "tool_call_progress", **fields}
+    return {"type": "tool_call_completed", **fields, "result": _result(update)}
+
+
+def _result(update: JsonObject) -> object:
+    """The tool's own output, or what people see of it."""
+    if update.get("rawOutput") is not None:
+        return update["rawOutput"]
+    content = update.get("content")
+    blocks = (
+        [as_object(as_object(item).get("content")) for item in content] if isinstance(content, list) else []
+    )
+    texts = [str(block["text"]) for block in blocks if "text" in block]
+    return "\n".join(texts) if texts else None
+
+
+def _plan(update: JsonObject) -> Fields:
+    return {"type": "plan_created", "entries": update.get("entries") or []}
+
+
+def _mode(update: JsonObject) -> Fields:
+    return {"type": "mode_changed", "modeId": update.get("currentModeId")}
+
+
+def _model(update: JsonObject) -> Fields:
+    return {"type": "model_changed", "modelId": update.get("currentModelId")}
+
+
+def _options(update: JsonObject) -> Fields:
+    return {"type": "config_options", "options": update.get("configOptions") or []}
+
+
+def _commands(update: JsonObject) -> Fields:
+    return {"type": "commands_available", "commands": update.get("availableCommands") or []}
+
+
+def _usage(update: JsonObject) -> Fields:
+    return {"type": "usage", **usage_fields(update)}
+
+
+def usage_fields(update: JsonObject) -> Fields:
+    return {name: value for name, value in update.items() if name not in _HEADER}
+
+
+def _session_info(update: JsonObject) -> Fields:
+    own = _own(update)
+    fields = {name: value for name, value in {**update, **own}.items() if name not in _HEADER}
+    if fields.get("state") not in SESSION_STATES:
+        fields.pop("state", None)
+    return {"type": "session_info", **fields}
+
+
+def _notice(update: JsonObject) -> Fields:
+    return {
+        "type": "notice",
+        "title": str(update.get("title", "")),
+        "severity": update.get("severity") or "info",
+    }
+
+
+def _own(update: JsonObject) -> JsonObject:
+    return as_object(as_object(update.get("_meta")).get("dragoman"))
+
+
+UPDATES: dict[str, Callable[[JsonObject], Fields]] = {
+    "user_message_chunk": _user_message,
+    "agent_message_chunk": _message_chunk,
+    "agent_thought_chunk": _thought_chunk,
+    "tool_call": _tool_started,
+    "tool_call_update": _tool_changed,
+    "plan": _plan,
+    "current_mode_update": _mode,
+    "current_model_update": _model,
+    "config_option_update": _options,
+    "available_commands_update": _commands,
+    "usage_update": _usage,
+    "session_info_update": _session_info,
+    "notice": _notice,
+}
