@@ -57,7 +57,7 @@ class Question:
 
     @property
     def named_params(self) -> bytes:
-        """With its id, for clients that see the journal too."""
+        """With its id, for other processes of ours: their people see it in the journal and answer by it."""
         params = message.members(self.params)
         meta = decode_object(params["_meta"]) if "_meta" in params else {}
         meta["dragoman"] = {**as_object(meta.get("dragoman")), "requestId": self.id}
@@ -221,8 +221,9 @@ class Questions:
             if not client.capabilities.elicitation(mode):
                 return
             self._remember(question, client)
+        params = question.named_params if client.terms.neighbour else question.params
         question.asked[client] = client.peer.request(
-            question.method, question.named_params, lambda reply: self._answered(question, client, reply)
+            question.method, params, lambda reply: self._answered(question, client, reply)
         )
 
     def _remember(self, question: Question, client: ClientConnection) -> None:
