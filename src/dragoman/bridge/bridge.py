@@ -21,6 +21,7 @@ from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session import Session
 
@@ -44,10 +45,10 @@ class Bridge:
         self._timer: asyncio.TimerHandle | None = None
         gateway.observers.append(self)
 
-    def connect(self, identity: Identity) -> BridgeClient:
+    def connect(self, identity: Identity, meter: Meter) -> BridgeClient:
         """A new client; its socket opens the link."""
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
-        return BridgeClient(self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity))
+        return BridgeClient(self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), meter)
 
     @property
     def steward(self) -> Hand:
@@ -109,7 +110,7 @@ class Bridge:
     def tap(self, session_id: str) -> _NoTap:
         return _NoTap()
 
-    def hand_closed(self) -> None:
+    def hand_closed(self, code: int | None, reason: str) -> None:
         pass
 
     # -- Observer

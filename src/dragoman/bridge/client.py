@@ -16,8 +16,9 @@ from dragoman.bridge.room import Room
 from dragoman.bridge.translate import timestamp
 from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
-from dragoman.rpc.link import Link
+from dragoman.rpc.link import CodedLink, Link
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
 
@@ -30,8 +31,9 @@ log = logging.getLogger(__name__)
 class BridgeClient:
     """Implements `LinkHandler` towards the socket and `Owner` of its hand in the gateway."""
 
-    def __init__(self, bridge: Bridge, terms: Terms) -> None:
+    def __init__(self, bridge: Bridge, terms: Terms, meter: Meter) -> None:
         self.bridge = bridge
+        self._meter = meter
         self.terms = terms
         self.hand: Hand
         self.listing = False
@@ -52,9 +54,10 @@ class BridgeClient:
     def link_messages(self, frames: list[Frame]) -> None:
         for frame in frames:
             try:
+                self._meter.request(len(frame) if isinstance(frame, bytes) else 0)
                 self._receive(frame)
-            except BridgeError as error:
-                self.fail(error, {})
+            except (BridgeError, RpcError) as error:
+                self.fail(as_bridge_error(error), {})
         if self._pending > limits.COMMANDS_IN_FLIGHT or self._socket.backlog > limits.UNREAD_BYTES:
             self._socket.pause()
 
@@ -153,8 +156,11 @@ class BridgeClient:
             self.watch(self.bridge.new_room(session_id), lambda: None)
         return self._watches[session_id]
 
-    def hand_closed(self) -> None:
-        self._socket.close()
+    def hand_closed(self, code: int | None, reason: str) -> None:
+        if code is not None and isinstance(self._socket, CodedLink):
+            self._socket.close_with(code, reason)
+        else:
+            self._socket.close()
 
 
 class Watch:

@@ -44,12 +44,12 @@ class Owner(Protocol):
 
     def tap(self, session_id: str) -> Tap: ...
 
-    def hand_closed(self) -> None:
-        """The gateway ends."""
+    def hand_closed(self, code: int | None, reason: str) -> None:
+        """The gateway ends, or sends this one out."""
 
 
 class Hand:
-    """Implements `Link` and `JournalLink`."""
+    """Implements `Link`, `JournalLink` and `CodedLink`."""
 
     def __init__(self, gateway: Gateway, terms: Terms, owner: Owner) -> None:
         self.gateway = gateway
@@ -121,7 +121,10 @@ class Hand:
         pass
 
     def close(self) -> None:
-        self._owner.hand_closed()
+        self._owner.hand_closed(None, "")
+
+    def close_with(self, code: int, reason: str = "") -> None:
+        self._owner.hand_closed(code, reason)
 
     @property
     def backlog(self) -> int:

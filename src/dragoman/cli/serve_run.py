@@ -98,7 +98,6 @@ async def _answers(path: Path) -> bool:
     return True
 
 
-def _admission(serve: ServeConfig, keys: Keys) -> Admission:
 def describe_agents(config: Config) -> list[dict[str, object]]:
     """The agents as the bridge shows them."""
     shown: list[dict[str, object]] = []
@@ -118,7 +117,7 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
     return shown
 
 
-def _admission(serve: ServeConfig, token: str) -> Admission:
+def _admission(serve: ServeConfig, keys: Keys) -> Admission:
     return Admission(
         keys,
         cookie=f"dragoman-{serve.port}",
