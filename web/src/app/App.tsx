@@ -6,13 +6,12 @@ import type { ComposerHandle } from "./Composer";
 import { ConnectionBar } from "./ConnectionBar";
 import { ChatContext } from "./page";
 import { useRoute } from "./route";
+import { SessionPane } from "./SessionPane";
 import { useShortcuts } from "./shortcuts";
 import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
 
-// What one does not look at is not loaded: a session needs no form, and the form no Markdown.
 const NewSession = lazy(() => import("./NewSession"));
-const SessionPane = lazy(() => import("./SessionPane"));
 const Shortcuts = lazy(() => import("./Shortcuts"));
 
 export function App({ chat }: { chat: Chat }) {

@@ -18,7 +18,7 @@ interface Props {
 }
 
 /** One session: give it the session's id as key. */
-export default function SessionPane({ sessionId, openDrawer, handle }: Props) {
+export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   const session = usePage((state) => state.sessions?.get(sessionId));
   const conversation = usePage((state) => state.conversations.get(sessionId));
   const trouble = usePage((state) => state.trouble.get(sessionId));
