@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
 
-.PHONY: help setup test test-real soak lint types unit serve bench lock clean
+.PHONY: help setup web test test-real soak lint types unit web-test browser serve bench lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
-setup: $(READY) ## make .venv with everything pinned by requirements/dev.lock
+setup: $(READY) $(WEB) ## make .venv with everything pinned by requirements/dev.lock
 
 $(READY): pyproject.toml requirements/dev.lock
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,7 +20,13 @@ $(READY): pyproject.toml requirements/dev.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
-test: lint types unit ## all checks and tests
+web: $(WEB) ## build the web chat, when its sources changed
+
+$(WEB): $(READY) web/build.py web/index.html web/package-lock.json web/tsconfig.json web/vite.config.ts $(shell find web/src -type f)
+	$(BIN)/python web/build.py
+	@touch $@
+
+test: lint types web-test unit ## all checks and tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -28,7 +35,15 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-unit: $(READY)
+web-test: $(WEB) ## the web chat's own checks
+	$(BIN)/python web/build.py check
+
+browser: ## chromium for the browser tests, where we may install it
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium' >/dev/null 2>&1; } || \
+		echo "NO CHROMIUM: the browser tests in tests/web are skipped (apt-get install chromium)"
+
+unit: $(READY) $(WEB) browser
 	$(BIN)/python -m pytest -n 4 $(PYTEST_ARGS)
 
 soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
@@ -37,7 +52,7 @@ soak: $(READY) ## faults and seams in their full form, for a quarter of an hour 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
 	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS)
 
-serve: $(READY) ## run the gateway; prints its address
+serve: $(READY) $(WEB) ## run the gateway; prints its address
 	$(BIN)/dragoman serve
 
 bench: $(READY) ## ratios against other relays, side by side
@@ -48,4 +63,5 @@ lock: $(READY) ## refresh the pinned versions
 		--no-emit-index-url --extra agent --group dev pyproject.toml -o requirements/dev.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \
+		web/node_modules web/dist src/dragoman/web_assets

