@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
-from dragoman.gateway import pathfields
+from dragoman.gateway import endings, pathfields
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
@@ -319,7 +319,7 @@ class AgentConnection:
         log.log(level, "agent ended: %s", error.message.partition("\n")[0], extra={"agent": self.name})
         sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
-            session.agent_gone(error, expected=self.stopping)
+            endings.agent_gone(session, error, expected=self.stopping)
         self.client.gateway.pool.forget(self)
         return error
 

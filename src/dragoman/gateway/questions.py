@@ -82,7 +82,9 @@ class Questions:
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
         if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
-            self._session.announce(quirks.announcement(tool))
+            announced = quirks.announcement(tool)
+            self._session.tools.see(announced)
+            self._session.publish(announced)
         if self._decided(request, tool, params.get("options")):
             return
         raw = encode(params) if changed else request.params

@@ -16,6 +16,7 @@ from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.chosen import Choices
 from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.observer import TOOL_KINDS, Observer
 from dragoman.gateway.options import Options
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.ports.store import SessionChanges, StoreError
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_SWALLOWED = 500
-TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
 """State that a client who comes later is told as it stands (G-163)."""
 LATEST = frozenset({*REMEMBERED, "usage_update", "plan"})
@@ -98,7 +98,8 @@ class Session:
         self._muted = False
         self._offered: JsonObject = {}
         self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
-        self._rewriter = UpdateRewriter("", id, self._see)
+        self._observer = Observer(self)
+        self._rewriter = UpdateRewriter("", id, self._observer.see)
 
     # -- agent and attachments
 
@@ -109,7 +110,7 @@ class Session:
         self.gone = None
         self.parked = False
         self._muted = False
-        self._rewriter = agent.rewriter(agent_session_id, self.id, self._see)
+        self._rewriter = agent.rewriter(agent_session_id, self.id, self._observer.see)
         agent.sessions[agent_session_id] = self
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
@@ -273,7 +274,7 @@ class Session:
         if self._muted:
             self._swallow(kind, line)
             return
-        if line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._mode_said(line):
+        if line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._observer.mode_said(line):
             return
         if kind not in LOOKED_AT:
             self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))
@@ -420,113 +421,16 @@ class Session:
 
     # -- the end of things
 
-    def turn_ended(self, turn: Turn, reply: Reply) -> None:
-        if self.turn is turn:
-            self.turn = None
-        self.last_used = time.monotonic()
-        self.questions.cancel_all("turn_end")
-        for closing in self.tools.fail_all():  # quirk tool_call_left_open
-            self.publish(closing)
-        outcome = decode_object(reply.result if reply.ok else reply.error)
-        facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
-        self.record("turn_ended", **facts)
-        meta = {"dragoman": {"state": self.state, **facts}}
-        self.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
-        self.save(SessionChanges(updated_at=events.now(), state=self.state))
-        if reply.ok:
-            self.crashes = 0
-        self.failed = not reply.ok
-        self.after_events(lambda: turn.request.answer(reply), turn.client)
-        self.gateway.idle(self)
-        self.changed()
-
     def late_answer(self) -> None:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
         self._muted = False
 
-    def give_up_agent(self) -> None:
-        """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
-        agent = self.agent
-        if agent is None:
-            return
-        if self.shares_agent:
-            # What it still says of that turn belongs to an agent session that nobody listens to any more.
-            agent.sessions.pop(self.agent_session_id, None)
-            self.agent_session_id = ""
-            error = internal(f"The agent {self.agent_name} ignored a cancel", "agent_exited")
-            self._let_go_of_agent(error, crashed=False)
-            return
-        error = internal(f"The agent {self.agent_name} ignored a cancel and was ended", "agent_exited")
-        self._let_go_of_agent(error, crashed=False)
-        agent.sessions.pop(self.agent_session_id, None)
-        self.gateway.spawn(agent.stop())
-
-    def agent_gone(self, error: RpcError, *, expected: bool) -> None:
-        """Nothing is left hanging when the agent ends (G-110)."""
-        self._let_go_of_agent(error, crashed=not expected)
-        if self.turn is not None:
-            self.turn.fail(error)
-
-    def _let_go_of_agent(self, error: RpcError, *, crashed: bool) -> None:
-        self.agent = None
-        self.gone = error
-        self.crashes += crashed
-        self.record("agent_exited", message=error.message, expected=not crashed)
-        for closing in self.tools.fail_all():
-            self.publish(closing)
-        self.questions.drop_all()
+    def withdraw_forwarded(self) -> None:
+        """What clients were asked on behalf of an agent that is gone."""
         for client, call in self._forwarded.values():
             client.peer.cancel(call)
             client.peer.forget(call)
         self._forwarded.clear()
-        self.services.release_terminals()
-        self.gateway.spawn(self.services.close())
-        self.changed()
-
-    def _see(self, update: JsonObject) -> bool:
-        """Follow what the session must know; True if the update was edited."""
-        kind = update.get("sessionUpdate")
-        if kind in TOOL_KINDS:
-            self.tools.see(update)
-            changed = self.corrections.see(update, terminals=self._terminals_in_meta())
-            return self.services.tool_content_for_client(update) or changed
-        if kind == "config_option_update":
-            boolean = all(each.client.capabilities.boolean_options for each in self.attachments)
-            return self.options.read_update(update, boolean=boolean)
-        if kind == "current_mode_update":
-            self.choices.mode_changed(update.get("currentModeId"))
-        self.corrections.see(update, terminals=True)
-        if kind == "session_info_update" and "title" in update:
-            return self._titled(update)
-        return False
-
-    def _titled(self, update: JsonObject) -> bool:
-        if self.extra.get("named"):
-            del update["title"]
-            return True
-        title = update["title"]
-        self.title = title if isinstance(title, str) else None
-        self.save(SessionChanges(title=self.title, updated_at=events.now()))
-        self.changed()
-        return False
-
-    def announce(self, tool: JsonObject) -> None:
-        """A tool call that its agent asks about without having told of it."""
-        self.tools.see(tool)
-        self.publish(tool)
-
-    def _mode_said(self, line: bytes) -> bool:
-        update = as_object(as_object(decode_object(line).get("params")).get("update"))
-        mode = quirks.mode_said(update)
-        if mode is not None:
-            self.choices.mode_changed(mode)
-            self.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
-        return mode is not None
-
-    def _terminals_in_meta(self) -> bool:
-        """Every client that watches draws terminals from `_meta` by itself."""
-        offers = [as_object(each.client.capabilities.raw.get("_meta")) for each in self.attachments]
-        return bool(offers) and all(offer.get("terminal_output") for offer in offers)
 
     def _saved(self, error: StoreError | None) -> None:
         if error is not None:

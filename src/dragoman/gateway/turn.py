@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway import dialects, events, revival
+from dragoman.gateway import dialects, endings, events, revival
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import SessionChanges
@@ -152,7 +152,7 @@ class Turn:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
             self.session.agent.origins.pop(self.call, None)
-        self.session.turn_ended(self, reply)
+        endings.turn_ended(self.session, self, reply)
         self.done.set()
 
     def fail(self, error: RpcError) -> None:
@@ -209,7 +209,7 @@ class Turn:
     def _give_up(self, timeout: float) -> None:
         log.warning("agent is silent %g s after cancel", timeout, extra={"session": self.session.id})
         self.settle(CANCELLED)
-        self.session.give_up_agent()
+        endings.give_up_agent(self.session)
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))

@@ -1,0 +1,76 @@
+"""How a turn ends, and how a session lets go of its agent: nothing is left hanging (G-093, G-110)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import events
+from dragoman.gateway.json_types import decode_object
+from dragoman.gateway.ports.store import SessionChanges
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import RpcError, internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session import Session
+    from dragoman.gateway.turn import Turn
+
+
+def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
+    if session.turn is turn:
+        session.turn = None
+    session.last_used = time.monotonic()
+    session.questions.cancel_all("turn_end")
+    for closing in session.tools.fail_all():  # quirk tool_call_left_open
+        session.publish(closing)
+    outcome = decode_object(reply.result if reply.ok else reply.error)
+    facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
+    session.record("turn_ended", **facts)
+    meta = {"dragoman": {"state": session.state, **facts}}
+    session.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
+    session.save(SessionChanges(updated_at=events.now(), state=session.state))
+    if reply.ok:
+        session.crashes = 0
+    session.failed = not reply.ok
+    session.after_events(lambda: turn.request.answer(reply), turn.client)
+    session.gateway.idle(session)
+    session.changed()
+
+
+def give_up_agent(session: Session) -> None:
+    """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
+    agent = session.agent
+    if agent is None:
+        return
+    if session.shares_agent:
+        # What it still says of that turn belongs to an agent session that nobody listens to any more.
+        agent.sessions.pop(session.agent_session_id, None)
+        session.agent_session_id = ""
+        error = internal(f"The agent {session.agent_name} ignored a cancel", "agent_exited")
+        _let_go(session, error, crashed=False)
+        return
+    error = internal(f"The agent {session.agent_name} ignored a cancel and was ended", "agent_exited")
+    _let_go(session, error, crashed=False)
+    agent.sessions.pop(session.agent_session_id, None)
+    session.gateway.spawn(agent.stop())
+
+
+def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
+    """Nothing is left hanging when the agent ends (G-110)."""
+    _let_go(session, error, crashed=not expected)
+    if session.turn is not None:
+        session.turn.fail(error)
+
+
+def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
+    session.agent = None
+    session.gone = error
+    session.crashes += crashed
+    session.record("agent_exited", message=error.message, expected=not crashed)
+    for closing in session.tools.fail_all():
+        session.publish(closing)
+    session.questions.drop_all()
+    session.withdraw_forwarded()
+    session.services.release_terminals()
+    session.gateway.spawn(session.services.close())
+    session.changed()

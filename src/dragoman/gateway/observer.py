@@ -1,0 +1,61 @@
+"""What a session learns from its agent's updates, and what is corrected in them on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import events, quirks
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.ports.store import SessionChanges
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session import Session
+
+TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
+
+
+class Observer:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def see(self, update: JsonObject) -> bool:
+        """Follow what the session must know; True if the update was edited."""
+        session, kind = self._session, update.get("sessionUpdate")
+        if kind in TOOL_KINDS:
+            session.tools.see(update)
+            changed = session.corrections.see(update, terminals=self._terminals_in_meta())
+            return session.services.tool_content_for_client(update) or changed
+        if kind == "config_option_update":
+            boolean = all(each.client.capabilities.boolean_options for each in session.attachments)
+            return session.options.read_update(update, boolean=boolean)
+        if kind == "current_mode_update":
+            session.choices.mode_changed(update.get("currentModeId"))
+        session.corrections.see(update, terminals=True)
+        if kind == "session_info_update" and "title" in update:
+            return self._titled(update)
+        return False
+
+    def _titled(self, update: JsonObject) -> bool:
+        session = self._session
+        if session.extra.get("named"):
+            del update["title"]
+            return True
+        title = update["title"]
+        session.title = title if isinstance(title, str) else None
+        session.save(SessionChanges(title=session.title, updated_at=events.now()))
+        session.changed()
+        return False
+
+    def mode_said(self, line: bytes) -> bool:
+        """A chunk that only announces a mode becomes a mode update (quirk mode_in_the_chat)."""
+        update = as_object(as_object(decode_object(line).get("params")).get("update"))
+        mode = quirks.mode_said(update)
+        if mode is not None:
+            self._session.choices.mode_changed(mode)
+            self._session.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+        return mode is not None
+
+    def _terminals_in_meta(self) -> bool:
+        """Every client that watches draws terminals from `_meta` by itself."""
+        offers = [as_object(each.client.capabilities.raw.get("_meta")) for each in self._session.attachments]
+        return bool(offers) and all(offer.get("terminal_output") for offer in offers)
