@@ -50,7 +50,8 @@ soak: $(READY) ## faults and seams in their full form, for a quarter of an hour 
 	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)
 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
-	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS); result=$$?; \
+	PYTHONPATH=tests $(BIN)/python -m real.compatibility docs/reference/compatibility.md; exit $$result
 
 serve: $(READY) $(WEB) ## run the gateway; prints its address
 	$(BIN)/dragoman serve

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from support.answers import ALLOW, REJECT
-from support.gateway import Dragoman
+from support.gateway import Dragoman, Start, agent
+from support.rpc_peer import text_of
+from support.waiting import runs
 
 QUESTION = {
     "toolCall": {"toolCallId": "shell__1", "title": "make", "kind": "execute"},
@@ -60,3 +62,43 @@ async def test_a_mode_that_is_said_in_the_chat_becomes_a_mode_update(
     assert turn.texts == ["hello"]
     modes = [each["currentModeId"] for each in turn.updates if each["sessionUpdate"] == "current_mode_update"]
     assert modes == ["yolo"]
+
+
+async def test_a_command_that_runs_on_after_cancel_ends_with_its_agent(
+    dragoman: Start, workspace: Path
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent()})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    call = update(sessionUpdate="tool_call", toolCallId="t", title="x", kind="execute", status="in_progress")
+    running = gateway.start_prompt(session, f"{call}\norphan\nsleep-until-cancel")
+    await gateway.text(session, "sleeping")
+    (pid,) = (int(text_of(each).split()[1]) for each in gateway.of(session) if "orphan" in text_of(each))
+    gateway.cancel(session)
+    turn = await running
+    assert turn.stop_reason == "cancelled"
+    again = await gateway.prompt(session, "say back again")  # at once: it waits for the look at the command
+    assert again.texts == ["back again"]
+    assert not runs(pid)
+
+
+async def test_an_agent_whose_commands_end_with_the_turn_stays(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    call = update(sessionUpdate="tool_call", toolCallId="t", title="x", kind="execute", status="in_progress")
+    running = client.start_prompt(session, f"{call}\nsleep-until-cancel")
+    await client.text(session, "sleeping")
+    agents = [pid for pid, line in client.processes().items() if "scripted_agent" in line]
+    client.cancel(session)
+    await running
+    await client.prompt(session, "say still here")
+    assert [pid for pid, line in client.processes().items() if "scripted_agent" in line] == agents
+
+
+async def test_a_failure_that_was_said_in_the_chat_is_the_errors_words(
+    client: Dragoman, workspace: Path
+) -> None:
+    status = {"codex": {"threadStatus": {"type": "systemError"}}}
+    failed = update(sessionUpdate="session_info_update", _meta=status)
+    turn = await client.prompt(await client.new_session(workspace), f"{failed}\nsay The model said 400")
+    assert turn.error is not None
+    assert "The model said 400" in turn.error.message

@@ -89,9 +89,9 @@ def test_an_end_turn_that_was_a_failure_is_reported_as_one() -> None:
     done = Reply(result=b'{"stopReason":"end_turn"}')
     corrections.turn_begins()
     corrections.see(status("active"), terminals=True)
-    assert corrections.turn_result(done) is done
+    assert not corrections.failed(done)
     corrections.see(status("systemError"), terminals=True)
-    assert not corrections.turn_result(done).ok
-    assert corrections.turn_result(Reply(result=b'{"stopReason":"cancelled"}')).ok
+    assert corrections.failed(done)
+    assert not corrections.failed(Reply(result=b'{"stopReason":"cancelled"}'))
     corrections.turn_begins()
-    assert corrections.turn_result(done) is done
+    assert not corrections.failed(done)

@@ -89,7 +89,7 @@ def _opencode(home: Path, model: str) -> Mapping[str, str]:
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"{model}/v1", "apiKey": "sk-scripted"},
-        "models": {"model": {"name": "model", "reasoning": True}},
+        "models": {"model": {"name": "model", "reasoning": True}, "other": {"name": "other"}},
     }
     settings = {
         "provider": {"scripted": provider},
@@ -130,11 +130,13 @@ def _qwen(home: Path, model: str) -> Mapping[str, str]:
 
 
 AGENTS = (
-    RealAgent("gemini", "0.61.0", "@google/gemini-cli/bundle/gemini.js", ("--acp",), _gemini),
+    RealAgent("claude", "2.1.197", "@anthropic-ai/claude-code-*/claude", (), _claude, kind="claude"),
+    RealAgent("codex", "0.166.0", "@openai/codex-*/vendor/*/bin/codex", (), _codex, kind="codex"),
+    RealAgent(
+        "claude-agent-acp", "0.49.0", "@agentclientprotocol/claude-agent-acp/dist/index.js", (), _claude
+    ),
+    RealAgent("codex-acp", "2.6.0", "@agentclientprotocol/codex-acp/dist/index.js", (), _codex),
     RealAgent("opencode", "1.18.33", "opencode-*/bin/opencode", ("acp",), _opencode),
-    RealAgent("claude", "0.49.0", "@agentclientprotocol/claude-agent-acp/dist/index.js", (), _claude),
-    RealAgent("codex", "2.6.0", "@agentclientprotocol/codex-acp/dist/index.js", (), _codex),
-    RealAgent("claude-code", "2.1.197", "@anthropic-ai/claude-code-*/claude", (), _claude, kind="claude"),
-    RealAgent("codex-cli", "0.166.0", "@openai/codex-*/vendor/*/bin/codex", (), _codex, kind="codex"),
+    RealAgent("gemini", "0.61.0", "@google/gemini-cli/bundle/gemini.js", ("--acp",), _gemini),
     RealAgent("qwen", "0.15.10", "@qwen-code/qwen-code/cli.js", ("--acp",), _qwen),
 )

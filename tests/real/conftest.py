@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from real import results
 from real.agents import AGENTS, RealAgent
 from real.client import RealGateway
 from real.install import installed
 from real.model_server import ModelServer
+from real.results import BEHAVIOURS
 
 OTHERS = (
     "ANTHROPIC_",
@@ -37,6 +39,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real)
             # An agent's first test may have to install it.
             item.add_marker(pytest.mark.timeout(900))
+            _say_what_it_shows(item)
+
+
+def _say_what_it_shows(item: pytest.Item) -> None:
+    """Travels with the report, also from another process."""
+    marker = item.get_closest_marker("behaviour")
+    agent = getattr(item, "callspec", None) and item.callspec.params.get("real")  # type: ignore[attr-defined]
+    for behaviour in marker.args if marker is not None and agent is not None else ():
+        assert behaviour in BEHAVIOURS, behaviour
+        item.user_properties.append(("behaviour", [agent.name, agent.version, behaviour]))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "call" or report.failed:
+        for name, value in report.user_properties:
+            if name == "behaviour":
+                results.record(*value, works=report.passed)  # type: ignore[misc]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        results.keep()
 
 
 @pytest.fixture(params=AGENTS, ids=lambda agent: f"{agent.name}-{agent.version}")

@@ -18,16 +18,16 @@ USUAL: dict[str, object] = {
 """Behaviour, and what most agents do."""
 
 OBSERVED: dict[tuple[str, str, str], object] = {
-    ("codex", "2.6.0", "stop reason after a rejection"): "cancelled",
+    ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
     # Advertises session/resume and answers that there is no such method.
     ("qwen", "0.15.10", "ways back after a kill"): {"load"},
-    ("claude", "0.49.0", "files are written through a client that offers it"): False,
-    ("claude-code", "2.1.197", "processes of two sessions that share an agent"): 2,
-    ("claude-code", "2.1.197", "files are written through a client that offers it"): False,
-    ("codex-cli", "0.166.0", "files are written through a client that offers it"): False,
-    ("codex", "2.6.0", "files are written through a client that offers it"): False,
+    ("claude-agent-acp", "0.49.0", "files are written through a client that offers it"): False,
+    ("claude", "2.1.197", "processes of two sessions that share an agent"): 2,
+    ("claude", "2.1.197", "files are written through a client that offers it"): False,
+    ("codex", "0.166.0", "files are written through a client that offers it"): False,
+    ("codex-acp", "2.6.0", "files are written through a client that offers it"): False,
 }
 """Agent, version, behaviour, and what is observed."""
 

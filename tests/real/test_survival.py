@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Awaitable
 from pathlib import Path
 
+import pytest
+
 from real.agents import RealAgent
-from real.client import STARTING, RealGateway, said
+from real.client import STARTING, RealGateway, said, tool_status
 from real.conftest import Begin
 from real.model_server import ModelServer
+from support.rpc_peer import Message, Turn
 from support.waiting import until
 
 WORD = "tamarind"
@@ -27,6 +31,7 @@ def ways_back(real: RealAgent) -> set[str]:
     return found
 
 
+@pytest.mark.behaviour("crash")
 async def test_a_killed_agent_comes_back_and_knows_what_was_said(
     begin: Begin, real: RealAgent, workspace: Path, model: ModelServer
 ) -> None:
@@ -47,6 +52,7 @@ async def test_a_killed_agent_comes_back_and_knows_what_was_said(
     assert {await rung(gateway)} <= ways_back(real)
 
 
+@pytest.mark.behaviour("load")
 async def test_another_gateway_loads_the_conversation_and_goes_on(
     begin: Begin, workspace: Path, model: ModelServer
 ) -> None:
@@ -66,12 +72,52 @@ async def test_another_gateway_loads_the_conversation_and_goes_on(
     assert WORD in model.heard[-1]
 
 
-async def running_tool(gateway: RealGateway, workspace: Path) -> None:
+@pytest.mark.behaviour("list", "resume")
+async def test_another_gateway_lists_and_resumes_the_conversation(
+    begin: Begin, workspace: Path, model: ModelServer
+) -> None:
+    first = await begin()
+    session = await first.open_session(workspace)
+    await first.prompt(session, f"remember {WORD}")
+    await first.stop()
+    second = await begin()
+    listed = (await second.request("session/list", {"cwd": str(workspace)}, STARTING))["sessions"]
+    (found,) = (each for each in listed if each["sessionId"] == session)
+    assert (found["cwd"], bool(found["title"])) == (str(workspace), True)
+    params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    await second.request("session/resume", params, STARTING)
+    assert not said(second.of(session), "user_message_chunk")
+    turn = await second.prompt(session, "and now?")
+    assert turn.stop_reason == "end_turn", turn.response
+    assert WORD in model.heard[-1]
+
+
+def endless(gateway: RealGateway) -> bool:
+    return any("tail -f" in line for line in gateway.processes().values())
+
+
+async def running_tool(gateway: RealGateway, workspace: Path) -> tuple[str, Awaitable[Turn], Message]:
     """A session whose shell command does not end by itself."""
     session = await gateway.open_session(workspace)
-    gateway.start_prompt(session, ENDLESS)
-    gateway.choose(await gateway.question(), "allow_once")
-    await until(lambda: any("tail -f" in line for line in gateway.processes().values()), STARTING)
+    running = gateway.start_prompt(session, ENDLESS)
+    question = await gateway.question()
+    gateway.choose(question, "allow_once")
+    await until(lambda: endless(gateway), STARTING)
+    return session, running, question
+
+
+@pytest.mark.behaviour("cancel in a running tool")
+async def test_a_cancel_ends_the_command_that_runs(begin: Begin, workspace: Path, model: ModelServer) -> None:
+    gateway = await begin()
+    session, running, question = await running_tool(gateway, workspace)
+    gateway.cancel(session)
+    turn = await running
+    assert turn.stop_reason == "cancelled", turn.response
+    assert tool_status(turn, question) in ("failed", "completed")
+    await until(lambda: not endless(gateway), STARTING)
+    again = await gateway.prompt(session, "and now?")
+    assert "You said: and now?" in said(again.updates)
+    assert "touch ran.txt" in model.heard[-1]
 
 
 async def test_no_process_is_left_when_the_client_goes_while_a_tool_runs(

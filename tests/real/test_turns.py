@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from real.agents import RealAgent
-from real.client import chosen, said, tool_status
+from real.client import STARTING, chosen, said, tool_status
 from real.conftest import Begin
 from real.model_script import WRITTEN
 from real.model_server import ModelServer
+from support.rpc_peer import Message
 
 
+@pytest.mark.behaviour("hello")
 async def test_an_agent_answers(begin: Begin, real: RealAgent, workspace: Path) -> None:
     gateway = await begin()
     assert gateway.introduction["agentInfo"]["version"] == real.version
@@ -23,6 +25,7 @@ async def test_an_agent_answers(begin: Begin, real: RealAgent, workspace: Path) 
     assert "You said: hello there" in said(turn.updates)
 
 
+@pytest.mark.behaviour("thinking")
 async def test_an_agent_thinks_before_it_answers(begin: Begin, workspace: Path) -> None:
     gateway = await begin()
     session = await gateway.open_session(workspace)
@@ -32,6 +35,7 @@ async def test_an_agent_thinks_before_it_answers(begin: Begin, workspace: Path) 
     assert "You said: think of something" in said(turn.updates)
 
 
+@pytest.mark.behaviour("tool allowed")
 async def test_an_allowed_tool_runs(begin: Begin, workspace: Path) -> None:
     gateway = await begin()
     session = await gateway.open_session(workspace)
@@ -47,6 +51,7 @@ async def test_an_allowed_tool_runs(begin: Begin, workspace: Path) -> None:
     assert "The tool said:" in said(turn.updates)
 
 
+@pytest.mark.behaviour("tool rejected")
 async def test_a_rejected_tool_does_not_run(begin: Begin, real: RealAgent, workspace: Path) -> None:
     gateway = await begin()
     session = await gateway.open_session(workspace)
@@ -61,6 +66,7 @@ async def test_a_rejected_tool_does_not_run(begin: Begin, real: RealAgent, works
     assert "You said: and now?" in said(again.updates)
 
 
+@pytest.mark.behaviour("cancel in text")
 async def test_a_cancel_ends_an_answer_in_the_middle(
     begin: Begin, workspace: Path, model: ModelServer
 ) -> None:
@@ -76,6 +82,7 @@ async def test_a_cancel_ends_an_answer_in_the_middle(
     assert "You said: and now?" in said(again.updates)
 
 
+@pytest.mark.behaviour("cancel with a question open")
 async def test_a_cancel_withdraws_the_open_question(begin: Begin, real: RealAgent, workspace: Path) -> None:
     gateway = await begin()
     session = await gateway.open_session(workspace)
@@ -113,6 +120,46 @@ async def test_two_sessions_answer_at_once(
     assert not said(turn.updates, "user_message_chunk")
 
 
+def other_value(option: Message) -> str:
+    """Any other than the present one, except those that ask nobody any more."""
+    values = [each["value"] for each in flat(option["options"])]
+    mild = [value for value in values if not any(word in value.lower() for word in FREE_HANDED)]
+    return next(value for value in mild if value != option["currentValue"])
+
+
+def flat(options: list[Message]) -> list[Message]:
+    return [value for each in options for value in (each["options"] if "group" in each else [each])]
+
+
+FREE_HANDED = ("bypass", "full", "yolo", "agent")
+
+
+@pytest.mark.behaviour("mode and model change")
+async def test_mode_and_model_change_in_any_words(begin: Begin, workspace: Path) -> None:
+    gateway = await begin()
+    created = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []}, STARTING)
+    session, options = created["sessionId"], created["configOptions"]
+    chosen = {}
+    for category in ("mode", "model"):
+        option = next(each for each in options if each.get("category") == category)
+        chosen[category] = other_value(option)
+        params = {"sessionId": session, "configId": option["id"], "value": chosen[category]}
+        options = (await gateway.request("session/set_config_option", params))["configOptions"]
+        now = next(each for each in options if each.get("category") == category)
+        assert now["currentValue"] == chosen[category]
+    assert chosen["mode"] in {each["id"] for each in created["modes"]["availableModes"]}
+    assert chosen["model"] in {each["modelId"] for each in created["models"]["availableModels"]}
+    back = {"mode": created["modes"]["currentModeId"], "model": created["models"]["currentModelId"]}
+    await gateway.request("session/set_mode", {"sessionId": session, "modeId": back["mode"]})
+    await gateway.request("session/set_model", {"sessionId": session, "modelId": back["model"]})
+    turn = await gateway.prompt(session, "hello there")
+    assert "You said: hello there" in said(turn.updates)
+    assert "MODE_UPDATE" not in said(gateway.of(session))
+    told = [each["currentModeId"] for each in gateway.of(session) if "currentModeId" in each]
+    assert told[-1] == back["mode"]
+
+
+@pytest.mark.behaviour("API error")
 async def test_a_failing_model_ends_the_turn(begin: Begin, real: RealAgent, workspace: Path) -> None:
     gateway = await begin()
     session = await gateway.open_session(workspace)

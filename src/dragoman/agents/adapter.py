@@ -138,6 +138,9 @@ class AdapterHandle:
     def backlog(self) -> int:
         return sum(program.backlog for program in self._programs())
 
+    async def runs_since(self, moment: float) -> bool:
+        return any([await program.runs_since(moment) for program in self._programs()])
+
     def close(self) -> None:
         if self._stopping is None:
             self._stopping = self._loop.create_task(self._see_out())

@@ -164,6 +164,10 @@ class AgentProcess:
         self._end(wanted=True, patience=patience)
         await self.wait_closed()
 
+    async def runs_since(self, moment: float) -> bool:
+        """Whether anything of the agent runs that was started after `moment` of the monotonic clock."""
+        return await self._custody.runs_since(self._ward, moment)
+
     async def wait_closed(self) -> None:
         """Wait until the link is closed and nothing of the agent runs any more."""
         await self._link_closed.wait()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,14 @@ from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.session import Session
     from dragoman.gateway.turn import Turn
+
+log = logging.getLogger(__name__)
+
+RUN_ON_GRACE = 0.5
+"""Seconds that an agent has to end the command of a cancelled turn."""
 
 
 def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
@@ -21,8 +29,11 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
         session.turn = None
     session.last_used = time.monotonic()
     session.questions.cancel_all("turn_end")
+    command = session.tools.command_since() if turn.cancelling else None
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)
+    if command is not None and session.agent is not None and not session.shares_agent:
+        session.ending = session.gateway.spawn(_end_command(session, session.agent, command))
     outcome = decode_object(reply.result if reply.ok else reply.error)
     facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
     session.record("turn_ended", **facts)
@@ -53,6 +64,23 @@ def give_up_agent(session: Session) -> None:
     _let_go(session, error, crashed=False)
     agent.sessions.pop(session.agent_session_id, None)
     session.gateway.spawn(agent.stop())
+
+
+async def _end_command(session: Session, agent: AgentConnection, since: float) -> None:
+    """A command that outlives its cancelled turn ends with its agent; the next prompt resumes it (quirk)."""
+    try:
+        await asyncio.sleep(RUN_ON_GRACE)
+        if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
+            return
+        log.info("a command runs on after cancel, ending its agent", extra={"session": session.id})
+        error = internal(
+            f"The agent {session.agent_name} let a cancelled command run on and was ended", "agent_exited"
+        )
+        _let_go(session, error, crashed=False)
+        agent.sessions.pop(session.agent_session_id, None)
+        await agent.stop()
+    finally:
+        session.ending = None
 
 
 def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.rpc.peer import Reply
-from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcError, internal
+from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,12 @@ QUIRKS = (
         "test_error_codes_become_json_rpcs",
     ),
     Quirk(
+        "command_runs_on",
+        ("codex-acp 2.6.0",),
+        "lets the command of a cancelled turn run on; it ends with its agent, which is resumed",
+        "test_a_command_that_runs_on_after_cancel_ends_with_its_agent",
+    ),
+    Quirk(
         "failure_as_end_turn",
         ("codex-acp 2.6.0",),
         "ends a turn that failed with `end_turn`; only `_meta.codex.threadStatus` says systemError",
@@ -89,11 +95,9 @@ class Corrections:
         self._printed.clear()
         self._failed = False
 
-    def turn_result(self, reply: Reply) -> Reply:
-        """`end_turn` that was a failure becomes one."""
-        if not self._failed or not reply.ok or decode_object(reply.result).get("stopReason") != "end_turn":
-            return reply
-        return Reply.failed(internal("The turn failed; the agent's last message says why", "agent_error"))
+    def failed(self, reply: Reply) -> bool:
+        """Whether an `end_turn` was none."""
+        return self._failed and reply.ok and decode_object(reply.result).get("stopReason") == "end_turn"
 
     def _follow_status(self, status: object) -> None:
         if status is not None:

@@ -50,6 +50,15 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
     return await asyncio.shield(session.reviving)
 
 
+async def ready(session: Session, client: ClientConnection) -> None:
+    """Wait until the session has an agent that may be asked something."""
+    if session.ending is not None:
+        await asyncio.shield(session.ending)
+    if session.agent is None:
+        await revive(session, client)
+        tell_loss(session)
+
+
 def tell_loss(session: Session) -> None:
     """Say once that the agent forgot, when those who must know are attached and can be told."""
     if session.loss_untold:

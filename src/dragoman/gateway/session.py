@@ -80,6 +80,8 @@ class Session:
         """The conversation so far, told to a new agent with the next prompt."""
         self.parked = False
         self.reviving: asyncio.Task[JsonObject] | None = None
+        self.ending: asyncio.Task[None] | None = None
+        """Whether a cancelled command still runs is being looked at; prompts wait for it."""
         self.has_terminals = False
         self.pruned = False
         """Retention removed the beginning of its journal."""
@@ -210,7 +212,7 @@ class Session:
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)
-        if self.agent is not None:
+        if self.agent is not None and self.ending is None:
             turn.check()
             self.turn = turn
             turn.start()
@@ -226,7 +228,7 @@ class Session:
     def forward(self, request: Request, params: bytes | None = None, method: str | None = None,
                 result: Callable[[Reply], Reply] | None = None) -> None:  # fmt: skip
         """Pass a request on to the agent; its answer comes back in the order of the session's events."""
-        if self.agent is None:
+        if self.agent is None or self.ending is not None:
             self.gateway.spawn(self._revive_and_forward(request, params, method, result))
             return
         agent = self.agent
@@ -252,8 +254,7 @@ class Session:
             clients = self.clients_by_preference()
             if not clients:
                 raise session_not_found(self.id)
-            await revival.revive(self, clients[0])
-            revival.tell_loss(self)
+            await revival.ready(self, clients[0])
             self.forward(request, params, method, result)
         except RpcError as error:
             request.fail(error)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from dragoman.gateway.dialects import is_one_of
 from dragoman.gateway.json_types import JsonObject
 
@@ -12,6 +14,7 @@ class OpenTools:
     def __init__(self) -> None:
         self._open: dict[str, str] = {}
         """Their kinds by id."""
+        self._since: dict[str, float] = {}
         self._told: set[str] = set()
 
     def told(self, tool_id: object) -> bool:
@@ -29,6 +32,7 @@ class OpenTools:
             self._open.pop(tool_id, None)
         elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
             self._open.setdefault(tool_id, "")
+            self._since.setdefault(tool_id, time.monotonic())
         if tool_id in self._open and isinstance(tool.get("kind"), str):
             self._open[tool_id] = tool["kind"]
 
@@ -36,6 +40,12 @@ class OpenTools:
         """A permission question may leave out what its tool call said before (ACP v1: all of it is optional)."""
         known = self._open.get(str(tool.get("toolCallId")))
         return {**tool, "kind": known} if known and tool.get("kind") is None else tool
+
+    def command_since(self) -> float | None:
+        """When the first of the commands was announced that are still said to run."""
+        return min(
+            (self._since[each] for each, kind in self._open.items() if kind == "execute"), default=None
+        )
 
     def __len__(self) -> int:
         return len(self._open)
@@ -47,5 +57,6 @@ class OpenTools:
             for tool_id in self._open
         ]
         self._open.clear()
+        self._since.clear()
         self._told.clear()
         return closing

@@ -43,6 +43,13 @@ async def last_prompt(store: Store, session_id: str) -> str | None:
     return next((text for speaker, text in reversed(recent) if speaker == "User" and text), None)
 
 
+async def last_words(store: Store, session_id: str) -> str | None:
+    """What the agent said last, as one text."""
+    recent, _ = await _recent(store, session_id)
+    said_last = [text for speaker, text in _join(recent) if speaker == "Assistant"]
+    return said_last[-1].strip() if said_last else None
+
+
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
     """Pieces of Markdown, for people."""
     async for speaker, text in paragraphs(store, session_id):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway import dialects, endings, events, revival
+from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import SessionChanges
@@ -70,8 +70,7 @@ class Turn:
         """Bring the agent back, then go on as usual."""
         self.request.on_cancel = self.session.cancel
         try:
-            await revival.revive(self.session, self.client)
-            revival.tell_loss(self.session)
+            await revival.ready(self.session, self.client)
             if not self.settled:
                 self.check()
                 self.start()
@@ -166,11 +165,24 @@ class Turn:
             if self.session.seed is not None:  # now the agent knows; a prompt that failed gets it again
                 self.session.seed = None
                 self.session.context_lost = False
-            self.settle(self.session.corrections.turn_result(_read_result(reply)))
+            answer = _read_result(reply)
+            if self.session.corrections.failed(answer):
+                self.session.gateway.spawn(self._fail_in_its_words())
+            else:
+                self.settle(answer)
         elif self.cancelling:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
         else:
             self.settle(self.session.reply_for_client(reply))
+
+    async def _fail_in_its_words(self) -> None:
+        """The agent said in the chat why the turn failed (quirk failure_as_end_turn)."""
+        await self.session.settled()
+        journal, words = self.session.journal, None
+        if journal is not None:
+            words = await transcript.last_words(journal.store, self.session.id)
+        why = f": {words}" if words else "; the agent's last message says why"
+        self.settle(Reply.failed(internal(f"The turn failed{why}", "agent_error")))
 
     def _cancel_requested(self) -> None:
         """`$/cancel_request` for a prompt: passed on, and said in the words that every agent knows (G-095)."""

@@ -21,6 +21,9 @@ class DialedLink(StreamLink):
     def end(self) -> AgentEnd:
         return AgentEnd()
 
+    async def runs_since(self, moment: float) -> bool:
+        return False
+
     async def stop(self) -> None:
         self.close()
 

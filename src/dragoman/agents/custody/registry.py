@@ -85,6 +85,11 @@ class Custody:
         """Remember who belongs to the agent now."""
         await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
 
+    async def runs_since(self, ward: Ward, moment: float) -> bool:
+        """Whether anything of the agent runs that was started after `moment`."""
+        members = await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
+        return any(table.started_after(process, moment) for process in members)
+
     async def end(self, ward: Ward, signals: Sequence[Step] = SIGNALS) -> None:
         """End whoever is left of an agent and let it go; bounded by the patience of the steps."""
         await _run([ward], signals)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+_TELLING = 0.2
+"""Seconds by which the news of a process may be late; its start is only known to a hundredth."""
 GONE = "gone"
 """The start time of nobody."""
 
@@ -51,6 +54,14 @@ def start_of(pid: int) -> str:
         return ""
     process = _proc_stat(pid)
     return process.start if process is not None else GONE
+
+
+def started_after(process: Process, moment: float) -> bool:
+    """Whether it started after `moment` of the monotonic clock; False where that cannot be known."""
+    if not _HAS_PROC:
+        return False
+    since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + moment
+    return int(process.start) / os.sysconf("SC_CLK_TCK") > since_boot - _TELLING
 
 
 def send(process: Process, number: int) -> None:

@@ -37,6 +37,9 @@ class AgentHandle(Link, Protocol):
     def end(self) -> AgentEnd:
         """How it ended, as far as is known yet."""
 
+    async def runs_since(self, moment: float) -> bool:
+        """Whether anything of it runs that was started after `moment` of the monotonic clock, as far as we can see."""
+
     async def stop(self) -> None:
         """End it with its whole process tree: asked first, then forced, within a bounded time."""
 

@@ -1,0 +1,50 @@
+"""What real agents were last seen to do, kept from run to run until their version changes."""
+
+from __future__ import annotations
+
+import json
+
+from real.install import CACHE
+
+FILE = CACHE / "results.json"
+BEHAVIOURS = (
+    "hello",
+    "thinking",
+    "tool allowed",
+    "tool rejected",
+    "cancel in text",
+    "cancel with a question open",
+    "cancel in a running tool",
+    "mode and model change",
+    "list",
+    "load",
+    "resume",
+    "API error",
+    "crash",
+)
+
+Seen = dict[str, dict[str, bool]]
+"""By agent with its version, by behaviour."""
+
+_seen: Seen = {}
+
+
+def record(agent: str, version: str, behaviour: str, *, works: bool) -> None:
+    """Of several tests of one behaviour all must pass."""
+    known = _seen.setdefault(f"{agent} {version}", {})
+    known[behaviour] = known.get(behaviour, True) and works
+
+
+def keep() -> None:
+    """Beside what is known of agents and behaviours that did not run this time."""
+    if not _seen:
+        return
+    everything = read()
+    for agent, seen in _seen.items():
+        everything[agent] = {**everything.get(agent, {}), **seen}
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n")
+
+
+def read() -> Seen:
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
