@@ -61,3 +61,33 @@ async def test_boolean_options_are_shown_only_to_clients_that_know_them(
     await gateway.initialize(clientCapabilities=caps)
     answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     assert answer["configOptions"] == (options if advertised else options[1:])
+
+
+async def test_a_client_with_config_options_sets_the_mode_of_an_older_agent(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
+    await gateway.initialize()
+    answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    (option,) = answer["configOptions"]
+    assert (option["category"], option["currentValue"]) == ("mode", "ask")
+    params = {"sessionId": answer["sessionId"], "configId": option["id"], "value": "code"}
+    (changed,) = (await gateway.request("session/set_config_option", params))["configOptions"]
+    assert changed["currentValue"] == "code"
+    assert heard.params("session/set_mode") == [{"sessionId": "s1", "modeId": "code"}]
+    assert {"sessionUpdate": "current_mode_update", "currentModeId": "code"} in gateway.of(
+        answer["sessionId"]
+    )
+
+
+async def test_a_client_with_models_sets_the_option_of_a_newer_agent(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
+    await gateway.initialize()
+    answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    session = answer["sessionId"]
+    assert "large" in {each["modelId"] for each in answer["models"]["availableModels"]}
+    assert await gateway.request("session/set_model", {"sessionId": session, "modelId": "large"}) == {}
+    assert heard.params("session/set_config_option")[0]["value"] == "large"
+    assert {"sessionUpdate": "current_model_update", "currentModelId": "large"} in gateway.of(session)

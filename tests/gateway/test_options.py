@@ -43,6 +43,49 @@ def read(result: dict[str, Any], *, boolean: bool = False) -> tuple[Options, boo
     return options, options.read_result(result, boolean=boolean)
 
 
+MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "do"}]}
+MODE_OPTION = {
+    "id": "mode",
+    "name": "Mode",
+    "category": "mode",
+    "type": "select",
+    "currentValue": "ask",
+    "options": [{"value": "ask", "name": "Ask"}, {"value": "do", "name": "do"}],
+}
+
+
+def test_modes_and_models_of_an_old_agent_become_options() -> None:
+    result: dict[str, Any] = {"modes": MODES, "models": MODELS}
+    options, changed = read(result)
+    assert changed and result["configOptions"] == [MODE_OPTION, SYNTHETIC]
+    assert options.stand_ins == {"mode": "mode", "model": "model"}
+
+
+def test_options_of_a_new_agent_become_modes_and_models() -> None:
+    grouped = [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A", "description": "x"}]}]
+    model = {"id": "m", "category": "model", "type": "select", "currentValue": "a", "options": grouped}
+    result: dict[str, Any] = {"configOptions": [MODE_OPTION, model]}
+    options, changed = read(result)
+    assert changed and not options.stand_ins and not options.native
+    assert result["modes"] == {
+        "currentModeId": "ask",
+        "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "do", "name": "do"}],
+    }
+    assert result["models"] == {
+        "currentModelId": "a",
+        "availableModels": [{"modelId": "a", "name": "A", "description": "x"}],
+    }
+
+
+def test_an_earlier_result_is_told_as_it_would_be_now() -> None:
+    result: dict[str, Any] = {"modes": MODES}
+    options, _ = read(result)
+    assert options.choose("mode", "do") and not options.choose("mode", "do")
+    now = options.written(result, boolean=False)
+    assert now["modes"]["currentModeId"] == now["configOptions"][0]["currentValue"] == "do"
+    assert result["modes"]["currentModeId"] == result["configOptions"][0]["currentValue"] == "ask"
+
+
 @pytest.mark.parametrize(
     "result", [{}, {"configOptions": None}, {"configOptions": [SELECT]}, {"models": None}]
 )
@@ -67,39 +110,40 @@ def test_the_models_of_an_old_agent_become_an_option() -> None:
     """D-35."""
     result: dict[str, Any] = {"models": MODELS, "configOptions": [SELECT]}
     options, changed = read(result)
-    assert changed and options.native_models
+    assert changed and options.native == {"model"}
     assert result == {"models": MODELS, "configOptions": [SELECT, SYNTHETIC]}
-    assert options.synthetic_model == options.model_option_id() == "model"
+    assert options.stand_ins == {"model": "model"}
 
 
 def test_a_model_option_of_the_agents_own_is_enough() -> None:
     own = {**SELECT, "id": "m", "category": "model"}
     options, changed = read({"models": MODELS, "configOptions": [own]})
     assert not changed
-    assert options.synthetic_model is None
-    assert options.model_option_id() == "m"
+    assert not options.stand_ins
+    assert options.option("model") == own
 
 
 def test_a_taken_id_is_not_taken_again() -> None:
     options, _ = read({"models": MODELS, "configOptions": [{**SELECT, "id": "model"}]})
-    assert options.synthetic_model == options.model_option_id() == "_model"
+    assert options.stand_ins == {"model": "_model"}
 
 
 @pytest.mark.parametrize("models", [{}, {"availableModels": None}, {"availableModels": [1, None]}])
 def test_malformed_models_do_no_harm(models: dict[str, Any]) -> None:
     options, _ = read({"models": models})
-    assert options.model_option_id() == "model"
+    assert options.stand_ins == {"model": "model"}
 
 
 def test_without_models_there_is_no_model_option() -> None:
     options, _ = read({"configOptions": [SELECT]})
-    assert options.model_option_id() is None and not options.native_models
+    assert options.option("model") is None and not options.native
 
 
 def test_setting_the_model_gives_the_whole_list_and_leaves_earlier_ones_alone() -> None:
     result: dict[str, Any] = {"models": MODELS, "configOptions": [SELECT]}
     options, _ = read(result)
-    assert options.set_model("small") == [SELECT, {**SYNTHETIC, "currentValue": "small"}]
+    assert options.choose("model", "small")
+    assert options.full == [SELECT, {**SYNTHETIC, "currentValue": "small"}]
     assert result["configOptions"][1]["currentValue"] == "big"
 
 

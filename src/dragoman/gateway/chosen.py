@@ -1,4 +1,4 @@
-"""What people chose in a session: its mode, model and options, remembered so that a new agent process is told again."""
+"""What is chosen in a session: told to everybody in all words, and to the next agent process again."""
 
 from __future__ import annotations
 
@@ -6,30 +6,36 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.options import MODE, MODEL, WORDS
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.session import Session
 
 log = logging.getLogger(__name__)
 
 APPLY_TIMEOUT = 10.0
 """Seconds an agent has for each choice that it is told again."""
+SET_MODE, SET_MODEL, SET_OPTION = "session/set_mode", "session/set_model", "session/set_config_option"
 # Which member of the params names the choice: the last one made under a name counts.
-NAMED_BY = {"session/set_mode": None, "session/set_model": None, "session/set_config_option": "configId"}
-MODE, OPTION = "session/set_mode", "session/set_config_option"
-MODE_UPDATE, OPTION_UPDATE = "current_mode_update", "config_option_update"
+NAMED_BY = {SET_MODE: None, SET_MODEL: None, SET_OPTION: "configId"}
+CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
+OPTION_UPDATE = "config_option_update"
 
 
 class Choices:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._made: dict[tuple[str, str], JsonObject] = {}
+        self._model_words = False
+        """Somebody uses `session/set_model`, and so hears of models in those words."""
 
     def made(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
         """The agent accepted a choice: whoever comes later sees it, and so does the next process."""
+        self._model_words = self._model_words or request.method == SET_MODEL
         if method not in NAMED_BY:
             return
         chosen = {
@@ -40,11 +46,23 @@ class Choices:
         self._session.record("setting", method=method, **chosen)
         self._reflect(request, method, chosen, reply)
 
-    def mode_changed(self, mode: object) -> None:
-        """The agent switched by itself."""
-        if (MODE, "") in self._made:
-            self._made[MODE, ""] = {"modeId": mode}
-        self._set_mode(mode)
+    def agent_chose(self, category: str, value: object) -> None:
+        """The agent switched by itself, and said so in the older words."""
+        method = SET_MODE if category == MODE else SET_MODEL
+        option = self._session.options.option(category)
+        if (method, "") in self._made:
+            self._made[method, ""] = {CATEGORY_OF[method][1]: value}
+        if option is not None and (SET_OPTION, str(option.get("id"))) in self._made:
+            self._made[SET_OPTION, str(option.get("id"))]["value"] = value
+        if self._session.options.choose(category, value):
+            self._tell_options()
+
+    def agent_told_options(self, former: dict[str, object]) -> None:
+        """The agent told all its options; `former` is what was chosen before."""
+        self._keep()
+        for category, value in self._session.options.current().items():
+            if former.get(category) != value:
+                self._tell_older(category, value)
 
     async def apply(self, agent: AgentConnection) -> None:
         """Tell a new process what holds; what it does not accept is said."""
@@ -59,27 +77,46 @@ class Choices:
                 )
 
     def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
-        """Agents differ in what they say after a change (real-agents.md, item 10): the others hear it from us."""
-        if method == MODE:
-            self._set_mode(chosen.get("modeId"))
-            self._tell_others(request, {"sessionUpdate": MODE_UPDATE, "currentModeId": chosen.get("modeId")})
-        options = as_object(decode_object(reply.result)).get("configOptions")
-        if method == OPTION and isinstance(options, list):
-            self._session.options.full = [option for option in options if isinstance(option, dict)]
-            self._session.last_result = {**self._session.last_result, "configOptions": options}
-            self._tell_others(request, {"sessionUpdate": OPTION_UPDATE, "configOptions": options})
+        """Agents differ in what they say after a change (real-agents.md, item 10): everybody hears it from us."""
+        author, options = self._author(request), self._session.options
+        if method in CATEGORY_OF:
+            category, member = CATEGORY_OF[method]
+            if options.choose(category, chosen.get(member)):
+                self._tell_options()
+            self._tell_older(category, chosen.get(member), author if request.method == method else None)
+            return
+        listed = as_object(decode_object(reply.result)).get("configOptions")
+        if isinstance(listed, list):
+            former = options.current()
+            options.replace(listed)
+            self._tell_options(author if request.method == method else None)
+            self.agent_told_options(former)
 
-    def _tell_others(self, request: Request, update: JsonObject) -> None:
+    def _tell_older(self, category: str, value: object, author: ClientConnection | None = None) -> None:
+        if category == MODE or self._model_words:
+            words = WORDS[category]
+            self._tell({"sessionUpdate": words.update, words.current: value}, author)
+        self._keep()
+
+    def _tell_options(self, author: ClientConnection | None = None) -> None:
+        self._keep()
+        options = self._session.options.visible(boolean=self._boolean)
+        self._tell({"sessionUpdate": OPTION_UPDATE, "configOptions": options}, author)
+
+    def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
         session = self._session
-        clients = (attachment.client for attachment in session.attachments)
-        author = next((client for client in clients if client.peer is request.peer), None)
         session.current[str(update["sessionUpdate"])] = update_line(session.id, update)
         session.publish(update, author)
 
-    def _set_mode(self, mode: object) -> None:
-        modes = self._session.last_result.get("modes")
-        if isinstance(modes, dict):
-            self._session.last_result = {
-                **self._session.last_result,
-                "modes": {**modes, "currentModeId": mode},
-            }
+    def _keep(self) -> None:
+        """For clients that come later."""
+        session = self._session
+        session.last_result = session.options.written(session.last_result, boolean=self._boolean)
+
+    @property
+    def _boolean(self) -> bool:
+        return all(each.client.capabilities.boolean_options for each in self._session.attachments)
+
+    def _author(self, request: Request) -> ClientConnection | None:
+        clients = (attachment.client for attachment in self._session.attachments)
+        return next((client for client in clients if client.peer is request.peer), None)

@@ -328,6 +328,7 @@ REQUESTS: dict[str, Handler] = {
     "session/delete": _in_setup(lifecycle.delete),
     "session/prompt": _prompt,
     "session/cancel": _cancel,
-    "session/set_model": settings.set_model,
+    "session/set_mode": settings.set_in_older_words,
+    "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
 }

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway import events, quirks
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.options import MODE, WORDS
 from dragoman.gateway.ports.store import SessionChanges
 
 if TYPE_CHECKING:
     from dragoman.gateway.session import Session
 
 TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
+OLDER_WORDS = {words.update: (category, words.current) for category, words in WORDS.items()}
 
 
 class Observer:
@@ -27,9 +29,13 @@ class Observer:
             return session.services.tool_content_for_client(update) or changed
         if kind == "config_option_update":
             boolean = all(each.client.capabilities.boolean_options for each in session.attachments)
-            return session.options.read_update(update, boolean=boolean)
-        if kind == "current_mode_update":
-            session.choices.mode_changed(update.get("currentModeId"))
+            former = session.options.current()
+            changed = session.options.read_update(update, boolean=boolean)
+            session.choices.agent_told_options(former)
+            return changed
+        if kind in OLDER_WORDS:
+            category, member = OLDER_WORDS[str(kind)]
+            session.choices.agent_chose(category, update.get(member))
         session.corrections.see(update, terminals=True)
         if kind == "session_info_update" and "title" in update:
             return self._titled(update)
@@ -51,8 +57,8 @@ class Observer:
         update = as_object(as_object(decode_object(line).get("params")).get("update"))
         mode = quirks.mode_said(update)
         if mode is not None:
-            self._session.choices.mode_changed(mode)
             self._session.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+            self._session.choices.agent_chose(MODE, mode)
         return mode is not None
 
     def _terminals_in_meta(self) -> bool:

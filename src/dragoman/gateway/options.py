@@ -1,95 +1,161 @@
-"""A session's config options: one state, whatever shape the agent speaks (D-33, D-35, D-70, G-052)."""
+"""A session's modes, models and config options: one state, whatever shape the agent speaks (D-33, D-35, D-70, G-052).
+
+Agents and clients are of different ages. What an agent tells in one of the three shapes, clients see in all of them:
+an option that stands in for `modes` or `models` of an old agent, and `modes` and `models` made of a new agent's options.
+"""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 
 from dragoman.gateway import dialects
 from dragoman.gateway.json_types import JsonObject, as_object
 
-MODEL = "model"
+MODE, MODEL = "mode", "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The older words for an option of one category."""
+
+    name: str
+    holder: str
+    current: str
+    available: str
+    id: str
+    update: str
+
+
+WORDS = {
+    MODE: Words("Mode", "modes", "currentModeId", "availableModes", "id", "current_mode_update"),
+    MODEL: Words("Model", "models", "currentModelId", "availableModels", "modelId", "current_model_update"),
+}
 
 
 class Options:
     def __init__(self) -> None:
         self.full: list[JsonObject] = []
-        self.synthetic_model: str | None = None
-        """The id of the option that stands for an old agent's `models`."""
-        self.native_models = False
+        self.native: set[str] = set()
+        """The categories that the agent itself tells in the older words."""
+        self.stand_ins: dict[str, str] = {}
+        """By category: the option that stands in for an old agent's modes or models."""
 
     def read_result(self, result: JsonObject, *, boolean: bool) -> bool:
         """The result of `session/new` and its like, completed for the client; True if it changed."""
         changed = dialects.read_session_result(result)
-        models = result.get("models")
-        self.native_models = isinstance(models, dict)
         options = result.get("configOptions")
-        self.full = (
-            [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
-        )
-        if isinstance(models, dict) and self._by_category(MODEL) is None:
-            self.full = [*self.full, self._from_models(models)]
+        self.full = [each for each in options if isinstance(each, dict)] if isinstance(options, list) else []
+        self.native = {each for each, words in WORDS.items() if isinstance(result.get(words.holder), dict)}
+        self.stand_ins = {}
+        for category, words in WORDS.items():
+            option = self.option(category)
+            if category in self.native and option is None:
+                self.full = [*self.full, self._stand_in(category, words, result[words.holder])]
+                changed = True
+            elif category not in self.native and option is not None:
+                result[words.holder] = _older(words, option)
+                changed = True
+        if self.stand_ins or (not boolean and any(each.get("type") == "boolean" for each in self.full)):
+            result["configOptions"] = self.visible(boolean=boolean)
             changed = True
-        elif boolean or not any(option.get("type") == "boolean" for option in self.full):
-            return changed
-        result["configOptions"] = self.visible(boolean=boolean)
-        return True
+        return changed
 
     def read_update(self, update: JsonObject, *, boolean: bool) -> bool:
         """A `config_option_update`: partial lists are completed from the last full one (D-70)."""
         options = update.get("configOptions")
         if not isinstance(options, list):
             return False
-        fresh = {str(as_object(option).get("id")): option for option in options}
-        partial = self.synthetic_model is not None and self.synthetic_model not in fresh
-        if partial:
-            kept = [option for option in self.full if option.get("id") == self.synthetic_model]
-            self.full = [*options, *kept]
-        else:
-            self.full = list(options)
+        self.replace(options)
         visible = self.visible(boolean=boolean)
         if visible == options:
             return False
         update["configOptions"] = visible
         return True
 
+    def replace(self, options: list[Any]) -> None:
+        """A new list of the agent's; it does not know of the stand-ins."""
+        fresh = [option for option in options if isinstance(option, dict)]
+        known = {option.get("id") for option in fresh}
+        kept = [
+            each
+            for each in self.full
+            if each.get("id") in self.stand_ins.values() and each.get("id") not in known
+        ]
+        self.full = [*fresh, *kept]
+
     def visible(self, *, boolean: bool) -> list[JsonObject]:
         """Boolean options only for clients that said they know them (ACP v1, config options)."""
         return [option for option in self.full if boolean or option.get("type") != "boolean"]
 
-    def model_option_id(self) -> str | None:
-        option = self._by_category(MODEL)
-        return str(option.get("id")) if option is not None else None
-
-    def set_model(self, model_id: object) -> list[JsonObject]:
-        """The whole list after the synthetic model option changed."""
-        self.full = copy.deepcopy(self.full)
-        for option in self.full:
-            if option.get("id") == self.synthetic_model:
-                option["currentValue"] = model_id
-        return self.full
-
-    def _by_category(self, category: str) -> JsonObject | None:
+    def option(self, category: str) -> JsonObject | None:
         return next((option for option in self.full if option.get("category") == category), None)
 
-    def _from_models(self, models: JsonObject) -> JsonObject:
+    def current(self) -> dict[str, object]:
+        """What is chosen, by category."""
+        found = {category: self.option(category) for category in WORDS}
+        return {category: each.get("currentValue") for category, each in found.items() if each is not None}
+
+    def choose(self, category: str, value: object) -> bool:
+        """Note a choice that was made in the older words; True if it is another than before."""
+        option = self.option(category)
+        if option is None or option.get("currentValue") == value:
+            return False
+        self.full = copy.deepcopy(self.full)  # earlier answers hold the former list
+        for each in self.full:
+            if each.get("id") == option.get("id"):
+                each["currentValue"] = value
+        return True
+
+    def written(self, result: JsonObject, *, boolean: bool) -> JsonObject:
+        """An earlier result, as it would be now."""
+        told = dict(result)
+        if self.full or "configOptions" in told:
+            told["configOptions"] = self.visible(boolean=boolean)
+        for category, value in self.current().items():
+            words = WORDS[category]
+            if isinstance(told.get(words.holder), dict):
+                told[words.holder] = {**told[words.holder], words.current: value}
+        return told
+
+    def _stand_in(self, category: str, words: Words, holder: JsonObject) -> JsonObject:
         taken = {option.get("id") for option in self.full}
-        self.synthetic_model = MODEL if MODEL not in taken else f"_{MODEL}"
-        available = models.get("availableModels")
+        self.stand_ins[category] = category if category not in taken else f"_{category}"
+        available = holder.get(words.available)
         choices: list[Any] = available if isinstance(available, list) else []
         return {
-            "id": self.synthetic_model,
-            "name": "Model",
-            "category": MODEL,
+            "id": self.stand_ins[category],
+            "name": words.name,
+            "category": category,
             "type": "select",
-            "currentValue": models.get("currentModelId"),
-            "options": [_choice(as_object(model)) for model in choices],
+            "currentValue": holder.get(words.current),
+            "options": [_choice(words, as_object(each)) for each in choices],
         }
 
 
-def _choice(model: JsonObject) -> JsonObject:
-    value = model.get("modelId", model.get("id"))
-    choice: JsonObject = {"value": value, "name": model.get("name") or value}
-    if model.get("description") is not None:
-        choice["description"] = model["description"]
+def _choice(words: Words, each: JsonObject) -> JsonObject:
+    value = each.get(words.id, each.get("id"))
+    choice: JsonObject = {"value": value, "name": each.get("name") or value}
+    if each.get("description") is not None:
+        choice["description"] = each["description"]
     return choice
+
+
+def _older(words: Words, option: JsonObject) -> JsonObject:
+    values = [_named(words, value) for value in _flat(option.get("options"))]
+    return {words.current: option.get("currentValue"), words.available: values}
+
+
+def _flat(options: object) -> list[JsonObject]:
+    """Values may stand in groups."""
+    found: list[JsonObject] = []
+    for each in options if isinstance(options, list) else []:
+        inner = as_object(each).get("options")
+        found += [as_object(value) for value in inner] if isinstance(inner, list) else [as_object(each)]
+    return found
+
+
+def _named(words: Words, value: JsonObject) -> JsonObject:
+    named = {words.id: value.get("value"), "name": value.get("name") or value.get("value")}
+    return {**named, "description": value["description"]} if value.get("description") else named

@@ -1,43 +1,48 @@
-"""Models and config options between clients and agents of different ages (D-35)."""
+"""Modes, models and config options between clients and agents of different ages (D-35)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dragoman.gateway.chosen import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
 from dragoman.gateway.json_types import decode_object, encode
+from dragoman.gateway.options import MODE, MODEL
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
+OLDER = {MODE: SET_MODE, MODEL: SET_MODEL}
 
-def set_model(client: ClientConnection, request: Request) -> None:
-    """The old method; for an agent that knows only config options it sets the one of category `model`."""
+
+def set_in_older_words(client: ClientConnection, request: Request) -> None:
+    """For an agent that knows only config options it sets the one of that category."""
     session = client.require_session(request)
-    option = session.options.model_option_id()
-    if session.options.native_models or option is None:
+    category, member = CATEGORY_OF[request.method]
+    option = session.options.option(category)
+    if category in session.options.native or option is None:
         session.forward(request)
         return
-    value = decode_object(request.params).get("modelId")
-    params = encode({"sessionId": session.id, "configId": option, "value": value})
-    session.forward(request, params, "session/set_config_option", lambda reply: Reply(result=message.EMPTY))
+    value = decode_object(request.params).get(member)
+    params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
+    session.forward(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
 
 
 def set_config_option(client: ClientConnection, request: Request) -> None:
-    """Passed on, unless it is the option that stands for an old agent's `models`."""
+    """Passed on, unless it is an option that stands in for an old agent's modes or models."""
     session = client.require_session(request)
     params = decode_object(request.params)
-    synthetic = session.options.synthetic_model
-    if synthetic is None or params.get("configId") != synthetic:
-        session.forward(request)
-        return
-    value = params.get("value")
+    stand_ins = {id: category for category, id in session.options.stand_ins.items()}
+    category = stand_ins.get(str(params.get("configId")))
 
     def answer(reply: Reply) -> Reply:
-        session.options.set_model(value)
         boolean = client.capabilities.boolean_options
         return Reply(result=encode({"configOptions": session.options.visible(boolean=boolean)}))
 
-    old = encode({"sessionId": session.id, "modelId": value})
-    session.forward(request, old, "session/set_model", answer)
+    if category is None:
+        session.forward(request, result=answer if stand_ins else None)
+        return
+    method = OLDER[category]
+    old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
+    session.forward(request, old, method, answer)

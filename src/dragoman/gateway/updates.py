@@ -34,7 +34,14 @@ HISTORY_KINDS = frozenset(  # what a replay shows (G-163); the rest is state tha
     }
 )
 LOOKED_AT = frozenset(
-    {*dialects.UPDATE_READERS, *dialects.RENAMED_KINDS, "user_message", "session_info_update", "usage_update"}
+    {
+        *dialects.UPDATE_READERS,
+        *dialects.RENAMED_KINDS,
+        "user_message",
+        "session_info_update",
+        "usage_update",
+        "current_model_update",
+    }
 )
 """Kinds that a session follows or that have dialects; all others are spliced unread."""
 
