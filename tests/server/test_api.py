@@ -105,6 +105,33 @@ async def test_agents_and_limits_can_be_read(serve: Serve) -> None:
     assert (limits["limits"]["max_sessions"], limits["used"]["sessions"]) == (7, 0)
 
 
+async def test_a_token_is_made_used_and_revoked(serving: Serving) -> None:
+    client = serving.http()
+    made = await client.post("/api/tokens", json={"name": "phone", "role": "observe", "lifetime": 60})
+    assert (made.status_code, made.json()["role"], made.json()["expired"]) == (201, "observe", False)
+    listed = await client.get("/api/tokens")
+    assert [each["name"] for each in listed.json()["tokens"]] == ["phone"]
+    assert made.json()["secret"] not in listed.text
+    phone = serving.http(token=False)
+    phone.headers["authorization"] = f"Bearer {made.json()['secret']}"
+    assert (await phone.get("/api/sessions")).status_code == 200
+    for method, path in (("POST", "/api/sessions"), ("GET", "/api/tokens"), ("DELETE", "/api/tokens/phone")):
+        refused = await phone.request(method, path, json={"cwd": "/"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "role"), path
+    rows: list[tuple[str, str, Any, int, str]] = [
+        ("POST", "/api/tokens", {"name": "phone"}, 409, "token_exists"),
+        ("POST", "/api/tokens", {"name": "no good"}, 400, "bad_request"),
+        ("POST", "/api/tokens", {"name": "x", "role": "god"}, 400, "bad_request"),
+        ("POST", "/api/tokens", {"name": "x", "quotas": {"wishes": 3}}, 400, "bad_request"),
+        ("DELETE", "/api/tokens/nobody", None, 404, "unknown_token"),
+    ]
+    for method, path, body, status, code in rows:
+        answer = await client.request(method, path, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
+    assert (await client.delete("/api/tokens/phone")).status_code == 204
+    assert (await phone.get("/api/sessions")).status_code == 401
+
+
 async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(serving: Serving, workspace: Path) -> None:
     client = serving.http()
     new = {"cwd": str(workspace)}

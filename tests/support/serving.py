@@ -136,10 +136,19 @@ class Serving:
         return await asyncio.open_connection("127.0.0.1", self.port, ssl=context, limit=64 * 1024 * 1024)
 
     async def socket(
-        self, path: str = "/acp", headers: dict[str, str] | None = None, context: ssl.SSLContext | None = None
+        self,
+        path: str = "/acp",
+        headers: dict[str, str] | None = None,
+        context: ssl.SSLContext | None = None,
+        *,
+        after_request: bool = False,
     ) -> Socket:
-        """A WebSocket client; raises `Refused`."""
+        """A WebSocket client, perhaps on a connection that carried a request before; raises `Refused`."""
         reader, writer = await self.open(context)
+        if after_request:
+            writer.write(f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\n\r\n".encode())
+            _, probed = await read_head(reader)
+            await reader.readexactly(int(probed["content-length"]))
         key = base64.b64encode(os.urandom(16)).decode()
         sent = {
             "Host": f"127.0.0.1:{self.port}",

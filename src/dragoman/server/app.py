@@ -9,6 +9,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
+from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.pages import ASSETS, Pages, refused_page
 from dragoman.wire.errors import RpcError
@@ -21,6 +22,7 @@ Route = Callable[[Request], Awaitable[Response | None]]
 
 class App:
     def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
+        self._gateway = gateway
         self._admission = admission
         self._fronts = fronts
         self._pages = Pages()
@@ -37,9 +39,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            # A WebSocket inside HTTP/2, or on a connection that carried requests before (RFC 8441).
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
+            await self._socket(scope, receive, send)
             return
         if scope["type"] != "http":
             return
@@ -49,18 +49,41 @@ class App:
         if response is not None:
             await request.respond(response)
 
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # the handshake
+        request = Request(scope, receive, send)
+        try:
+            refused = self._admit(request)
+            if refused is not None:
+                raise HttpError(refused.status, refused.message, refused.headers)
+            meter = self._admission.keys.meter(request.identity)
+            handler = self._fronts.socket(request.path, request.identity, meter)
+            if handler is None:
+                raise HttpError(404, "There is no WebSocket here.")
+        except HttpError as error:
+            await refuse(send, Response.refusal(error))
+            return
+        await AsgiSocket(handler, receive, send, restarting=lambda: self._gateway.closing).run()
+
     async def _answer(self, request: Request) -> Response | None:
+        try:
+            refused = self._admit(request)
+            if refused is not None:
+                return refused_page(request.visit, refused) or Response.refusal(refused)
+            return await self._route(request)
+        except HttpError as error:
+            return Response.refusal(error)
+
+    def _admit(self, request: Request) -> Refusal | None:
+        """Who asks; whoever comes too often is refused as well."""
         admitted = self._admission.check(request.visit)
         if isinstance(admitted, Refusal):
             if admitted.status >= 400:
                 log.info("request refused: %s", admitted.message, extra={"status": admitted.status})
-            return refused_page(request.visit, admitted) or Response.refusal(admitted)
+            return admitted
         request.identity = admitted
-        try:
-            self._count(request)
-            return await self._route(request)
-        except HttpError as error:
-            return Response.refusal(error)
+        self._count(request)
+        return None
 
     def _count(self, request: Request) -> None:
         if request.identity is NOBODY:

@@ -12,6 +12,7 @@ from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.inline import InlineFront
 from dragoman.server.rpc_front import RpcFront
 from dragoman.server.streamable import CONNECTION, StreamableHttp
+from dragoman.server.tokens import TokenFile
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
@@ -23,11 +24,11 @@ INLINE = "/acp/inline"
 class Fronts:
     """`/acp` and `/acp/AGENT`, over WebSocket and over Streamable HTTP."""
 
-    def __init__(self, gateway: Gateway, agent: str | None) -> None:
+    def __init__(self, gateway: Gateway, agent: str | None, tokens: TokenFile | None = None) -> None:
         self._gateway = gateway
         self._agent = agent
         self.streamable = StreamableHttp(gateway, self.connect)
-        self.api = Api(gateway, agent)
+        self.api = Api(gateway, agent, tokens)
         self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
         self.rpc = RpcFront(
             lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes

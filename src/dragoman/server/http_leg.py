@@ -13,7 +13,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
-from hypercorn.protocol import h2
+from hypercorn.protocol import h2, ws_stream
 
 from dragoman.server import limits
 
@@ -48,6 +48,11 @@ class PatientH2(h2.H2Protocol):
         await self._flush()
 
 
+def no_extensions(requested: object, supported: object) -> None:
+    """hypercorn always accepts compression; a few bytes could then become gigabytes before anybody counts them."""
+
+
+ws_stream.server_extensions_handshake = no_extensions  # type: ignore[attr-defined]
 h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
 protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
 
@@ -55,9 +60,10 @@ protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
 class HttpLeg:
     """Serves an ASGI application on connections that it is handed."""
 
-    def __init__(self, app: Callable[..., Any]) -> None:
+    def __init__(self, app: Callable[..., Any], max_message_bytes: int) -> None:
         self._app = ASGIWrapper(app)
         self._config = _config()
+        self._config.websocket_max_message_size = max_message_bytes
         self._context = WorkerContext(None)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -106,4 +112,5 @@ def _config() -> Config:
     # A bounded queue deadlocks: an application that answers early does not read the rest, and its answer waits for
     # room in the queue to tell it so. Ours always reads or answers, so nothing piles up.
     config.max_app_queue_size = 0
+    config.websocket_ping_interval = limits.PING_INTERVAL
     return config

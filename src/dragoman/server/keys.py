@@ -40,7 +40,7 @@ class Keys:
     ) -> None:
         """`instance` is the secret of the instance's own token."""
         self._secret = instance
-        self._file = file
+        self.file = file
         self._quotas = quotas or QuotaConfig()
         self._meters: dict[str, Meter] = {}
         identity = Identity(INSTANCE.name, INSTANCE.role, quota=self._quotas)
@@ -98,11 +98,11 @@ class Keys:
 
     def refresh(self) -> None:
         """Take over what changed in the file; one that cannot be read changes nothing, and that is logged."""
-        if self._file is None or (stamp := self._stamp()) == self._seen:
+        if self.file is None or (stamp := self._stamp()) == self._seen:
             return
         self._seen = stamp
         try:
-            self._use(self._file.read())
+            self._use(self.file.read())
         except ConfigError as error:
             log.error("tokens stay as they were: %s", error)
         else:
@@ -118,9 +118,9 @@ class Keys:
         self._meters = {key: meter for key, meter in self._meters.items() if key in current}
 
     def _stamp(self) -> tuple[int, int, int] | None:
-        assert self._file is not None
+        assert self.file is not None
         try:
-            state = self._file.path.stat()
+            state = self.file.path.stat()
         except OSError:
             return None
         return state.st_mtime_ns, state.st_size, state.st_ino

@@ -30,6 +30,9 @@ PING_INTERVAL = 20.0
 PONG_TIMEOUT = 40.0
 """Seconds without a byte from a WebSocket peer until it is taken for gone: half-open connections."""
 
+SOCKET_BYTES = 1024 * 1024
+"""Bytes queued for a WebSocket inside HTTP/2 before its client counts as slow."""
+
 CLOSE_TIMEOUT = 2.0
 """Seconds that a peer has to answer a close frame."""
 

@@ -49,8 +49,8 @@ class Server:
         """`sockets` are WebSockets by their path that speak something else than ACP."""
         self._gateway = gateway
         self._admission = admission
-        self._fronts = Fronts(gateway, agent)
-        self._http = HttpLeg(App(gateway, admission, self._fronts))
+        self._fronts = Fronts(gateway, agent, admission.keys.file)
+        self._http = HttpLeg(App(gateway, admission, self._fronts), gateway.config.limits.max_message_bytes)
         self._sockets = sockets or {}
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()

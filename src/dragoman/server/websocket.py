@@ -179,8 +179,8 @@ class WebSocketLink(asyncio.Protocol):
         if self._closing or not frames:
             return
         if self._waits_for_initialize:
-            wanted = [index for index, frame in enumerate(frames) if not _is_noise(frame)]
-            if wanted and not _is_initialize(frames[wanted[0]]):
+            wanted = [index for index, frame in enumerate(frames) if not is_noise(frame)]
+            if wanted and not is_initialize(frames[wanted[0]]):
                 self.close_with(PROTOCOL_ERROR, "the first message must be initialize")
                 return
             self._waits_for_initialize = not wanted
@@ -230,14 +230,15 @@ class _Message:
         return whole.replace(b"\n", b" ")  # frames never hold a line feed: they may leave as lines
 
 
-def _is_initialize(frame: Frame) -> bool:
+def is_initialize(frame: Frame) -> bool:
+    """Network clients begin with it (G-128)."""
     try:
         return isinstance(frame, bytes) and message.decode(frame).method == "initialize"
     except Malformed:
         return False
 
 
-def _is_noise(frame: Frame) -> bool:
+def is_noise(frame: Frame) -> bool:
     """What is not JSON is answered -32700 and the connection stays open, also at its beginning."""
     if not isinstance(frame, bytes):
         return False

@@ -13,28 +13,34 @@ from dragoman.server.api.shapes import (
     AgentList,
     AgentView,
     Limits,
+    MadeToken,
     NewSession,
+    NewToken,
     Prompt,
     SessionEdit,
     SessionList,
     SessionView,
+    TokenList,
     Turn,
     Used,
 )
+from dragoman.server.api.tokens import Tokens
 from dragoman.server.asgi import Request, Response
 from dragoman.server.caller import Callers
+from dragoman.server.tokens import TokenFile
 
 NO_SESSION = {404: "There is no such session."}
 HELD = {**NO_SESSION, 409: "Another program has it open."}
 
 
 class Api:
-    def __init__(self, gateway: Gateway, agent: str | None) -> None:
-        """`agent` is what new sessions get that name none."""
+    def __init__(self, gateway: Gateway, agent: str | None, tokens: TokenFile | None) -> None:
+        """`agent` is what new sessions get that name none; without a file there are no named tokens."""
         self._gateway = gateway
         self._callers = Callers(gateway, warm=False)
         sessions = Sessions(gateway, self._callers, agent)
-        self.routes = Routes((*_sessions(sessions), *self._rest()))
+        named = _tokens(Tokens(tokens)) if tokens is not None else ()
+        self.routes = Routes((*_sessions(sessions), *self._rest(), *named))
         self.answer = self.routes.answer
 
     def close(self) -> None:
@@ -118,6 +124,23 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
             "GET", f"{one}/export", "A session as a file", sessions.export, content="application/x-ndjson",
             query={"format": "`ndjson` (every event, the default) or `md` (the conversation)."},
             refusals={**NO_SESSION, 409: "Nothing is kept (sessions.journal)."},
+        ),
+    )
+    # fmt: on
+
+
+def _tokens(tokens: Tokens) -> tuple[Operation, ...]:
+    all_, one, admin = "/api/tokens", "/api/tokens/{name}", Role.ADMIN
+    # fmt: off
+    return (
+        Operation("GET", all_, "The named tokens", tokens.every, TokenList, role=admin),
+        Operation(
+            "POST", all_, "Make a token", tokens.create, MadeToken, status=201, body=NewToken, role=admin,
+            refusals={409: "There is a token of this name."},
+        ),
+        Operation(
+            "DELETE", one, "Revoke a token; whoever is connected with it is sent out", tokens.revoke, status=204,
+            role=admin, refusals={404: "There is no such token."},
         ),
     )
     # fmt: on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -99,6 +99,45 @@ class Limits(Struct):
 
     limits: dict[str, JsonValue]
     used: Used
+
+
+class TokenView(Struct, kw_only=True):
+    """A token, without its secret."""
+
+    name: str
+    role: str
+    created: Annotated[str, Meta(description="ISO 8601, UTC.")]
+    expires: Annotated[str | None, Meta(description="ISO 8601, UTC; null: when it is revoked.")]
+    expired: bool
+    quotas: Annotated[dict[str, int], Meta(description="Where it differs from `[serve.quotas]`.")]
+
+
+class TokenList(Struct):
+    """The named tokens; the instance's own is not among them."""
+
+    tokens: list[TokenView]
+
+
+class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a new token shall be."""
+
+    name: Annotated[str, Meta(description="Up to 64 letters, digits, `-`, `_`, `.` and `@`.")]
+    role: Annotated[
+        Literal["observe", "control", "admin"],
+        Meta(description="What it may: read along; everything with sessions; tokens as well."),
+    ] = "control"
+    lifetime: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Seconds that it is good.")] = (
+        None
+    )
+    quotas: Annotated[
+        dict[str, int], Meta(description="Limits of its own, by the keys of `[serve.quotas]`.")
+    ] = {}
+
+
+class MadeToken(TokenView, kw_only=True):
+    """A new token."""
+
+    secret: Annotated[str, Meta(description="Told now and never again.")]
 
 
 class Problem(Struct):

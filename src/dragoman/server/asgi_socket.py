@@ -1,0 +1,117 @@
+"""WebSockets that do not come through the door: inside HTTP/2 (RFC 8441), or on a connection after other requests.
+
+hypercorn speaks the frames, one at a time; the door's own leg (`websocket`) is the fast one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable
+
+from dragoman.rpc.link import LinkHandler
+from dragoman.server import limits
+from dragoman.server.asgi import Receive, Response, Send
+from dragoman.server.websocket import NORMAL, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
+
+log = logging.getLogger(__name__)
+
+
+class AsgiSocket:
+    """Implements `Link`."""
+
+    def __init__(
+        self, handler: LinkHandler, receive: Receive, send: Send, *, restarting: Callable[[], bool]
+    ) -> None:
+        self.backlog = 0
+        self._handler = handler
+        self._receive = receive
+        self._send = send
+        self._restarting = restarting
+        self._queue: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+        self._closing: tuple[int, str] | None = None
+        self._congested = False
+        self._waits_for_initialize = True
+
+    async def run(self) -> None:
+        """From the handshake to the end."""
+        named = [(b"acp-connection-id", secrets.token_urlsafe(24).encode())]
+        await self._send({"type": "websocket.accept", "headers": named})
+        self._handler.link_opened(self)
+        reading = asyncio.ensure_future(self._read())
+        reading.add_done_callback(lambda _: self._wake.set())
+        try:
+            await self._write(reading)
+        finally:
+            reading.cancel()
+            self._handler.link_closed(None)
+
+    # -- Link
+
+    def send(self, message: bytes) -> None:
+        if self._closing is None:
+            self._queue.append(message)
+            self._changed(len(message))
+            self._wake.set()
+
+    def pause(self) -> None:
+        """Each message is dealt with when it is there; nothing to hold back."""
+
+    def resume(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.close_with(RESTART if self._restarting() else NORMAL)
+
+    def close_with(self, code: int, reason: str = "") -> None:
+        """What is queued goes first."""
+        if self._closing is None:
+            self._closing = (code, reason)
+            self._wake.set()
+
+    # -- the two directions
+
+    async def _write(self, reading: asyncio.Future[None]) -> None:
+        while not reading.done():
+            while self._queue:
+                message = self._queue.popleft()
+                await self._send({"type": "websocket.send", "text": message.decode()})
+                self._changed(-len(message))
+            if self._closing is not None:
+                code, reason = self._closing
+                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+                return
+            self._wake.clear()
+            if not self._queue and self._closing is None and not reading.done():
+                await self._wake.wait()
+
+    async def _read(self) -> None:
+        while (event := await self._receive())["type"] != "websocket.disconnect":
+            text = event.get("text")
+            if text is not None and self._closing is None:  # binary frames are ignored (G-128)
+                self._take(text.encode().replace(b"\n", b" "))
+
+    def _take(self, message: bytes) -> None:
+        if self._waits_for_initialize and not is_noise(message):
+            if not is_initialize(message):
+                self.close_with(PROTOCOL_ERROR, "the first message must be initialize")
+                return
+            self._waits_for_initialize = False
+        self._handler.link_messages([message])
+
+    def _changed(self, size: int) -> None:
+        self.backlog += size
+        congested = self.backlog > limits.SOCKET_BYTES
+        if congested != self._congested:
+            self._congested = congested
+            self._handler.link_writable(not congested)
+
+
+async def refuse(send: Send, response: Response) -> None:
+    """Answer the handshake with a status and a sentence."""
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.all_headers()]
+    await send({"type": "websocket.http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": response.body})

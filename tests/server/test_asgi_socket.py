@@ -1,0 +1,89 @@
+"""WebSockets inside HTTP/2 (RFC 8441), and on connections that carried requests before."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from support import h2_socket
+from support.rpc_peer import is_request
+from support.serving import Refused, Serving, Socket, WebSocketFraming
+
+from .conftest import Serve
+
+pytestmark = pytest.mark.rule("G-126", "G-128")
+
+Open = Callable[..., Awaitable[Socket]]
+
+
+@pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
+def open_socket(serving: Serving, request: pytest.FixtureRequest) -> Open:
+    async def start(path: str = "/acp", **headers: str) -> Socket:
+        if request.param == "HTTP/2":
+            return await h2_socket.open_socket(serving, path, **headers)
+        given = {**serving.bearer, **{name.title(): value for name, value in headers.items()}}
+        return await serving.socket(path, given, after_request=True)
+
+    return start
+
+
+async def test_a_whole_conversation_with_a_question_and_a_cancel(open_socket: Open, workspace: Path) -> None:
+    socket = await open_socket()
+    assert len(socket.handshake["acp-connection-id"]) >= 20
+    assert "sec-websocket-extensions" not in socket.handshake  # no compression
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    turn = await socket.prompt(session, "flood 3000 200")
+    assert [text.split()[0] for text in turn.texts] == [str(number) for number in range(3000)]
+    turns = socket.start_prompt(session, "permission")
+    question = await socket.next_message(is_request("session/request_permission"))
+    option = question["params"]["options"][0]["optionId"]
+    socket.reply(question, {"outcome": {"outcome": "selected", "optionId": option}})
+    assert (await turns).stop_reason == "end_turn"
+    turns = socket.start_prompt(session, "say here\nsleep-until-cancel")
+    await socket.text(session, "here")
+    socket.cancel(session)
+    assert (await turns).stop_reason == "cancelled"
+
+
+async def test_strangers_are_refused_with_a_status(open_socket: Open) -> None:
+    rows = [
+        ("/acp", {"authorization": "Bearer wrong"}, 401),
+        ("/acp", {"origin": "http://evil.example"}, 403),
+        ("/acp", {"host": "evil.example"}, 403),
+        ("/acp/nobody", {}, 404),
+        ("/healthz", {}, 404),
+    ]
+    for path, headers, status in rows:
+        with pytest.raises(Refused) as refused:
+            await open_socket(path, **headers)
+        assert refused.value.status == status, path
+
+
+async def test_noise_is_answered_and_a_wrong_beginning_is_closed(open_socket: Open) -> None:
+    socket = await open_socket()
+    framing = socket.framing
+    assert isinstance(framing, WebSocketFraming)
+    socket.send_bytes(framing.frame(b"\x00\x01", opcode=2))  # binary is ignored
+    socket.send_bytes(framing.frame(b"{nonsense"))
+    assert (await socket.next_message(lambda m: "error" in m))["error"]["code"] == -32700
+    socket.notify("session/cancel", {})
+    assert await socket.closed() == 1002
+
+
+async def test_a_message_that_is_too_long_ends_the_socket(serve: Serve) -> None:
+    serving = await serve(limits={"max_message_bytes": 2048})
+    socket = await serving.socket(after_request=True)
+    socket.notify("x", {"padding": "x" * 5000})
+    assert await socket.closed() == 1009
+
+
+async def test_a_shutdown_is_told(open_socket: Open, serving: Serving) -> None:
+    socket = await open_socket()
+    await socket.initialize()
+    serving.gateway.process.send_signal(signal.SIGTERM)
+    assert await socket.closed() == 1012
+    assert await serving.gateway.wait_exit() == 0
