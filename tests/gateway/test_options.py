@@ -175,3 +175,13 @@ class TestUpdates:
         assert not options.read_update(update, boolean=False)
         assert update == {"configOptions": value}
         assert options.full == [SELECT]
+
+
+def test_values_that_only_the_older_words_have_do_not_become_an_options() -> None:
+    """codex-acp 2.6 has both, with other ids."""
+    own = {**SYNTHETIC, "options": [{"value": "gpt", "name": "GPT"}], "currentValue": "gpt"}
+    models = {"currentModelId": "gpt[low]", "availableModels": [{"modelId": "gpt[low]", "name": "GPT low"}]}
+    result: dict[str, Any] = {"models": models, "configOptions": [own]}
+    options, _ = read(result)
+    assert not options.choose("model", "gpt[low]")
+    assert options.written(result, boolean=False) == result

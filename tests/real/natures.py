@@ -14,6 +14,7 @@ USUAL: dict[str, object] = {
     "ways back after a kill": {"resume"},
     "files are written through a client that offers it": True,
     "processes of two sessions that share an agent": 1,
+    "has another model to choose": True,
 }
 """Behaviour, and what most agents do."""
 
@@ -23,6 +24,8 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
     # Advertises session/resume and answers that there is no such method.
     ("qwen", "0.15.10", "ways back after a kill"): {"load"},
+    # All but the one in use need a login.
+    ("qwen", "0.15.10", "has another model to choose"): False,
     ("claude-agent-acp", "0.49.0", "files are written through a client that offers it"): False,
     ("claude", "2.1.197", "processes of two sessions that share an agent"): 2,
     ("claude", "2.1.197", "files are written through a client that offers it"): False,

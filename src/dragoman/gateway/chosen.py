@@ -93,7 +93,8 @@ class Choices:
             self.agent_told_options(former)
 
     def _tell_older(self, category: str, value: object, author: ClientConnection | None = None) -> None:
-        if category == MODE or self._model_words:
+        known = self._session.options.in_older_words(category, value)
+        if known and (category == MODE or self._model_words):
             words = WORDS[category]
             self._tell({"sessionUpdate": words.update, words.current: value}, author)
         self._keep()

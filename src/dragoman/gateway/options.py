@@ -39,6 +39,8 @@ class Options:
         self.full: list[JsonObject] = []
         self.native: set[str] = set()
         """The categories that the agent itself tells in the older words."""
+        self._older: dict[str, set[object]] = {}
+        """By category: the values in the older words, which may be others (codex-acp 2.6: `model[effort]`)."""
         self.stand_ins: dict[str, str] = {}
         """By category: the option that stands in for an old agent's modes or models."""
 
@@ -57,6 +59,8 @@ class Options:
             elif category not in self.native and option is not None:
                 result[words.holder] = _older(words, option)
                 changed = True
+            listed = as_object(result.get(words.holder)).get(words.available)
+            self._older[category] = {each.get(words.id, each.get("id")) for each in _flat(listed)}
         if self.stand_ins or (not boolean and any(each.get("type") == "boolean" for each in self.full)):
             result["configOptions"] = self.visible(boolean=boolean)
             changed = True
@@ -102,11 +106,17 @@ class Options:
         option = self.option(category)
         if option is None or option.get("currentValue") == value:
             return False
+        if value not in [each.get("value") for each in _flat(option.get("options"))]:
+            return False
         self.full = copy.deepcopy(self.full)  # earlier answers hold the former list
         for each in self.full:
             if each.get("id") == option.get("id"):
                 each["currentValue"] = value
         return True
+
+    def in_older_words(self, category: str, value: object) -> bool:
+        """Whether it is a value there, too."""
+        return value in self._older.get(category, ())
 
     def written(self, result: JsonObject, *, boolean: bool) -> JsonObject:
         """An earlier result, as it would be now."""
@@ -115,7 +125,7 @@ class Options:
             told["configOptions"] = self.visible(boolean=boolean)
         for category, value in self.current().items():
             words = WORDS[category]
-            if isinstance(told.get(words.holder), dict):
+            if isinstance(told.get(words.holder), dict) and self.in_older_words(category, value):
                 told[words.holder] = {**told[words.holder], words.current: value}
         return told
 
