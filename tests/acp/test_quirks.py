@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+from support.agent_journal import AgentJournal
 from support.answers import ALLOW, REJECT
-from support.gateway import Dragoman, Start, agent
-from support.rpc_peer import text_of
+from support.gateway import SCRIPTED_AGENT, Dragoman, Start, agent
+from support.rpc_peer import Message, text_of
 from support.waiting import runs
 
 QUESTION = {
@@ -102,3 +104,73 @@ async def test_a_failure_that_was_said_in_the_chat_is_the_errors_words(
     turn = await client.prompt(await client.new_session(workspace), f"{failed}\nsay The model said 400")
     assert turn.error is not None
     assert "The model said 400" in turn.error.message
+
+
+async def test_a_question_that_is_left_open_is_withdrawn(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, f"permission-nowait {json.dumps(QUESTION)}\nsleep-until-cancel")
+    question = await client.next_message("session/request_permission")
+    client.cancel(session)
+    assert (await running).stop_reason == "cancelled"
+    withdrawn = await client.next_message("$/cancel_request")
+    assert withdrawn["params"]["requestId"] == question["id"]
+
+
+async def test_an_agent_that_waits_for_an_answer_gets_one_at_cancel(
+    client: Dragoman, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, f"permission {json.dumps(QUESTION)}")
+    await client.next_message("session/request_permission")
+    client.cancel(session)
+    assert (await running).stop_reason == "cancelled"
+
+
+async def test_a_second_prompt_is_refused_and_the_first_goes_on(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "sleep-until-cancel")
+    await client.text(session, "sleeping")
+    second = await client.prompt(session, "say hello")
+    assert second.error is not None
+    assert second.error.data["reason"] == "prompt_in_flight"
+    client.cancel(session)
+    assert (await running).stop_reason == "cancelled"
+
+
+async def test_modes_models_and_options_are_told_in_all_words(dragoman: Start, workspace: Path) -> None:
+    for flags in (("--modes",), ("--config-options",), ("--models",)):
+        gateway = await dragoman(agents={"scripted": agent(*flags)})
+        await gateway.initialize()
+        told = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+        categories = {each["category"]: each["currentValue"] for each in told["configOptions"]}
+        older = {"mode": told.get("modes", {}).get("currentModeId")}
+        older["model"] = told.get("models", {}).get("currentModelId")
+        assert categories == {name: value for name, value in older.items() if value is not None}
+
+
+async def test_fs_is_not_offered_to_an_agent_that_does_not_survive_it(
+    dragoman: Start, heard: AgentJournal, tmp_path: Path
+) -> None:
+    script = tmp_path / "gemini.py"
+    script.symlink_to(SCRIPTED_AGENT)
+    command = [sys.executable, str(script), *heard.flags]
+    gateway = await dragoman(agents={"scripted": {"kind": "acp", "command": command}})
+    offered = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+    await gateway.initialize(clientCapabilities=offered)
+    (told,) = heard.params("initialize")
+    assert told["clientCapabilities"] == {"terminal": True}
+
+
+async def test_silence_is_shown_as_such(dragoman: Start, workspace: Path) -> None:
+    gateway = await dragoman(agents={"scripted": agent()}, sessions={"silent_after": 0.2})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    running = gateway.start_prompt(session, "sleep-until-cancel")
+
+    def silent(message: Message) -> bool:
+        update = message.get("params", {}).get("update", {})
+        return update.get("_meta", {}).get("dragoman", {}).get("state") == "silent"
+
+    await gateway.next_message(silent)
+    gateway.cancel(session)
+    assert (await running).stop_reason == "cancelled"

@@ -215,6 +215,10 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     prompt_timeout: Annotated[
         float, Meta(ge=0, description="Seconds a turn may take before it is cancelled; 0: no limit.")
     ] = 0.0
+    silent_after: Annotated[
+        float,
+        Meta(ge=0, description="Seconds without a word until a turn is shown as silent; 0: it never is."),
+    ] = 60.0
     expire_after: Annotated[
         float, Meta(ge=0, description="Seconds without use until a session is closed; 0: never.")
     ] = 0.0

@@ -75,9 +75,7 @@ class Handshake:
         """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
         gateway = self._client.gateway
         config = gateway.agent_config(name)
-        told = self._client.capabilities.for_agent(
-            serve_fs=config.serve_fs, serve_terminal=config.serve_terminal
-        )
+        told = gateway.pool.told(self._client, name)
         box = gateway.box_for(name, None, None)
         cached = gateway.cached_capabilities(config, told, box)
         # Which box a session will need is not known yet, so there is nothing to warm up but for the question.

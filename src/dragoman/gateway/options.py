@@ -39,7 +39,7 @@ class Options:
         self.full: list[JsonObject] = []
         self.native: set[str] = set()
         """The categories that the agent itself tells in the older words."""
-        self._older: dict[str, set[object]] = {}
+        self._older: dict[str, list[object]] = {}
         """By category: the values in the older words, which may be others (codex-acp 2.6: `model[effort]`)."""
         self.stand_ins: dict[str, str] = {}
         """By category: the option that stands in for an old agent's modes or models."""
@@ -60,7 +60,7 @@ class Options:
                 result[words.holder] = _older(words, option)
                 changed = True
             listed = as_object(result.get(words.holder)).get(words.available)
-            self._older[category] = {each.get(words.id, each.get("id")) for each in _flat(listed)}
+            self._older[category] = [each.get(words.id, each.get("id")) for each in _flat(listed)]
         if self.stand_ins or (not boolean and any(each.get("type") == "boolean" for each in self.full)):
             result["configOptions"] = self.visible(boolean=boolean)
             changed = True

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from dragoman.gateway import quirks
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
@@ -125,7 +126,7 @@ class Pool:
         return agent if agent.alive and agent.box is None else None
 
     def _shared_key(self, client: ClientConnection, name: str, workspace: str) -> Key:
-        return (name, fingerprint(self._told(client, name)), workspace)
+        return (name, fingerprint(self.told(client, name)), workspace)
 
     def _shared_task(self, key: Key, client: ClientConnection, name: str, cwd: str | None,
                      box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
@@ -136,16 +137,20 @@ class Pool:
             )
         return task
 
-    def _told(self, client: ClientConnection, name: str) -> JsonObject:
+    def told(self, client: ClientConnection, name: str) -> JsonObject:
+        """The capabilities that this agent hears of (G-032)."""
         config = self._gateway.agent_config(name)
-        return client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+        told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+        if "fs" in told and not quirks.survives_fs(config.command):
+            del told["fs"]
+        return told
 
     async def _launch(
         self, client: ClientConnection, name: str, cwd: str | None, *, shared: bool, box: Box | None
     ) -> AgentConnection:
         gateway = self._gateway
         config = gateway.agent_config(name)
-        told = self._told(client, name)
+        told = self.told(client, name)
         agent = AgentConnection(name, config, client, shared=shared, box=box)
         self._agents.add(agent)
         try:

@@ -7,7 +7,9 @@ correction that cannot harm an agent without the quirk is made for every agent; 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.rpc.peer import Reply
@@ -67,6 +69,42 @@ QUIRKS = (
         "ends a turn that failed with `end_turn`; only `_meta.codex.threadStatus` says systemError",
         "test_an_end_turn_that_was_a_failure_is_reported_as_one",
     ),
+    Quirk(
+        "question_left_open",
+        ("claude-agent-acp 0.49.0", "opencode 1.18.33"),
+        "leaves a permission question open when its turn is cancelled",
+        "test_a_question_that_is_left_open_is_withdrawn",
+    ),
+    Quirk(
+        "cancel_waits_for_the_answer",
+        ("gemini 0.61.0", "qwen 0.15.10"),
+        "does not end a cancelled turn until its open question is answered",
+        "test_an_agent_that_waits_for_an_answer_gets_one_at_cancel",
+    ),
+    Quirk(
+        "second_prompt",
+        ("claude-agent-acp 0.49.0", "codex-acp 2.6.0", "opencode 1.18.33", "gemini 0.61.0", "qwen 0.15.10"),
+        "folds a second prompt into the first, queues it, or cancels the first; here it is refused",
+        "test_a_second_prompt_is_refused_and_the_first_goes_on",
+    ),
+    Quirk(
+        "one_vocabulary",
+        ("opencode 1.18.33", "gemini 0.61.0", "claude-agent-acp 0.49.0"),
+        "tells modes, models and options in one or two of the three shapes; clients see all of them",
+        "test_modes_models_and_options_are_told_in_all_words",
+    ),
+    Quirk(
+        "fs_not_survived",
+        ("gemini 0.61.0",),
+        "fails to write a new file when reading it is answered with an error; it is not offered `fs`",
+        "test_fs_is_not_offered_to_an_agent_that_does_not_survive_it",
+    ),
+    Quirk(
+        "silent_retries",
+        ("claude-agent-acp 0.49.0", "opencode 1.18.33"),
+        "retries a failed request for minutes without a word; the session says that it is silent",
+        "test_silence_is_shown_as_such",
+    ),
 )
 
 RESTARTABLE = 1001
@@ -74,6 +112,8 @@ RESTARTABLE = 1001
 MODE_TEXT = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE]'
 """Compared at the place where an update begins in the raw line: a search through every chunk would cost a tenth."""
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
+FS_BREAKS = frozenset({"gemini"})
+"""Programs, by their file's name: nobody has said who he is when capabilities are told."""
 _OUTPUT = ("terminal_output_delta", "terminal_output")
 
 
@@ -124,6 +164,11 @@ class Corrections:
             kept.append({"type": "content", "content": block})
         update["content"] = kept
         return True
+
+
+def survives_fs(command: Sequence[str]) -> bool:
+    """Whether an agent may be offered `fs`; the program may be a script of an interpreter."""
+    return not any(PurePath(word).stem in FS_BREAKS for word in command[:2])
 
 
 def mode_said(update: JsonObject) -> str | None:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
-SILENCE = 60.0
-"""Seconds without a word from the agent until a turn is shown as silent; claude may retry for minutes."""
 TITLE_LENGTH = 80
 
 
@@ -194,23 +192,25 @@ class Turn:
     # -- watching
 
     def _watch(self) -> None:
-        self._later(SILENCE, self._check_silence)
+        if self.session.gateway.config.sessions.silent_after:
+            self._check_silence()
         limit = self.session.gateway.config.sessions.prompt_timeout
         if limit:
             self._later(limit, lambda: self._time_over(limit))
 
     def _check_silence(self) -> None:
-        """Compare what was said since the last look: nothing per message."""
+        """Compare what was said since the last look: nothing per message (quirk silent_retries)."""
+        seconds = self.session.gateway.config.sessions.silent_after
         journal = self.session.journal
         spoken = journal.seq if journal is not None else -1
         quiet = journal is not None and spoken == self._seen and not len(self.session.questions)
         if quiet and not self.silent:
-            meta = {"dragoman": {"state": "silent", "seconds": SILENCE}}
+            meta = {"dragoman": {"state": "silent", "seconds": seconds}}
             self.session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
             spoken += 1
         self.silent = quiet
         self._seen = spoken
-        self._later(SILENCE, self._check_silence)
+        self._later(seconds, self._check_silence)
 
     def _time_over(self, limit: float) -> None:
         self.session.notice(
