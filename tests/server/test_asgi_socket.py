@@ -49,6 +49,12 @@ async def test_a_whole_conversation_with_a_question_and_a_cancel(open_socket: Op
     assert (await turns).stop_reason == "cancelled"
 
 
+async def test_the_bridge_can_be_reached_too(open_socket: Open) -> None:
+    socket = await open_socket("/bridge")
+    socket.send({"type": "list_sessions"})
+    assert (await socket.next_message(lambda m: m.get("type") == "session_list"))["sessions"] == []
+
+
 async def test_strangers_are_refused_with_a_status(open_socket: Open) -> None:
     rows = [
         ("/acp", {"authorization": "Bearer wrong"}, 401),

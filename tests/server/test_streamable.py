@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import h2_socket
+from support.gateway import agent
 from support.http_peer import HttpPeer
 from support.rpc_peer import is_request
 from support.serving import Serving
@@ -18,13 +22,19 @@ Connect = Callable[..., Awaitable[HttpPeer]]
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
-async def connect(serving: Serving, request: pytest.FixtureRequest) -> AsyncIterator[Connect]:
+def version(request: pytest.FixtureRequest) -> dict[str, bool]:
+    """Options for a client that speaks this version alone."""
+    second = request.param == "HTTP/2"
+    return {"http1": not second, "http2": second}
+
+
+@pytest.fixture
+async def connect(serving: Serving, version: dict[str, bool]) -> AsyncIterator[Connect]:
     """Initialized clients, over both versions of HTTP."""
     peers: list[HttpPeer] = []
-    second = request.param == "HTTP/2"
 
     async def start(path: str = "/acp", **params: Any) -> HttpPeer:
-        peer = HttpPeer(serving.http(http1=not second, http2=second), path)
+        peer = HttpPeer(serving.http(**version), path)
         await peer.initialize(**params)
         peers.append(peer)
         return peer
@@ -166,7 +176,7 @@ PROMPT = {
 LIST = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": {}}
 
 
-@pytest.mark.rule("G-121")
+@pytest.mark.rule("G-121", "G-122")
 async def test_every_row_of_the_status_table(connect: Connect, serving: Serving, workspace: Path) -> None:
     peer = await connect()
     events = await peer.listen()
@@ -177,6 +187,9 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
     here = {**mine, "Acp-Session-Id": session}
     prompt = {**PROMPT, "params": {"sessionId": session, "prompt": []}}
     load = {"jsonrpc": "2.0", "id": 8, "method": "session/load", "params": {"sessionId": "dgm_x", "cwd": "/"}}
+    unknown = {"sessionId": "dgm_nobody"}
+    comes_back = {"sessionId": "dgm_nobody", "cwd": "/", "mcpServers": []}
+    answer = {"jsonrpc": "2.0", "id": 99, "result": {}}
     stream = {"Accept": "text/event-stream"}
     rows: list[tuple[str, str, dict[str, str], object, int]] = [
         ("initialize with a connection", "POST", mine, INITIALIZE, 400),
@@ -200,6 +213,30 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
         ("two sessions", "POST", theirs, prompt, 400),
         ("unknown session", "POST", theirs, {**PROMPT, "params": {"sessionId": "dgm_nobody"}}, 404),
         ("loading is never 404", "POST", mine, load, 202),
+        *(
+            (
+                f"{name} is never 404",
+                "POST",
+                theirs,
+                {**LIST, "id": name, "method": name, "params": params},
+                202,
+            )
+            for name, params in (
+                ("session/load", comes_back),
+                ("session/resume", comes_back),
+                ("session/fork", comes_back),
+                ("session/delete", unknown),
+            )
+        ),
+        *(
+            (f"{name} of nobody", "POST", theirs, {**LIST, "method": name, "params": unknown}, 404)
+            for name in ("session/cancel", "session/close", "session/set_mode", "session/set_config_option")
+        ),
+        *(
+            (f"{name} without the header", "POST", mine, {**LIST, "method": name, "params": unknown}, 400)
+            for name in ("session/cancel", "session/close", "session/set_mode", "session/set_config_option")
+        ),
+        ("an answer to a question", "POST", here, answer, 202),
         ("GET without Accept", "GET", {**mine, "Accept": "application/json"}, None, 406),
         ("GET without a connection", "GET", stream, None, 400),
         ("GET of an unknown connection", "GET", {**stranger, **stream}, None, 404),
@@ -210,6 +247,7 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
         ("DELETE without a connection", "DELETE", {}, None, 400),
         ("DELETE of an unknown one", "DELETE", stranger, None, 404),
         ("wrong token", "POST", {**here, "Authorization": "Bearer wrong"}, LIST, 401),
+        ("no token", "POST", {**here, "Authorization": ""}, LIST, 401),
         ("another agent's path", "POST", mine, LIST, 202),
         ("DELETE", "DELETE", mine, None, 202),
         ("after DELETE", "POST", mine, LIST, 404),
@@ -223,9 +261,9 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
 
 
 @pytest.mark.rule("G-121")
-async def test_a_body_that_is_too_long_is_413(serve: Serve) -> None:
+async def test_a_body_that_is_too_long_is_413(serve: Serve, version: dict[str, bool]) -> None:
     serving = await serve(limits={"max_message_bytes": 2048})
-    client = serving.http()
+    client = serving.http(**version)
     assert (await client.post("/acp", json={**INITIALIZE, "x": "y" * 3000})).status_code == 413
 
     async def endless() -> AsyncIterator[bytes]:
@@ -235,6 +273,33 @@ async def test_a_body_that_is_too_long_is_413(serve: Serve) -> None:
     headers = {"Content-Type": "application/json"}
     assert (await client.post("/acp", content=endless(), headers=headers)).status_code == 413
     assert (await client.get("/readyz")).status_code == 200
+
+
+IMPATIENT = (
+    "import runpy, sys; from dragoman.server import limits; limits.INITIALIZE_TIMEOUT = 0.2; "
+    "sys.argv = sys.argv[3:]; runpy.run_module('dragoman', run_name='__main__')"
+)
+
+
+@pytest.mark.rule("G-121")
+async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: dict[str, bool]) -> None:
+    slow = {"slow": agent("--init-delay", "30")}
+    serving = await serve("--agent", "slow", agents=slow, prefix=(sys.executable, "-c", IMPATIENT))
+    for path in ("/acp", "/acp/inline"):
+        assert (await serving.http(**version).post(path, json=INITIALIZE)).status_code == 504
+
+
+@pytest.mark.rule("G-127")
+async def test_the_opening_answer_has_a_cookie_for_balancers(
+    serving: Serving, version: dict[str, bool]
+) -> None:
+    opened = await serving.http(**version).post("/acp", json=INITIALIZE)
+    cookie = opened.headers["set-cookie"]
+    assert re.fullmatch(r"dragoman_affinity=[0-9a-f]{16}; Path=/; HttpOnly; SameSite=Lax", cookie)
+    assert (await serving.socket()).handshake["set-cookie"] == cookie
+    assert (await h2_socket.open_socket(serving)).handshake["set-cookie"] == cookie
+    strange = serving.http(token=False, cookies={"dragoman_affinity": cookie[18:34]})
+    assert (await strange.post("/acp", json=INITIALIZE)).status_code == 401
 
 
 async def test_an_initialize_that_fails_opens_no_connection(serving: Serving) -> None:

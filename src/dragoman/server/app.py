@@ -57,13 +57,12 @@ class App:
             if refused is not None:
                 raise HttpError(refused.status, refused.message, refused.headers)
             meter = self._admission.keys.meter(request.identity)
-            handler = self._fronts.socket(request.path, request.identity, meter)
-            if handler is None:
-                raise HttpError(404, "There is no WebSocket here.")
+            speaker = self._fronts.socket(request.path, request.identity, meter)
         except HttpError as error:
             await refuse(send, Response.refusal(error))
             return
-        await AsgiSocket(handler, receive, send, restarting=lambda: self._gateway.closing).run()
+        socket = AsgiSocket(speaker, receive, send, restarting=lambda: self._gateway.closing)
+        await socket.run(self._fronts.affinity.header(secure=request.visit.secure))
 
     async def _answer(self, request: Request) -> Response | None:
         try:

@@ -11,9 +11,9 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 
-from dragoman.rpc.link import LinkHandler
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send
+from dragoman.server.fronts import Speaker
 from dragoman.server.websocket import NORMAL, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
 
 log = logging.getLogger(__name__)
@@ -23,10 +23,10 @@ class AsgiSocket:
     """Implements `Link`."""
 
     def __init__(
-        self, handler: LinkHandler, receive: Receive, send: Send, *, restarting: Callable[[], bool]
+        self, speaker: Speaker, receive: Receive, send: Send, *, restarting: Callable[[], bool]
     ) -> None:
         self.backlog = 0
-        self._handler = handler
+        self._handler = speaker.handler
         self._receive = receive
         self._send = send
         self._restarting = restarting
@@ -34,11 +34,14 @@ class AsgiSocket:
         self._wake = asyncio.Event()
         self._closing: tuple[int, str] | None = None
         self._congested = False
-        self._waits_for_initialize = True
+        self._waits_for_initialize = speaker.initialize_first
 
-    async def run(self) -> None:
+    async def run(self, cookie: tuple[str, str]) -> None:
         """From the handshake to the end."""
-        named = [(b"acp-connection-id", secrets.token_urlsafe(24).encode())]
+        named = [
+            (b"acp-connection-id", secrets.token_urlsafe(24).encode()),
+            (cookie[0].encode(), cookie[1].encode()),
+        ]
         await self._send({"type": "websocket.accept", "headers": named})
         self._handler.link_opened(self)
         reading = asyncio.ensure_future(self._read())

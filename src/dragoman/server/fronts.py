@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.meter import Meter
 from dragoman.rpc.link import LinkHandler
+from dragoman.server.affinity import Affinity
 from dragoman.server.api.api import Api
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.inline import InlineFront
@@ -21,25 +25,47 @@ API = "/api"
 INLINE = "/acp/inline"
 
 
-class Fronts:
-    """`/acp` and `/acp/AGENT`, over WebSocket and over Streamable HTTP."""
+Opener = Callable[[Identity, Meter], LinkHandler]
+"""Whoever speaks on a new WebSocket."""
 
-    def __init__(self, gateway: Gateway, agent: str | None, tokens: TokenFile | None = None) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who speaks on a WebSocket."""
+
+    handler: LinkHandler
+    initialize_first: bool
+    """It speaks ACP."""
+
+
+class Fronts:
+    """`/acp` and `/acp/AGENT`, over WebSocket and over Streamable HTTP, and whatever else has a path of its own."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        agent: str | None,
+        tokens: TokenFile | None = None,
+        sockets: Mapping[str, Opener] | None = None,
+    ) -> None:
+        """`sockets` are WebSockets by their path that speak something else than ACP."""
         self._gateway = gateway
         self._agent = agent
-        self.streamable = StreamableHttp(gateway, self.connect)
+        self._sockets = sockets or {}
+        self.affinity = Affinity()
+        self.streamable = StreamableHttp(gateway, self.connect, self.affinity)
         self.api = Api(gateway, agent, tokens)
         self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
         self.rpc = RpcFront(
             lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes
         )
 
-    def socket(self, path: str, identity: Identity, meter: Meter) -> LinkHandler | None:
-        """Who speaks on a WebSocket at `path`; None if there is none."""
-        try:
-            return self.connect(path, identity, meter).peer
-        except HttpError:
-            return None
+    def socket(self, path: str, identity: Identity, meter: Meter) -> Speaker:
+        """Who speaks on a WebSocket at `path`; refuses a path that has none."""
+        opener = self._sockets.get(path)
+        if opener is not None:
+            return Speaker(opener(identity, meter), initialize_first=False)
+        return Speaker(self.connect(path, identity, meter).peer, initialize_first=True)
 
     async def acp(self, request: Request) -> Response | None:
         """`/acp` and `/acp/AGENT`; with `serve.inline` a POST without a connection is answered inline (G-131)."""

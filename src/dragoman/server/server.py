@@ -6,28 +6,23 @@ import asyncio
 import logging
 import secrets
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
-from dragoman.gateway.meter import Meter
-from dragoman.rpc.link import CodedLink, Link, LinkHandler
+from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError
 from dragoman.server.door import Door
-from dragoman.server.fronts import Fronts
+from dragoman.server.fronts import Fronts, Opener
 from dragoman.server.http_leg import HttpLeg
 from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
-
-Opener = Callable[[Identity, Meter], LinkHandler]
-"""Whoever speaks on a new WebSocket."""
 
 BACKLOG = 1024
 LOOK_INTERVAL = 1.0
@@ -49,9 +44,8 @@ class Server:
         """`sockets` are WebSockets by their path that speak something else than ACP."""
         self._gateway = gateway
         self._admission = admission
-        self._fronts = Fronts(gateway, agent, admission.keys.file)
+        self._fronts = Fronts(gateway, agent, admission.keys.file, sockets)
         self._http = HttpLeg(App(gateway, admission, self._fronts), gateway.config.limits.max_message_bytes)
-        self._sockets = sockets or {}
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
@@ -125,22 +119,20 @@ class Server:
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
             return
-        opener = self._sockets.get(visit.path)
-        if opener is not None:
-            handler: LinkHandler | None = opener(admitted, meter)
-        else:
-            handler = self._fronts.socket(unquote(visit.path), admitted, meter)
-        if handler is None:
-            door.refuse(404, "There is no WebSocket here.")
+        try:
+            speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
+        except HttpError as error:
+            door.refuse(error.status, "There is no WebSocket here.")
             return
         link = WebSocketLink(
-            handler,
+            speaker.handler,
             self._gateway.config.limits.max_message_bytes,
             restarting=lambda: self._gateway.closing,
-            initialize_first=opener is None,
+            initialize_first=speaker.initialize_first,
             on_end=lambda: self.leave(door),
         )
-        link.open(transport, _switching(key), early)
+        cookie = self._fronts.affinity.header(secure=visit.secure)
+        link.open(transport, _switching(key, cookie), early)
 
 
 def send_out(link: Link) -> None:
@@ -150,9 +142,10 @@ def send_out(link: Link) -> None:
         link.close()
 
 
-def _switching(key: str) -> bytes:
+def _switching(key: str, cookie: tuple[str, str]) -> bytes:
     return (
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
         f"sec-websocket-accept: {accept_key(key)}\r\n"
-        f"acp-connection-id: {secrets.token_urlsafe(24)}\r\n\r\n"
+        f"acp-connection-id: {secrets.token_urlsafe(24)}\r\n"
+        f"{cookie[0]}: {cookie[1]}\r\n\r\n"
     ).encode()

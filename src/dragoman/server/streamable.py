@@ -12,6 +12,7 @@ from dragoman.gateway.identity import Identity
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewrite import session_of
 from dragoman.server import limits
+from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
 from dragoman.server.http_connection import Asked, HttpConnection
 from dragoman.server.streams import EventStream
@@ -43,8 +44,11 @@ SWEEP = 30.0
 
 
 class StreamableHttp:
-    def __init__(self, gateway: Gateway, connect: Callable[[str, Identity], ClientConnection]) -> None:
+    def __init__(
+        self, gateway: Gateway, connect: Callable[[str, Identity], ClientConnection], affinity: Affinity
+    ) -> None:
         """`connect` makes a client for a path and whoever asks, or refuses the path."""
+        self._affinity = affinity
         self._gateway = gateway
         self._connect = connect
         self._connections: dict[str, HttpConnection] = {}
@@ -112,7 +116,8 @@ class StreamableHttp:
             connection.close()
             return Response(200, answer)
         self._sweep_later()
-        return Response(200, answer, headers=((CONNECTION, connection.id),))
+        cookie = self._affinity.header(secure=request.visit.secure)
+        return Response(200, answer, headers=((CONNECTION, connection.id), cookie))
 
     # -- GET
 

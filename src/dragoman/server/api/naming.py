@@ -14,9 +14,7 @@ async def rename(gateway: Gateway, kept: Kept, title: str) -> None:
     """Where it lives: in this process with everybody watching, or in the store alone."""
     session = gateway.sessions.get(kept.id)
     if session is not None and not session.remote:
-        session.title = title
-        session.save(SessionChanges(title=title))
-        session.publish({"sessionUpdate": "session_info_update", "title": title})
+        session.rename(title)
         await session.settled()
     elif kept.live:
         raise HttpError(409, "Another program has this session open; name it there.", code="session_held")
