@@ -150,6 +150,13 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     origins: Annotated[
         list[str], Meta(description="Web pages of others that may call: `https://example.org`.")
     ] = []
+    ping_interval: Annotated[
+        float,
+        Meta(gt=0, description="Seconds between WebSocket pings; who is silent twice as long is gone."),
+    ] = 20.0
+    keep_alive: Annotated[
+        float, Meta(gt=0, description="Seconds of silence before a comment keeps an event stream open.")
+    ] = 15.0
     tls_cert: Annotated[str | None, Meta(description="The certificate chain, a PEM file.")] = None
     tls_key: Annotated[str | None, Meta(description="The key of the certificate, a PEM file.")] = None
     allow_from: Annotated[

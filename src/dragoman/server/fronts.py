@@ -56,8 +56,11 @@ class Fronts:
         self.streamable = StreamableHttp(gateway, self.connect, self.affinity)
         self.api = Api(gateway, agent, tokens)
         self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
+        config = gateway.config
         self.rpc = RpcFront(
-            lambda identity: self.connect(ACP, identity), gateway.config.limits.max_message_bytes
+            lambda identity: self.connect(ACP, identity),
+            config.limits.max_message_bytes,
+            config.serve.keep_alive,
         )
 
     def socket(self, path: str, identity: Identity, meter: Meter) -> Speaker:

@@ -60,10 +60,11 @@ protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
 class HttpLeg:
     """Serves an ASGI application on connections that it is handed."""
 
-    def __init__(self, app: Callable[..., Any], max_message_bytes: int) -> None:
+    def __init__(self, app: Callable[..., Any], max_message_bytes: int, ping_interval: float) -> None:
         self._app = ASGIWrapper(app)
         self._config = _config()
         self._config.websocket_max_message_size = max_message_bytes
+        self._config.websocket_ping_interval = ping_interval
         self._context = WorkerContext(None)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -112,5 +113,4 @@ def _config() -> Config:
     # A bounded queue deadlocks: an application that answers early does not read the rest, and its answer waits for
     # room in the queue to tell it so. Ours always reads or answers, so nothing piles up.
     config.max_app_queue_size = 0
-    config.websocket_ping_interval = limits.PING_INTERVAL
     return config

@@ -118,7 +118,7 @@ class InlineFront:
             return _response(envelope, answer)
         streaming = True
         try:
-            await send_events(request, stream, [])
+            await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
         finally:
             if answer is None:
                 caller.forget(number)
@@ -178,7 +178,7 @@ class InlineFront:
                 stream = ear.listen()
                 ear.ends_with_session = True
                 await watcher.attach(session_id, after)
-                await send_events(request, stream, [])
+                await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
         except RpcError as error:
             raise HttpError.refused(error) from error
 

@@ -24,20 +24,8 @@ MAX_H2_STREAMS = 256
 KEEP_ALIVE = 75.0
 """Seconds that an idle HTTP connection is kept."""
 
-PING_INTERVAL = 20.0
-"""Seconds between WebSocket pings (G-128)."""
-
-PONG_TIMEOUT = 40.0
-"""Seconds without a byte from a WebSocket peer until it is taken for gone: half-open connections."""
-
 SOCKET_BYTES = 1024 * 1024
 """Bytes queued for a WebSocket inside HTTP/2 before its client counts as slow."""
-
-CLOSE_TIMEOUT = 2.0
-"""Seconds that a peer has to answer a close frame."""
-
-SSE_KEEP_ALIVE = 15.0
-"""Seconds of silence before a comment keeps proxies from cutting an event stream (G-125)."""
 
 INITIALIZE_TIMEOUT = 30.0
 """Seconds until a POSTed `initialize` is answered 504 (G-121)."""

@@ -84,9 +84,12 @@ class RpcClient:
 
 
 class RpcFront:
-    def __init__(self, connect: Callable[[Identity], ClientConnection], max_bytes: int) -> None:
+    def __init__(
+        self, connect: Callable[[Identity], ClientConnection], max_bytes: int, keep_alive: float
+    ) -> None:
         self._connect = connect
         self._max_bytes = max_bytes
+        self._keep_alive = keep_alive
         self._clients: dict[tuple[Identity, str], RpcClient] = {}
         """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
         self._sweeper: asyncio.TimerHandle | None = None
@@ -115,7 +118,7 @@ class RpcFront:
             client.stream.displace()
         if last_id:
             client.rewind(last_id)
-        await send_events(request, client.stream, [])
+        await send_events(request, client.stream, [], self._keep_alive)
         client.touch()
 
     def close(self) -> None:

@@ -45,7 +45,9 @@ class Server:
         self._gateway = gateway
         self._admission = admission
         self._fronts = Fronts(gateway, agent, admission.keys.file, sockets)
-        self._http = HttpLeg(App(gateway, admission, self._fronts), gateway.config.limits.max_message_bytes)
+        config = gateway.config
+        app = App(gateway, admission, self._fronts)
+        self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
@@ -129,6 +131,7 @@ class Server:
             self._gateway.config.limits.max_message_bytes,
             restarting=lambda: self._gateway.closing,
             initialize_first=speaker.initialize_first,
+            ping_interval=self._gateway.config.serve.ping_interval,
             on_end=lambda: self.leave(door),
         )
         cookie = self._fronts.affinity.header(secure=visit.secure)

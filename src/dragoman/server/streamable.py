@@ -137,7 +137,8 @@ class StreamableHttp:
             stream.displace()
         if last_id:
             connection.rewind(session_id, last_id)
-        await send_events(request, stream, [(CONNECTION, connection.id)])
+        keep_alive = self._gateway.config.serve.keep_alive
+        await send_events(request, stream, [(CONNECTION, connection.id)], keep_alive)
         connection.touch()
         return None
 
@@ -189,8 +190,13 @@ class StreamableHttp:
             self._sweep_later()
 
 
-async def send_events(request: Request, stream: EventStream, headers: list[tuple[str, str]]) -> None:
-    """Send a stream until its reader leaves, somebody takes its place, or it ends."""
+async def send_events(
+    request: Request, stream: EventStream, headers: list[tuple[str, str]], keep_alive: float
+) -> None:
+    """Send a stream until its reader leaves, somebody takes its place, or it ends.
+
+    After `keep_alive` seconds of silence a comment keeps proxies from cutting it (G-125).
+    """
     turn = stream.occupy()
     gone = asyncio.ensure_future(request.gone())
     gone.add_done_callback(lambda _: stream.wake())
@@ -205,7 +211,7 @@ async def send_events(request: Request, stream: EventStream, headers: list[tuple
                 stream.relieve()
             elif stream.closed:
                 break
-            elif not await stream.wait(limits.SSE_KEEP_ALIVE):
+            elif not await stream.wait(keep_alive):
                 await request.write(b": still here\n\n")
         if not gone.done():
             await request.write(b"", more=False)

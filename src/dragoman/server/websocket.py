@@ -1,53 +1,22 @@
-"""One WebSocket client (RFC 6455), on the transport itself: frames of one loop turn leave with one write.
-
-Compression is not offered: the peer is mostly on this machine, and a bomb cannot be sent.
-"""
+"""One WebSocket client of the gateway: how it begins, and what it is told at the end."""
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import hashlib
-import logging
 from collections.abc import Callable
-from typing import cast
-
-from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFailed
 
 from dragoman.rpc.link import LinkHandler
-from dragoman.rpc.outbox import Outbox
-from dragoman.server import limits
+from dragoman.rpc.websocket import NORMAL, PING_INTERVAL, PROTOCOL_ERROR, WebSocket, accept_key, frame_text
 from dragoman.wire import message
 from dragoman.wire.errors import PARSE_ERROR, Malformed
-from dragoman.wire.framing import Frame, FramingError
-from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
+from dragoman.wire.framing import Frame
 
-log = logging.getLogger(__name__)
+__all__ = ["NORMAL", "POLICY_VIOLATION", "PROTOCOL_ERROR", "RESTART", "WebSocketLink", "accept_key", "frame_text"]
 
-NORMAL = 1000
-PROTOCOL_ERROR = 1002
 POLICY_VIOLATION = 1008
 RESTART = 1012
 
-_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-
-def accept_key(key: str) -> str:
-    """`Sec-WebSocket-Accept` (RFC 6455 §4.2.2)."""
-    return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
-
-
-def frame_text(payload: bytes) -> bytes:
-    """One whole text frame, as servers send it: without a mask."""
-    size = len(payload)
-    if size < 126:
-        return b"\x81%c%b" % (size, payload)
-    if size < 65536:
-        return b"\x81\x7e%b%b" % (size.to_bytes(2), payload)
-    return b"\x81\x7f%b%b" % (size.to_bytes(8), payload)
-
-
-class WebSocketLink(asyncio.Protocol):
+class WebSocketLink(WebSocket):
     """Implements `Link`; `initialize_first` closes with 1002 whoever begins with anything else (G-128)."""
 
     def __init__(
@@ -57,123 +26,15 @@ class WebSocketLink(asyncio.Protocol):
         *,
         restarting: Callable[[], bool],
         initialize_first: bool = True,
+        ping_interval: float = PING_INTERVAL,
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self._handler = handler
+        super().__init__(handler, max_bytes, client=False, ping_interval=ping_interval, on_end=on_end)
         self._restarting = restarting
-        self._on_end = on_end
         self._waits_for_initialize = initialize_first
-        self._loop = asyncio.get_running_loop()
-        self._frames = FrameProtocol(client=False, extensions=[])
-        self._message = _Message(max_bytes)
-        self._outbox = Outbox(self._loop, handler.link_writable)
-        self._outbox.use_framing(frame_text)
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._heard = self._loop.time()
-        self._paused = False
-        self._closing = False
-        self._broken = False  # what comes now cannot be read any more
-        self._ended = False
-
-    def open(self, transport: asyncio.Transport, answer: bytes, early: bytes) -> None:
-        """Take the connection over after its handshake; `early` is what came right behind it."""
-        self._transport = transport
-        transport.write(answer)
-        transport.set_protocol(self)
-        self._handler.link_opened(self)
-        self._outbox.attach(transport)
-        self._timer = self._loop.call_later(limits.PING_INTERVAL, self._ping)
-        if early:
-            self.data_received(early)
-
-    # -- Link
-
-    def send(self, message: bytes) -> None:
-        if not self._closing:
-            self._outbox.send(message)
-
-    def pause(self) -> None:
-        if self._transport is not None and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
-
-    def resume(self) -> None:
-        if self._transport is not None and self._paused and not self._transport.is_closing():
-            self._paused = False
-            self._transport.resume_reading()
 
     def close(self) -> None:
         self.close_with(RESTART if self._restarting() else NORMAL)
-
-    @property
-    def backlog(self) -> int:
-        return self._outbox.backlog
-
-    # -- closing
-
-    def close_with(self, code: int, reason: str = "") -> None:
-        """Send what is queued and a close frame; a peer that does not answer it is cut off."""
-        if self._closing or self._transport is None:
-            return
-        self._write_control(self._frames.close(code, reason))
-        self._closing = True
-        self.resume()  # or the peer's answer would never be read
-        self._set_timer(limits.CLOSE_TIMEOUT, self._transport.abort)
-
-    def _set_timer(self, seconds: float, action: Callable[[], object]) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, action)
-
-    def _write_control(self, frame: bytes | bytearray) -> None:
-        self._outbox.flush()
-        if self._transport is not None and not self._closing and not self._transport.is_closing():
-            self._transport.write(frame)
-
-    def _ping(self) -> None:
-        silence = self._loop.time() - self._heard
-        if silence > limits.PONG_TIMEOUT and not self._paused and self._transport is not None:
-            log.info("websocket peer is silent for %d s, closing", silence)
-            self._transport.abort()
-            return
-        self._write_control(self._frames.ping(b""))
-        self._set_timer(limits.PING_INTERVAL, self._ping)
-
-    # -- asyncio.Protocol
-
-    def data_received(self, data: bytes) -> None:
-        self._heard = self._loop.time()
-        if self._broken:
-            return
-        self._frames.receive_bytes(data)
-        frames: list[Frame] = []
-        try:
-            for frame in self._frames.received_frames():
-                if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
-                    done = self._message.add(frame.opcode, frame.payload, frame.message_finished)
-                    if done is not None:
-                        frames.append(done)
-                else:
-                    self._control(frame.opcode, frame.payload)
-        except ParseFailed as error:
-            log.info("websocket peer broke the protocol: %s", error)
-            self._broken = True
-            self._hand_over(frames)
-            self.close_with(int(error.code or PROTOCOL_ERROR), str(error)[:100])
-            return
-        self._hand_over(frames)
-
-    def _control(self, opcode: Opcode, payload: object) -> None:
-        if opcode is Opcode.PING:
-            self._write_control(self._frames.pong(cast("bytes", payload)))
-        elif opcode is Opcode.CLOSE:
-            code, _ = cast("tuple[int, str | None]", payload)
-            if not self._closing:
-                self._write_control(self._frames.close(_echo(code)))
-                self._closing = True
-            if self._transport is not None:
-                self._transport.close()
 
     def _hand_over(self, frames: list[Frame]) -> None:
         if self._closing or not frames:
@@ -185,49 +46,6 @@ class WebSocketLink(asyncio.Protocol):
                 return
             self._waits_for_initialize = not wanted
         self._handler.link_messages(frames)
-
-    def eof_received(self) -> bool:
-        return False
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._closing = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self._ended:
-            self._ended = True
-            self._handler.link_closed(str(error) if error is not None else None)
-            self._on_end()
-
-    def pause_writing(self) -> None:
-        self._outbox.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._outbox.resume_writing()
-
-
-class _Message:
-    """Puts the fragments of one message together; a too long one is skipped, and its end tells so (G-143)."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max = max_bytes
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def add(self, opcode: Opcode, payload: object, finished: bool) -> Frame | None:
-        if opcode is Opcode.BINARY:
-            return None  # ignored (G-128)
-        part = cast("str", payload).encode()
-        self._size += len(part)
-        if self._size <= self._max or not self._parts:
-            self._parts.append(part if self._size <= self._max else part[:OVERSIZE_PREFIX_BYTES])
-        if not finished:
-            return None
-        whole, size = b"".join(self._parts), self._size
-        self._parts, self._size = [], 0
-        if size > self._max:
-            error = f"Message of {size} bytes exceeds the limit of {self._max}"
-            return FramingError(error, whole[:OVERSIZE_PREFIX_BYTES], oversize=True)
-        return whole.replace(b"\n", b" ")  # frames never hold a line feed: they may leave as lines
 
 
 def is_initialize(frame: Frame) -> bool:
@@ -247,8 +65,3 @@ def is_noise(frame: Frame) -> bool:
     except Malformed as error:
         return error.code == PARSE_ERROR
     return False
-
-
-def _echo(code: int) -> int:
-    """1005 stands for a close frame without a code and must not be sent (RFC 6455 §7.4.1)."""
-    return NORMAL if code in (CloseReason.NO_STATUS_RCVD, 0) else code
