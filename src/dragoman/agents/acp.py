@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -20,6 +21,9 @@ from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.rpc.link import LinkHandler
+
+if TYPE_CHECKING:
+    from dragoman.agents.remote.launch import Remotes
 
 
 class AcpAgent(AgentProcess):
@@ -64,6 +68,7 @@ class ProcessLauncher:
         self._custody = custody
         self._max_message_bytes = max_message_bytes
         self._environ = os.environ if environ is None else environ
+        self._remotes: Remotes | None = None
 
     def identity(self, agent: AgentConfig) -> str | None:
         """The program, and the script of an interpreter, with size and time: a new version is another agent.
@@ -79,9 +84,19 @@ class ProcessLauncher:
     async def launch(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
     ) -> AgentHandle:
+        if agent.kind == "remote":
+            return await self._reach(name, agent, handler)
         if agent.kind in ADAPTED:
             return self._launch_adapter(name, agent, handler, cwd, box)
         return await self._launch_program(name, agent, handler, cwd, box)
+
+    async def _reach(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
+        """An agent that runs elsewhere; what it takes to connect is loaded only now."""
+        if self._remotes is None:
+            from dragoman.agents.remote.launch import Remotes
+
+            self._remotes = Remotes(self._max_message_bytes, self._environ)
+        return await self._remotes.launch(name, agent, handler)
 
     def _launch_adapter(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None

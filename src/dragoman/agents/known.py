@@ -204,7 +204,7 @@ class NotAvailable(AgentError):
 
 ADAPTED = frozenset({"claude", "codex"})
 """Kinds that speak a tongue of their own; an adapter speaks ACP for them."""
-RUNNABLE_KINDS = frozenset({"acp", *HOSTED, *ADAPTED})
+RUNNABLE_KINDS = frozenset({"acp", "remote", *HOSTED, *ADAPTED})
 """Kinds that have an adapter, or need none."""
 
 

@@ -84,6 +84,8 @@ def _check_agent(name: str, agent: AgentConfig, config: Config, complain: _Compl
         key, value = needs(agent)
         if not value or value == [""]:
             complain((*path, key), f'an agent of kind "{agent.kind}" needs it')
+    if agent.kind == "remote":
+        _check_remote(path, agent, complain)
     for variable, reference in agent.secrets.items():
         if not _SECRET.fullmatch(reference):
             complain(
@@ -92,6 +94,44 @@ def _check_agent(name: str, agent: AgentConfig, config: Config, complain: _Compl
             )
     if agent.sandbox is not None:
         _must_exist("sandbox", agent.sandbox, sandbox_names(config), (*path, "sandbox"), complain)
+
+
+def _check_remote(path: tuple[str, ...], agent: AgentConfig, complain: _Complain) -> None:
+    url, loopback = _url_trouble(agent.url or "")
+    if agent.url and url is not None:
+        complain((*path, "url"), url)
+    elif agent.url and not loopback and not agent.insecure and agent.url.lower().startswith(("ws:", "http:")):
+        complain(
+            (*path, "url"),
+            "everything, the token too, would cross the network in the clear: use wss:// or https://, "
+            "tunnel it, or set `insecure = true`",
+        )
+    if agent.token is not None and not _SECRET.fullmatch(agent.token):
+        complain(
+            (*path, "token"), "expected env:NAME, file:PATH or keyring:SERVICE/ACCOUNT, not the secret itself"
+        )
+    if agent.sandbox is not None:
+        complain((*path, "sandbox"), "a remote agent runs where it is: set its sandbox there")
+
+
+def _url_trouble(url: str) -> tuple[str | None, bool]:
+    """What is wrong with an address, and whether it stays on this machine."""
+    from ipaddress import ip_address
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018  raises for a port that is none
+    except ValueError as error:
+        return f"not an address: {error}", False
+    if parts.scheme.lower() not in ("ws", "wss", "http", "https") or not parts.hostname:
+        return "expected ws://HOST/acp, wss://HOST/acp, http://HOST/acp or https://HOST/acp", False
+    if parts.username is not None:
+        return "a password does not belong into an address: set `token` or `headers`", False
+    try:
+        return None, ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return None, parts.hostname.lower() == "localhost"
 
 
 def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:

@@ -45,6 +45,25 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         str | None,
         Meta(description="Where a `remote` agent listens: `ws://`, `wss://`, `http://` or `https://`."),
     ] = None
+    token: Annotated[
+        str | None,
+        Meta(
+            description="The token of a `remote` agent: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`."
+        ),
+    ] = None
+    headers: Annotated[
+        dict[str, str],
+        Meta(description="More headers for a `remote` agent; values may be references like `token`."),
+    ] = {}
+    ca: Annotated[
+        str | None,
+        Meta(
+            description="The authority behind a `remote` agent's certificate, if not a public one: a PEM file."
+        ),
+    ] = None
+    insecure: Annotated[bool, Meta(description="Reach a `remote` agent on another machine without TLS.")] = (
+        False
+    )
     entry: Annotated[
         str | None, Meta(description="What a `python` agent runs: `module:name` or `/path/to/file.py:name`.")
     ] = None

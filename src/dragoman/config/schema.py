@@ -14,7 +14,7 @@ from msgspec import NODEFAULT, inspect
 
 KeyPath = tuple[str, ...]
 
-SECRET_TABLES = frozenset({"env"})
+SECRET_TABLES = frozenset({"env", "headers"})
 SECRET_KEYS = frozenset({"token", "auth_token", "password"})
 
 

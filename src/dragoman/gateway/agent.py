@@ -103,6 +103,8 @@ class AgentConnection:
                 "agent_unavailable",
                 agent=self.name,
             ) from error
+        if not reply.ok and self.handle.end().reason is not None:
+            raise internal(self.gone_error().message, "agent_unavailable", agent=self.name)
         if not reply.ok:
             refusal = as_object(decode_object(reply.error))
             raise internal(

@@ -25,6 +25,7 @@ from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import REMEMBERED, Session, result_line
+from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import (
@@ -92,6 +93,8 @@ async def resume(client: ClientConnection, request: Request) -> None:
         attachment.start_at(after)
     revival.tell_loss(session)
     session.questions.ask_again(client)
+    if after is not None and client.capabilities.seq:
+        _tell_caught_up(session, attachment)
 
 
 def _number(wanted: JsonObject, name: str) -> int | None:
@@ -268,6 +271,17 @@ async def _call_pass_through(agent: AgentConnection, session: Session, method: s
         raise method_not_found(method)
     session.mute(method == RESUME)
     return await agent.call(LOAD, raw, request, listen)
+
+
+def _tell_caught_up(session: Session, attachment: Attachment) -> None:
+    """Behind all that was missed: from here on it is the present, and this is how the session stood then.
+
+    Whoever lost a connection in the middle of a turn knows by it whether its prompt had arrived.
+    """
+    facts: JsonObject = {"state": session.state, "caughtUp": True}
+    update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}}
+    line = update_line(session.id, update)
+    session.after_events(lambda: attachment.send(line), attachment.client)
 
 
 def _fresh_attachment(session: Session, client: ClientConnection) -> Attachment:

@@ -140,7 +140,9 @@ class Gateway:
 
     def box_for(self, name: str, cwd: str | None, workspace: str | None) -> Box | None:
         """The sandbox that an agent's session runs in; before any session, one over an empty workspace."""
-        return None if self.boxes is None else self.boxes.find(name, self.agent_config(name), cwd, workspace)
+        if self.boxes is None or self.agent_config(name).kind == "remote":  # that one runs where it is
+            return None
+        return self.boxes.find(name, self.agent_config(name), cwd, workspace)
 
     def cached_capabilities(
         self, config: AgentConfig, told: JsonObject, box: Box | None = None

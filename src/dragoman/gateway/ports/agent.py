@@ -19,8 +19,12 @@ class AgentEnd:
     exit_code: int | None = None
     signal: str | None = None
     stderr_tail: str = ""
+    reason: str | None = None
+    """In words, where there is no process whose end could tell."""
 
     def describe(self) -> str:
+        if self.reason is not None:
+            return self.reason
         if self.signal is not None:
             return f"was ended by {self.signal}"
         if self.exit_code is not None:

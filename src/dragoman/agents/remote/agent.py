@@ -1,0 +1,294 @@
+"""An agent at the other end of a network connection, which may come and go.
+
+open ──connection lost, a Dragoman behind──► away ──initialized and resumed──► open
+ │                                            │ refused for good, or PATIENCE over
+ │ connection lost, anybody else              ▼
+ └──────────────────────────────────────────► ended      the gateway fails the turn and revives on the next prompt
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+
+import msgspec
+
+from dragoman.agents.remote.address import Address
+from dragoman.agents.remote.backoff import Backoff
+from dragoman.agents.remote.ledger import Ledger
+from dragoman.agents.remote.lines import dragoman_facts, meta_of, with_id
+from dragoman.agents.remote.trouble import Trouble
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.rpc.link import Link, LinkHandler
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+from dragoman.wire.framing import Frame
+from dragoman.wire.message import ABSENT
+
+log = logging.getLogger(__name__)
+
+OpenChannel = Callable[[LinkHandler], Awaitable[Link]]
+
+ANSWER_TIMEOUT = 30.0
+"""Seconds that a server has to answer what takes a connection up again."""
+GOODBYE = 3.0
+"""Seconds that a server has to hear that we leave."""
+
+
+class RemoteAgent:
+    """Implements `AgentHandle`."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        handler: LinkHandler,
+        open_channel: OpenChannel,
+        positions: MutableMapping[str, int],
+    ) -> None:
+        self._name = name
+        self._address = address
+        self._handler = handler
+        self._open_channel = open_channel
+        self._ledger = Ledger(positions)
+        self._channel: Link | None = None
+        self._below: _Below | None = None
+        self._away = False
+        self._paused = False
+        self._closing = False
+        self._closed = asyncio.Event()
+        self._said = ""
+        self._private: dict[bytes, asyncio.Future[message.Envelope]] = {}
+        self._next_private = 0
+        self._returning: asyncio.Task[None] | None = None
+        handler.link_opened(self)
+
+    async def connect(self) -> None:
+        """For the first time; raises `Trouble`."""
+        self._channel = await self._open()
+
+    async def _open(self) -> Link:
+        self._below = _Below(self)
+        channel = await self._open_channel(self._below)
+        if self._paused:
+            channel.pause()
+        return channel
+
+    # -- AgentHandle
+
+    @property
+    def pid(self) -> int | None:
+        return None
+
+    def end(self) -> AgentEnd:
+        return AgentEnd(reason=self._said or None)
+
+    async def stop(self) -> None:
+        self.close()
+        try:
+            async with asyncio.timeout(GOODBYE):
+                await self._closed.wait()
+        except TimeoutError:
+            self._end(None)
+
+    def send(self, message: bytes) -> None:
+        if self._closing:
+            return
+        self._ledger.outgoing(message)
+        self._write()
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._channel is not None:
+            self._channel.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._channel is not None:
+            self._channel.resume()
+
+    @property
+    def backlog(self) -> int:
+        waiting = sum(map(len, self._ledger.to_server))
+        return waiting + (self._channel.backlog if self._channel is not None else 0)
+
+    def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        if self._returning is not None:
+            self._returning.cancel()
+        if self._channel is not None and not self._away:
+            self._channel.close()
+        else:
+            asyncio.get_running_loop().call_soon(self._end, None)
+
+    # -- the channel
+
+    def channel_messages(self, below: _Below, frames: list[Frame]) -> None:
+        if below is not self._below:
+            return
+        ledger = self._ledger
+        for frame in frames:
+            if not isinstance(frame, bytes):
+                self._hand_over()
+                self._handler.link_messages([frame])
+            elif not (self._private and self._is_private(frame)):
+                ledger.incoming(frame)
+        self._hand_over()
+        self._write()
+
+    def channel_writable(self, below: _Below, writable: bool) -> None:
+        if below is self._below:
+            self._handler.link_writable(writable)
+
+    def channel_closed(self, below: _Below, reason: str | None) -> None:
+        if below is not self._below:
+            return
+        if self._away:
+            self._fail_private(reason)
+        elif self._closing or not self._ledger.can_return:
+            self._end(reason)
+        else:
+            log.warning("connection lost: %s", reason, extra={"agent": self._name, "url": str(self._address)})
+            self._away = True
+            self._ledger.lost()
+            self._hand_over()
+            self._returning = asyncio.get_running_loop().create_task(self._return(reason))
+
+    def _hand_over(self) -> None:
+        lines, self._ledger.to_gateway = self._ledger.to_gateway, []
+        if lines:
+            self._handler.link_messages([*lines])
+
+    def _write(self) -> None:
+        if self._away or self._channel is None:
+            return
+        lines, self._ledger.to_server = self._ledger.to_server, []
+        for line in lines:
+            self._channel.send(line)
+
+    def _end(self, reason: str | None) -> None:
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._closing = True
+        self._ledger.keep_positions()
+        if not self._said:
+            self._said = self._explained(reason)
+        self._handler.link_closed(self._said)
+
+    def _explained(self, reason: str | None) -> str:
+        trouble = getattr(self._channel, "trouble", None)
+        if isinstance(trouble, Trouble):
+            return f"cannot be reached: {trouble}"
+        return f"ended its connection ({self._address}{f': {reason}' if reason else ''})"
+
+    # -- coming back
+
+    async def _return(self, reason: str | None) -> None:
+        backoff = Backoff()
+        while True:
+            await backoff.wait()
+            try:
+                await self._take_up()
+                return
+            except Trouble as trouble:
+                log.info("not connected again yet: %s", trouble, extra={"agent": self._name})
+                if trouble.lasting or backoff.over:
+                    self._said = (
+                        f"lost its connection ({reason or 'closed'}) and it did not come back: {trouble}"
+                    )
+                    self._end(reason)
+                    return
+
+    async def _take_up(self) -> None:
+        """Initialize anew, resume every session, go on."""
+        channel = await self._open()
+        self._channel = channel
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT):
+                hello = self._ledger.hello
+                await self._ask(channel, lambda id: with_id(hello, id))
+                for params in self._ledger.comebacks().values():
+                    answer = await self._resume(channel, params)
+                    if "seq" not in dragoman_facts(meta_of(answer.result)):
+                        raise Trouble(
+                            "the server does not keep its sessions (sessions.journal)", lasting=True
+                        )
+        except TimeoutError as error:
+            self._abandon(channel)
+            raise Trouble(f"{self._address} did not answer within {ANSWER_TIMEOUT:g} s") from error
+        except Trouble:
+            self._abandon(channel)
+            raise
+        self._away = False
+        log.info("connected again", extra={"agent": self._name, "url": str(self._address)})
+        self._ledger.returned()
+        self._write()
+
+    async def _resume(self, channel: Link, params: bytes) -> message.Envelope:
+        return await self._ask(channel, lambda id: message.request(id, "session/resume", params))
+
+    async def _ask(self, channel: Link, line: Callable[[bytes], bytes]) -> message.Envelope:
+        """A request of our own, beside the gateway's."""
+        self._next_private += 1
+        id = b'"dragoman-return-%d"' % self._next_private
+        future: asyncio.Future[message.Envelope] = asyncio.get_running_loop().create_future()
+        self._private[id] = future
+        channel.send(line(id))
+        try:
+            answer = await future
+        finally:
+            self._private.pop(id, None)
+        if answer.error is not ABSENT:
+            error = msgspec.json.decode(answer.error)
+            said = error.get("message") if isinstance(error, dict) else error
+            raise Trouble(f"{self._address} does not take the session up again: {said}", lasting=True)
+        return answer
+
+    def _is_private(self, line: bytes) -> bool:
+        try:
+            envelope = message.decode(line)
+        except Malformed:
+            return False
+        future = self._private.get(bytes(envelope.id)) if envelope.id is not ABSENT else None
+        if future is None or envelope.method or future.done():
+            return False
+        future.set_result(envelope)
+        return True
+
+    def _fail_private(self, reason: str | None) -> None:
+        trouble = getattr(self._channel, "trouble", None)
+        failure = (
+            trouble
+            if isinstance(trouble, Trouble)
+            else Trouble(f"the connection to {self._address} broke again: {reason or 'closed'}")
+        )
+        for future in self._private.values():
+            if not future.done():
+                future.set_exception(failure)
+
+    def _abandon(self, channel: Link) -> None:
+        self._below = None
+        channel.close()
+
+
+class _Below:
+    """Implements `LinkHandler`: one connection's side of the agent, deaf once there is another."""
+
+    def __init__(self, agent: RemoteAgent) -> None:
+        self._agent = agent
+
+    def link_opened(self, link: Link) -> None:
+        pass
+
+    def link_messages(self, frames: list[Frame]) -> None:
+        self._agent.channel_messages(self, frames)
+
+    def link_writable(self, writable: bool) -> None:
+        self._agent.channel_writable(self, writable)
+
+    def link_closed(self, reason: str | None) -> None:
+        self._agent.channel_closed(self, reason)

@@ -1,0 +1,25 @@
+"""Waiting between tries: longer each time, and never in step with others who lost the same server."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+FIRST = 0.2
+LONGEST = 10.0
+PATIENCE = 120.0
+"""Seconds of trying before a connection is given up; the next prompt tries anew."""
+
+
+class Backoff:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._next = FIRST
+        self._until = asyncio.get_running_loop().time() + patience
+
+    @property
+    def over(self) -> bool:
+        return asyncio.get_running_loop().time() > self._until
+
+    async def wait(self) -> None:
+        await asyncio.sleep(self._next * random.uniform(0.5, 1.5))
+        self._next = min(2 * self._next, LONGEST)

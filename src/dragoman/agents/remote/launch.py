@@ -1,0 +1,68 @@
+"""Reaching the remote agents of a configuration."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from dragoman.agents.remote.address import Address
+from dragoman.agents.remote.agent import OpenChannel, RemoteAgent
+from dragoman.agents.remote.credentials import Cookies, headers_of, tls_context
+from dragoman.agents.remote.trouble import Trouble
+from dragoman.agents.secrets import SecretError
+from dragoman.config.model import AgentConfig
+from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.rpc.link import Link, LinkHandler
+
+MAX_POSITIONS = 10_000
+"""Sessions whose last update is remembered after their connection ended."""
+
+
+class Positions(OrderedDict[str, int]):
+    """The last update that was had of each session; the oldest are forgotten."""
+
+    def __setitem__(self, session_id: str, seq: int) -> None:
+        super().__setitem__(session_id, seq)
+        self.move_to_end(session_id)
+        while len(self) > MAX_POSITIONS:
+            self.popitem(last=False)
+
+
+class Remotes:
+    """Connects to remote agents, and remembers how far each of their sessions was heard."""
+
+    def __init__(self, max_message_bytes: int, environ: Mapping[str, str]) -> None:
+        self._max_bytes = max_message_bytes
+        self._environ = environ
+        self._positions: dict[str, Positions] = {}
+
+    async def launch(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
+        """Raises `AgentUnavailable`."""
+        address = Address.of(agent.url or "")
+        positions = self._positions.setdefault(name, Positions())
+        try:
+            open_channel = await self._opener(address, agent)
+            remote = RemoteAgent(name, address, handler, open_channel, positions)
+            await remote.connect()
+        except (Trouble, SecretError) as error:
+            raise AgentUnavailable(f"The agent {name} cannot be reached: {error}") from error
+        return remote
+
+    async def _opener(self, address: Address, agent: AgentConfig) -> OpenChannel:
+        headers = await headers_of(agent, self._environ)
+        context = tls_context(agent.ca) if address.secure else None
+        if address.websocket:
+            from dragoman.agents.remote.websocket import open_websocket
+
+            cookies = Cookies()
+            return lambda handler: open_websocket(
+                address, headers, cookies, context, handler, self._max_bytes
+            )
+        from dragoman.agents.remote.streamable import HttpChannel, http_client
+
+        client = http_client(address, headers, context)
+
+        async def open_http(handler: LinkHandler) -> Link:
+            return HttpChannel(address, client, handler, self._max_bytes)
+
+        return open_http

@@ -1,0 +1,379 @@
+"""What is open between the gateway and a server, so that a new connection goes on where a lost one ended.
+
+Nothing here does IO: lines go in at one side, come out at the other, and `lost` and `returned` say what happens to the
+connection between. Against a Dragoman nothing is lost and nothing comes twice:
+
+    updates      carry their number in the journal behind (`_meta.dragoman.seq`), which is taken off here; the new
+                 connection asks for those after the last one
+    a prompt     sent before the loss is answered by the update that tells others how the turn ended; one that never
+                 arrived is sent again, which is known when everything that was missed has come (`caughtUp`)
+    a question   that was open is asked again by the server: it is the same question, so people keep their dialogue,
+                 and what they answered meanwhile is sent then
+    the rest     is asked again if that changes nothing, else it fails
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.agents.remote.lines import (
+    dragoman_facts,
+    end_of_turn,
+    lenient_members,
+    meta_of,
+    setup_fields,
+    text_of,
+    with_dragoman,
+    with_id,
+    with_seq_wanted,
+    without_seq,
+)
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed, internal
+from dragoman.wire.message import ABSENT
+
+SETUP = frozenset(
+    {"initialize", "authenticate", "session/new", "session/load", "session/resume", "session/fork"}
+)
+"""Without their answer nobody knows where things stand: a connection that is lost then is not taken up again."""
+
+REPEATABLE = frozenset(
+    {
+        "session/list",
+        "session/close",
+        "session/delete",
+        "session/set_mode",
+        "session/set_model",
+        "session/set_config_option",
+    }
+)
+"""Asked twice, they do what they do once."""
+
+RECENT_ANSWERS = 64
+"""Answers that may have been under way when a connection was lost."""
+
+RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
+
+
+class _Update(msgspec.Struct, gc=False):
+    sessionUpdate: str = ""  # noqa: N815  the wire's spelling
+    content: Raw = ABSENT
+    meta: Raw = msgspec.field(name="_meta", default=ABSENT)
+
+
+class _Params(msgspec.Struct, gc=False):
+    sessionId: str  # noqa: N815
+    update: _Update
+    meta: Raw = msgspec.field(name="_meta", default=ABSENT)
+
+
+class _Head(msgspec.Struct, gc=False):
+    params: _Params
+    method: str = ""
+    id: Raw = ABSENT
+
+
+_update = msgspec.json.Decoder(_Head)
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request of the gateway's that is not answered yet."""
+
+    method: str
+    session_id: str | None
+    line: bytes
+    connection: int
+    """The connection that it was last sent on."""
+    seen: bool = False
+    """A prompt that the server surely has."""
+    cancelled: bool = False
+    echoes: list[Any] = field(default_factory=list)
+    """The blocks of a prompt, which a returning client is shown like anybody's."""
+
+
+@dataclass(slots=True)
+class Question:
+    """A request of the server's that is not answered yet."""
+
+    method: str
+    params: bytes
+    session_id: str | None
+    remote: bytes | None
+    """The id that the server knows it by; None since its connection was lost."""
+    answer: bytes | None = None
+    """Given, but not known to have arrived."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A session in use."""
+
+    setup: dict[str, Raw]
+    seq: int = 0
+    returning: bool = False
+    """What was missed is still to come."""
+    prompt: bytes | None = None
+    """The id of the prompt in flight."""
+
+
+class Ledger:
+    def __init__(self, positions: MutableMapping[str, int]) -> None:
+        """`positions` outlives the connection: the last update that was had of each session."""
+        self._positions = positions
+        self._connection = 1
+        self._asked: dict[bytes, Asked] = {}
+        self._questions: dict[bytes, Question] = {}
+        self._answers: deque[Question] = deque(maxlen=RECENT_ANSWERS)
+        self._sessions: dict[str, Known] = {}
+        self._renamed = 0
+        self.hello = b""
+        """`initialize` as it was sent."""
+        self.is_dragoman = False
+        self.to_gateway: list[bytes] = []
+        self.to_server: list[bytes] = []
+
+    # -- from the gateway
+
+    def outgoing(self, line: bytes) -> None:
+        envelope = message.decode(line)
+        if not envelope.method:
+            self._answered(bytes(envelope.id), line)
+            return
+        params = message.members(envelope.params) if envelope.params is not ABSENT else {}
+        session_id = text_of(params.get("sessionId"))
+        if envelope.id is not ABSENT:
+            line = self._ask(bytes(envelope.id), envelope.method, session_id, line, params)
+        elif envelope.method == "session/cancel" and session_id in self._sessions:
+            prompt = self._prompt(self._sessions[session_id])
+            if prompt is not None:
+                prompt.cancelled = True
+        self.to_server.append(line)
+
+    def _ask(
+        self, id: bytes, method: str, session_id: str | None, line: bytes, params: dict[str, Raw]
+    ) -> bytes:
+        if method == "initialize":
+            line = self.hello = with_seq_wanted(line, params)
+        asked = self._asked[id] = Asked(method, session_id, line, self._connection)
+        if method in ("session/load", "session/resume") and session_id is not None:
+            known = self._sessions[session_id] = Known(setup_fields(params))
+            if method == "session/resume" and self.is_dragoman and session_id in self._positions:
+                known.seq = self._positions[session_id]
+                known.returning = True
+                line = with_dragoman(line, params, afterSeq=known.seq)
+        elif method == "session/prompt" and session_id in self._sessions:
+            self._sessions[session_id].prompt = id
+            blocks = params.get("prompt")
+            asked.echoes = msgspec.json.decode(blocks) if blocks is not None else []
+        return line
+
+    def _answered(self, local: bytes, line: bytes) -> None:
+        question = self._questions.get(local)
+        if question is None:
+            return  # withdrawn meanwhile
+        question.answer = line
+        if question.remote is None:
+            return
+        del self._questions[local]
+        self._answers.append(question)
+        self.to_server.append(with_id(line, question.remote) if question.remote != local else line)
+
+    # -- from the server
+
+    def incoming(self, line: bytes) -> None:
+        try:
+            head = _update.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._other(line)
+            return
+        if head.method == "session/update" and head.id is ABSENT:
+            self._updated(head.params, line)
+        else:
+            self._other(line)
+
+    def _updated(self, params: _Params, line: bytes) -> None:
+        known = self._sessions.get(params.sessionId)
+        if params.meta is not ABSENT:
+            seq, line = without_seq(line, params.meta)
+            if seq is not None and known is not None:
+                if seq <= known.seq:
+                    return  # had already
+                known.seq = seq
+        if known is None:
+            self.to_gateway.append(line)
+            return
+        update = params.update
+        if update.sessionUpdate == "session_info_update" and self._told(params.sessionId, known, update.meta):
+            return
+        prompt = self._prompt(known)
+        if prompt is not None:
+            if prompt.connection == self._connection:
+                prompt.seen = not known.returning
+            elif update.sessionUpdate == "user_message_chunk" and self._is_echo(prompt, update.content):
+                return
+        self.to_gateway.append(line)
+
+    def _told(self, session_id: str, known: Known, meta: Raw) -> bool:
+        """A Dragoman says how its session stands; True if that is not for others."""
+        facts = dragoman_facts(msgspec.json.decode(meta)) if meta is not ABSENT else {}
+        if "caughtUp" in facts:
+            self._caught_up(session_id, known, str(facts.get("state")))
+            return True
+        ended = facts.keys() & {"stopReason", "error"} or facts.get("state") == "interrupted"
+        prompt = self._prompt(known)
+        if not ended or prompt is None or prompt.connection == self._connection:
+            return bool(ended) and known.returning
+        if prompt.seen and known.prompt is not None:
+            self.to_gateway.append(end_of_turn(known.prompt, facts))
+            del self._asked[known.prompt]
+            known.prompt = None
+        return True  # else of the turn before, whose answer came in time
+
+    def _is_echo(self, prompt: Asked, content: Raw) -> bool:
+        if not prompt.echoes or content is ABSENT or msgspec.json.decode(content) != prompt.echoes[0]:
+            return False
+        prompt.echoes.pop(0)
+        prompt.seen = True
+        return True
+
+    def _caught_up(self, session_id: str, known: Known, state: str) -> None:
+        """Everything that was missed is here: what is still open now never arrived, or is not asked any more."""
+        known.returning = False
+        for local, question in list(self._questions.items()):
+            if question.session_id == session_id and question.remote is None:
+                del self._questions[local]
+                self.to_gateway.append(message.notification("$/cancel_request", b'{"requestId":%b}' % local))
+        self._answers.clear()
+        prompt = self._prompt(known)
+        if prompt is None or prompt.connection == self._connection:
+            return
+        if state not in RUNNING:
+            prompt.connection = self._connection
+            prompt.seen = False
+            self.to_server.append(prompt.line)
+        if prompt.cancelled:
+            cancel = msgspec.json.encode({"sessionId": session_id})
+            self.to_server.append(message.notification("session/cancel", cancel))
+
+    def _other(self, line: bytes) -> None:
+        try:
+            envelope = message.decode(line)
+        except Malformed:
+            self.to_gateway.append(line)  # whoever reads it says what is wrong with it
+            return
+        if envelope.id is ABSENT:
+            self.to_gateway.append(line)
+        elif envelope.method:
+            params = b"{}" if envelope.params is ABSENT else bytes(envelope.params)
+            self._question(bytes(envelope.id), envelope.method, params, line)
+        else:
+            self._response(bytes(envelope.id), envelope, line)
+
+    def _question(self, remote: bytes, method: str, params: bytes, line: bytes) -> None:
+        for local, open_one in self._questions.items():
+            if open_one.remote is None and (open_one.method, open_one.params) == (method, params):
+                open_one.remote = remote
+                if open_one.answer is not None:
+                    self._answered(local, open_one.answer)
+                return
+        session_id = _session_of(params)
+        if session_id in self._sessions and self._sessions[session_id].returning:
+            for given in self._answers:  # it went down with the connection
+                if (given.method, given.params) == (method, params) and given.answer is not None:
+                    self.to_server.append(with_id(given.answer, remote))
+                    return
+        local = remote
+        if remote in self._questions:
+            self._renamed += 1
+            local = b'"again-%d"' % self._renamed
+            line = with_id(line, local)
+        self._questions[local] = Question(method, params, session_id, remote)
+        self.to_gateway.append(line)
+
+    def _response(self, id: bytes, envelope: message.Envelope, line: bytes) -> None:
+        asked = self._asked.pop(id, None)
+        self.to_gateway.append(line)
+        if asked is None:
+            return
+        ok = envelope.result is not ABSENT and (envelope.error is ABSENT or envelope.error == Raw(b"null"))
+        known = self._sessions.get(asked.session_id or "")
+        if asked.method == "session/prompt":
+            if known is not None and known.prompt == id:
+                known.prompt = None
+        elif asked.method == "initialize":
+            self.is_dragoman = ok and "version" in dragoman_facts(meta_of(envelope.result))
+        elif asked.method in SETUP:
+            self._set_up(asked, ok, envelope.result)
+        elif asked.method in ("session/close", "session/delete"):
+            self._sessions.pop(asked.session_id or "", None)
+
+    def _set_up(self, asked: Asked, ok: bool, result: Raw) -> None:
+        if asked.method in ("session/new", "session/fork") and ok:
+            session_id = text_of(lenient_members(result).get("sessionId"))
+            if session_id is not None:
+                params = message.members(message.decode(asked.line).params)
+                self._sessions[session_id] = Known(setup_fields(params))
+        elif asked.session_id is not None and not ok:
+            self._sessions.pop(asked.session_id, None)
+        elif asked.method == "session/resume" and asked.session_id is not None:
+            known = self._sessions[asked.session_id]
+            known.seq = known.seq or int(dragoman_facts(meta_of(result)).get("seq") or 0)
+
+    # -- the connection
+
+    @property
+    def can_return(self) -> bool:
+        """Somebody would miss the connection, and the other side can take it up again."""
+        setting_up = any(asked.method in SETUP for asked in self._asked.values())
+        return self.is_dragoman and bool(self._sessions) and not setting_up
+
+    def lost(self) -> None:
+        """The connection is gone: fail what cannot be asked twice."""
+        self._connection += 1
+        for question in self._questions.values():
+            question.remote = None
+        for known in self._sessions.values():
+            known.returning = True
+        for id, asked in list(self._asked.items()):
+            if asked.method != "session/prompt" and asked.method not in REPEATABLE:
+                del self._asked[id]
+                error = internal(
+                    f"The connection was lost before {asked.method} was answered; try again",
+                    "connection_lost",
+                )
+                self.to_gateway.append(message.failure(id, error.encode()))
+
+    def comebacks(self) -> dict[str, bytes]:
+        """The params of `session/resume` for each session."""
+        found: dict[str, bytes] = {}
+        for session_id, known in self._sessions.items():
+            params = {**known.setup, "sessionId": session_id, "_meta": {"dragoman": {"afterSeq": known.seq}}}
+            found[session_id] = msgspec.json.encode(params)
+        return found
+
+    def returned(self) -> None:
+        """A new connection stands, its sessions are resumed: ask again what may be asked twice."""
+        for asked in self._asked.values():
+            if asked.method in REPEATABLE and asked.connection != self._connection:
+                asked.connection = self._connection
+                self.to_server.append(asked.line)
+
+    def keep_positions(self) -> None:
+        """For whoever connects next."""
+        for session_id, known in self._sessions.items():
+            if known.seq:
+                self._positions[session_id] = known.seq
+
+    def _prompt(self, known: Known) -> Asked | None:
+        return self._asked.get(known.prompt) if known.prompt is not None else None
+
+
+def _session_of(params: bytes) -> str:
+    return text_of(lenient_members(params).get("sessionId")) or ""

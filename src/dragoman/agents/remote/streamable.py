@@ -1,0 +1,347 @@
+"""Streamable HTTP as a client: POST what is said, GET what is heard, on one stream for the connection and one for each
+session (G-130).
+
+A stream that breaks is taken up again with `Last-Event-ID` where the server numbers its events; where it does not, the
+connection is lost with it, because nobody knows what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING
+
+import httpx2
+import msgspec
+from msgspec import Raw
+
+from dragoman.agents.remote.address import Address
+from dragoman.agents.remote.backoff import Backoff
+from dragoman.agents.remote.sse import EventDecoder, TooLong
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, refused, unreachable
+from dragoman.rpc.link import LinkHandler
+from dragoman.wire import limits, message
+from dragoman.wire.errors import Malformed, internal
+from dragoman.wire.message import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+log = logging.getLogger(__name__)
+
+CONNECTION = "Acp-Connection-Id"
+SESSION = "Acp-Session-Id"
+JSON = "application/json"
+EVENTS = "text/event-stream"
+OPENS_STREAM = frozenset({"session/load", "session/resume"})
+"""A session's stream is opened before these, so that nothing of their replay is missed."""
+
+ANSWER_TIMEOUT = 60.0
+"""Seconds until a POST has its status; `initialize` may start an agent first."""
+SILENCE = 90.0
+"""Seconds without a byte on a stream whose server sends comments, until it is taken for half-open (G-125: every 15)."""
+OPEN_TIMEOUT = 5.0
+"""Seconds that a session's stream has to open before its session is loaded all the same."""
+
+
+class _Params(msgspec.Struct):
+    sessionId: str | None = None  # noqa: N815 (the protocol's name)
+
+
+class _Head(msgspec.Struct):
+    id: Raw = ABSENT
+    method: str = ""
+    params: _Params | None = None
+    result: _Params | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def http_client(
+    address: Address, headers: dict[str, str], context: ssl.SSLContext | None
+) -> httpx2.AsyncClient:
+    """Keeps cookies over all of an agent's connections (G-127); HTTP/2 where the server offers it."""
+    return httpx2.AsyncClient(
+        headers=headers,
+        verify=context if context is not None else True,
+        http2=address.secure,
+        timeout=httpx2.Timeout(ANSWER_TIMEOUT, connect=CONNECT_TIMEOUT),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=8),
+        trust_env=False,
+    )
+
+
+class HttpChannel:
+    """Implements `Link`."""
+
+    def __init__(
+        self, address: Address, client: httpx2.AsyncClient, handler: LinkHandler, max_bytes: int
+    ) -> None:
+        self._address = address
+        self._client = client
+        self._handler = handler
+        self._max_bytes = max_bytes
+        self._loop = asyncio.get_running_loop()
+        self._connection_id = ""
+        self._queue: deque[bytes] = deque()
+        self._wake = asyncio.Event()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._streams: dict[str | None, asyncio.Task[None]] = {}
+        self._opened: dict[str, asyncio.Event] = {}
+        self._asked_about: dict[bytes, str] = {}
+        self._closed = False
+        self._congested = False
+        self.backlog = 0
+        self.trouble: Trouble | None = None
+        """Why it ended."""
+        handler.link_opened(self)
+        self._sender: asyncio.Task[None] = self._loop.create_task(self._send_all())
+
+    # -- Link
+
+    def send(self, message: bytes) -> None:
+        if self._closed:
+            return
+        self._queue.append(message)
+        self.backlog += len(message)
+        self._wake.set()
+        if self.backlog > limits.WRITE_HIGH_WATER and not self._congested:
+            self._congested = True
+            self._handler.link_writable(False)
+
+    def pause(self) -> None:
+        self._flowing.clear()
+
+    def resume(self) -> None:
+        self._flowing.set()
+
+    def close(self) -> None:
+        """Send what is queued, say goodbye, and end."""
+        if not self._closed:
+            self._closed = True
+            self._wake.set()
+            self._loop.create_task(self._leave())
+
+    # -- sending
+
+    async def _send_all(self) -> None:
+        """One at a time: what is said first must arrive first."""
+        try:
+            while self._queue or not self._closed:
+                if not self._queue:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    continue
+                line = self._queue.popleft()
+                await self._post(line)
+                self._taken(len(line))
+        except Trouble as trouble:
+            self._lost(trouble)
+        except httpx2.HTTPError as error:
+            self._lost(_explained(self._address, error))
+
+    def _taken(self, size: int) -> None:
+        self.backlog -= size
+        if self._congested and self.backlog < limits.WRITE_LOW_WATER:
+            self._congested = False
+            self._handler.link_writable(True)
+
+    async def _post(self, line: bytes) -> None:
+        head = _head.decode(line)
+        if head.method == "initialize":
+            await self._initialize(line)
+            return
+        session_id = self._session_of(head)
+        if head.method in OPENS_STREAM and session_id is not None:
+            await self._open_first(session_id)
+        answer = await self._request(line, session_id)
+        if answer.status_code in (400, 404) and head.method in OPENS_STREAM:
+            answer = await self._request(line, None)  # the Python SDK's server knows such a header only later
+        if answer.status_code in (200, 202):
+            if answer.content:
+                self._handler.link_messages([_one_line(answer.content)])
+        elif answer.status_code == 404 and head.method not in OPENS_STREAM and not _is_request(head):
+            log.info("message refused (404)", extra={"url": str(self._address)})
+        else:
+            self._refused(head, answer)
+
+    async def _initialize(self, line: bytes) -> None:
+        answer = await self._client.post(self._address.url, content=line, headers={"Content-Type": JSON})
+        if answer.status_code != 200:
+            raise refused(self._address, answer.status_code)
+        body = _one_line(answer.content)
+        try:
+            envelope = message.decode(body)
+        except Malformed as error:
+            raise not_acp(self._address, "its answer is no JSON-RPC message") from error
+        self._connection_id = answer.headers.get(CONNECTION, "")
+        if not self._connection_id and envelope.error is ABSENT:
+            raise not_acp(self._address, f"no {CONNECTION} in its answer")
+        if self._connection_id:
+            self._listen(None)
+        self._handler.link_messages([body])
+
+    async def _request(self, line: bytes, session_id: str | None) -> httpx2.Response:
+        return await self._client.post(self._address.url, content=line, headers=self._headers(session_id))
+
+    def _headers(self, session_id: str | None, accept: str = JSON) -> dict[str, str]:
+        headers = {"Content-Type": JSON, "Accept": accept, CONNECTION: self._connection_id}
+        return headers if session_id is None else {**headers, SESSION: session_id}
+
+    def _session_of(self, head: _Head) -> str | None:
+        if head.method:
+            return head.params.sessionId if head.params is not None else None
+        return self._asked_about.pop(bytes(head.id), None)
+
+    def _refused(self, head: _Head, answer: httpx2.Response) -> None:
+        """A request that was not taken is answered; without its connection nothing is taken any more."""
+        if answer.status_code in (401, 403) or (answer.status_code == 404 and not _is_session_error(answer)):
+            raise refused(self._address, answer.status_code)
+        log.info("message refused (%d)", answer.status_code, extra={"url": str(self._address)})
+        if _is_request(head):
+            error = internal(f"{self._address} refused {head.method} with status {answer.status_code}")
+            self._handler.link_messages([message.failure(bytes(head.id), error.encode())])
+
+    async def _open_first(self, session_id: str) -> None:
+        self._listen(session_id)
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT):
+                await self._opened[session_id].wait()
+        except TimeoutError:
+            log.info("session stream is not open yet", extra={"url": str(self._address)})
+
+    # -- hearing
+
+    def _listen(self, session_id: str | None) -> None:
+        task = self._streams.get(session_id)
+        if (task is None or task.done()) and not self._closed:
+            if session_id is not None:
+                self._opened[session_id] = asyncio.Event()
+            self._streams[session_id] = self._loop.create_task(_Reader(self, session_id).run())
+
+    def heard(self, session_id: str | None, lines: list[bytes]) -> None:
+        for line in lines:
+            try:
+                head = _head.decode(line)
+            except msgspec.DecodeError:
+                continue  # the gateway says what is wrong with it
+            if _is_request(head) and session_id is not None:
+                self._asked_about[bytes(head.id)] = session_id
+            elif not head.method and head.result is not None and head.result.sessionId is not None:
+                self._listen(head.result.sessionId)
+        self._handler.link_messages([*lines])
+
+    # -- ending
+
+    def _lost(self, trouble: Trouble) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.trouble = trouble
+        self._stop_tasks()
+        self._handler.link_closed(str(trouble))
+
+    async def _leave(self) -> None:
+        try:
+            async with asyncio.timeout(OPEN_TIMEOUT):
+                await asyncio.wait([self._sender])
+                if self._connection_id:
+                    await self._client.delete(self._address.url, headers=self._headers(None))
+        except (httpx2.HTTPError, TimeoutError) as error:
+            log.debug("goodbye was not heard: %s", error)
+        self._stop_tasks()
+        self._handler.link_closed(None)
+
+    def _stop_tasks(self) -> None:
+        current = asyncio.current_task()
+        for task in (self._sender, *self._streams.values()):
+            if task is not current:
+                task.cancel()
+
+
+class _Reader:
+    """One stream, over all the requests that it takes."""
+
+    def __init__(self, channel: HttpChannel, session_id: str | None) -> None:
+        self._channel = channel
+        self._session_id = session_id
+        self._last_id: str | None = None
+        self._comments = 0
+
+    async def run(self) -> None:
+        backoff = Backoff()
+        while True:
+            try:
+                if await self._read():
+                    backoff = Backoff()
+                ended: Trouble = Trouble(f"{self._channel._address} ended the stream of events")
+            except Trouble as trouble:
+                ended = trouble
+            except TooLong as error:
+                ended = Trouble(f"{self._channel._address}: {error}", lasting=True)
+            except httpx2.HTTPError as error:
+                ended = _explained(self._channel._address, error)
+            if ended.lasting or self._last_id is None or backoff.over:
+                break
+            await backoff.wait()
+        self._channel._lost(ended)
+
+    async def _read(self) -> bool:
+        """One request; whether anything came."""
+        channel = self._channel
+        headers = channel._headers(self._session_id, EVENTS)
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        timeout = httpx2.Timeout(SILENCE if self._comments else None, connect=CONNECT_TIMEOUT)
+        request = channel._client.build_request("GET", channel._address.url, headers=headers, timeout=timeout)
+        response = await channel._client.send(request, stream=True)
+        try:
+            if response.status_code != 200:
+                raise refused(channel._address, response.status_code)
+            if self._session_id is not None:
+                channel._opened[self._session_id].set()
+            return await self._hear(response.aiter_raw())
+        finally:
+            await response.aclose()
+
+    async def _hear(self, chunks: AsyncIterator[bytes]) -> bool:
+        decoder = EventDecoder(self._channel._max_bytes)
+        anything = False
+        async for chunk in chunks:
+            events = decoder.feed(chunk)
+            self._comments += decoder.comments
+            if events:
+                anything = True
+                self._last_id = events[-1].id or self._last_id
+                self._channel.heard(self._session_id, [_one_line(event.data) for event in events])
+            await self._channel._flowing.wait()
+        return anything
+
+
+def _explained(address: Address, error: httpx2.HTTPError) -> Trouble:
+    """The system's own error is somewhere behind httpx's."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError):
+            return unreachable(address, cause)
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx2.TimeoutException):
+        return unreachable(address, TimeoutError())
+    return Trouble(f"the connection to {address} broke: {error or type(error).__name__}")
+
+
+def _is_request(head: _Head) -> bool:
+    return bool(head.method) and head.id is not ABSENT
+
+
+def _is_session_error(answer: httpx2.Response) -> bool:
+    """404 for a session that is not loaded, not for the connection; servers word it differently."""
+    return b"session" in answer.content.lower() and b"connection;" not in answer.content.lower()
+
+
+def _one_line(body: bytes) -> bytes:
+    return body.replace(b"\n", b" ").strip()
