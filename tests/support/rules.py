@@ -89,6 +89,7 @@ RULES: dict[str, str] = {
     "G-127": "the answer that opens a connection has a cookie for balancers",
     "G-128": "a WebSocket begins with initialize, ignores binary and closes with a code that says why",
     "G-129": "the token opens the gateway; foreign pages and rebound names are refused",
+    "G-130": "agents are reached over WebSocket and over Streamable HTTP",
     "G-131": "the HTTP shapes of older clients work beside the standard one",
     "G-140": "lines may end in CRLF, be blank or start with a BOM",
     "G-141": "a client that starts with Content-Length is answered so",
