@@ -10,7 +10,15 @@ from dragoman.wire import message
 from dragoman.wire.errors import PARSE_ERROR, Malformed
 from dragoman.wire.framing import Frame
 
-__all__ = ["NORMAL", "POLICY_VIOLATION", "PROTOCOL_ERROR", "RESTART", "WebSocketLink", "accept_key", "frame_text"]
+__all__ = [
+    "NORMAL",
+    "POLICY_VIOLATION",
+    "PROTOCOL_ERROR",
+    "RESTART",
+    "WebSocketLink",
+    "accept_key",
+    "frame_text",
+]
 
 POLICY_VIOLATION = 1008
 RESTART = 1012
