@@ -320,6 +320,17 @@ class Claude:
         self.text("tick")
         self.interrupted.wait()
 
+    def wait_for_words(self, _: str) -> None:
+        """A line in the middle of a turn belongs to that turn."""
+        self.text("waiting")
+        line = self.turns.get()
+        assert line is not None
+        self.text("heard " + line["message"]["content"][0]["text"])
+
+    def hook(self, printed: str) -> None:
+        self.say({"type": "system", "subtype": "hook_response", "hook_name": "Stop", "stdout": printed,
+                  "stderr": "", "exit_code": 2})  # fmt: skip
+
     def report(self, _: str) -> None:
         facts = {"mode": self.mode, "model": self.model, "settings": self.settings, "servers": self.servers,
                  "folders": self.flags.add_dir, "cwd": str(Path.cwd())}  # fmt: skip
@@ -354,6 +365,8 @@ DIRECTIVES: dict[str, Callable[[Claude, str], None]] = {
     "refuse": Claude.refuse,
     "hang": Claude.hang,
     "report": Claude.report,
+    "wait-for-words": Claude.wait_for_words,
+    "hook": Claude.hook,
     "die": Claude.die,
     "garbage": Claude.garbage,
     "logged-out": Claude.logged_out,

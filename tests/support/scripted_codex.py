@@ -47,6 +47,7 @@ class Codex:
         self.own_ids = itertools.count(0)
         self.answers: dict[int, queue.Queue[Any]] = {}
         self.interrupted = threading.Event()
+        self.words: queue.Queue[str] = queue.Queue()
         self.count = itertools.count(1)
         self.store = Path(os.environ["CODEX_HOME"])
         self.turn: Line = {}
@@ -84,8 +85,9 @@ class Codex:
             )
             return
         self.write({"id": id, "result": result})
-        if method == "turn/start":
-            self.turn = {"id": result["turn"]["id"], "thread": params["threadId"]}
+        if "input" in params and method != "turn/steer":
+            turn = result.get("turn") or {"id": f"turn_{next(self.count)}"}
+            self.turn = {"id": turn["id"], "thread": params["threadId"]}
             threading.Thread(target=self.play, args=(params,), daemon=True).start()
 
     def initialize(self, params: Line) -> Line:
@@ -124,6 +126,30 @@ class Codex:
         return {
             "turn": {"id": f"turn_{next(self.count)}", "status": "inProgress", "items": [], "error": None}
         }
+
+    def steer(self, params: Line) -> Line:
+        assert params["expectedTurnId"] == self.turn["id"]
+        self.words.put(params["input"][0]["text"])
+        return {"turnId": self.turn["id"]}
+
+    def review(self, params: Line) -> Line:
+        params["input"] = [{"type": "text", "text": "reviewing " + json.dumps(params["target"])}]
+        return self.start_turn(params)
+
+    def compact(self, params: Line) -> Line:
+        """Answers before its turn has an id."""
+        self.start_turn(params)
+        params["input"] = [{"type": "text", "text": "compacting"}]
+        return {}
+
+    def skills(self, params: Line) -> Line:
+        skill = {"name": "dig", "description": "Dig a hole", "enabled": True}
+        return {"data": [{"cwd": params["cwds"][0], "skills": [skill], "errors": []}]}
+
+    def delete(self, params: Line) -> Line:
+        self.stored(params["threadId"])
+        (self.store / f"{params['threadId']}.json").unlink()
+        return {}
 
     def interrupt(self, params: Line) -> Line:
         assert params["turnId"] == self.turn["id"]
@@ -252,6 +278,48 @@ class Codex:
         ran = answer is not None and answer["decision"] == "accept"
         self.done({**item, "status": "completed" if ran else "declined"})
 
+    def grant(self, _: str) -> None:
+        """More permissions than the sandbox gives."""
+        wanted = {"network": {"enabled": True}}
+        answer = self.ask(
+            "item/permissions/requestApproval", itemId="perm", cwd="/w", reason="to fetch", permissions=wanted
+        )
+        self.text("granted " + json.dumps(answer))
+
+    def network(self, host: str) -> None:
+        id = f"item_{next(self.count)}"
+        item = self.command(id, f"curl {host}")
+        self.tell("item/started", item=item)
+        rules = [{"host": host, "action": action} for action in ("allow", "deny")]
+        answer = self.ask("item/commandExecution/requestApproval", itemId=id, command=item["command"],
+                          networkApprovalContext={"host": host, "protocol": "https"},
+                          proposedNetworkPolicyAmendments=rules,
+                          availableDecisions=["accept", {"applyNetworkPolicyAmendment": {}}, "cancel"])  # fmt: skip
+        self.ruled(item, answer, accepted={"accept"}, cancel="cancel")
+
+    def old_patch(self, path: str) -> None:
+        change = {"type": "update", "unified_diff": "@@ -1 +1 @@\n-old\n+new\n", "move_path": None}
+        answer = self.ask("applyPatchApproval", callId="patch", fileChanges={path: change}, reason=None)
+        self.text("decided " + json.dumps(answer))
+
+    def question(self, text: str) -> None:
+        options = [{"label": "red", "description": ""}, {"label": "blue", "description": ""}]
+        asked = {"id": "q", "header": "Colour", "question": text, "isOther": False, "isSecret": False}
+        answer = self.ask(
+            "item/tool/requestUserInput", itemId="ask", questions=[{**asked, "options": options}]
+        )
+        self.text("answered " + json.dumps(answer))
+
+    def form(self, text: str) -> None:
+        schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+        answer = self.ask("mcpServer/elicitation/request", serverName="s", mode="form", message=text,
+                          requestedSchema=schema)  # fmt: skip
+        self.text("answered " + json.dumps(answer))
+
+    def wait_for_words(self, _: str) -> None:
+        self.text("waiting")
+        self.text("heard " + self.words.get())
+
     def plan(self, step: str) -> None:
         self.tell("turn/plan/updated", explanation=None, plan=[{"step": step, "status": "inProgress"}])
 
@@ -265,7 +333,7 @@ class Codex:
         self.interrupted.wait()
 
     def report(self, _: str) -> None:
-        names = ("approvalPolicy", "sandboxPolicy", "model", "effort")
+        names = ("approvalPolicy", "sandboxPolicy", "model", "effort", "collaborationMode")
         facts = {name: self.asked[name] for name in names if name in self.asked}
         self.text("report " + json.dumps({**facts, "config": self.config}))
 
@@ -289,6 +357,11 @@ METHODS: dict[str, Callable[[Codex, Line], Line]] = {
     "thread/list": Codex.listed,
     "turn/start": Codex.start_turn,
     "turn/interrupt": Codex.interrupt,
+    "turn/steer": Codex.steer,
+    "review/start": Codex.review,
+    "thread/compact/start": Codex.compact,
+    "thread/delete": Codex.delete,
+    "skills/list": Codex.skills,
 }
 DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {
     "think": Codex.think,
@@ -296,6 +369,12 @@ DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {
     "legacy": Codex.legacy,
     "patch": Codex.patch,
     "plan": Codex.plan,
+    "grant": Codex.grant,
+    "network": Codex.network,
+    "old-patch": Codex.old_patch,
+    "question": Codex.question,
+    "form": Codex.form,
+    "wait-for-words": Codex.wait_for_words,
     "fail": Codex.fail,
     "hang": Codex.hang,
     "report": Codex.report,

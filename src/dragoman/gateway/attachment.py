@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway import events, replay
 from dragoman.gateway.ports.store import Row, StoreError
+from dragoman.gateway.quirks import Corrections
 from dragoman.rpc.link import SplitLink
 from dragoman.wire import limits
 
@@ -56,6 +57,7 @@ class Attachment:
         self._first = -1  # events until the loop gets a turn to send them
         self._history_until = 0  # up to here only what belongs to the conversation is shown
         self._terminals: dict[str, str] = {}
+        self._corrections = Corrections()
         self._task: asyncio.Task[None] | None = None
         self._gone = False
 
@@ -194,6 +196,8 @@ class Attachment:
                 if b'"terminalId"' in line:
                     past = seq <= self._history_until
                     line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
+                if b'"terminal_' in line and not self.client.capabilities.draws_terminals:
+                    line = replay.with_terminal_text(line, self._corrections)
                 self._show(seq, line)
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)

@@ -49,6 +49,11 @@ class ClientCapabilities:
         return as_object(self.raw.get("session")).get("notices") not in (None, False)
 
     @property
+    def draws_terminals(self) -> bool:
+        """It reads the output of an agent's own commands from `_meta` of their tool calls."""
+        return bool(as_object(self.raw.get("_meta")).get("terminal_output"))
+
+    @property
     def seq(self) -> bool:
         """The client wants `params._meta.dragoman.seq` on updates."""
         return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))

@@ -63,5 +63,5 @@ class Observer:
 
     def _terminals_in_meta(self) -> bool:
         """Every client that watches draws terminals from `_meta` by itself."""
-        offers = [as_object(each.client.capabilities.raw.get("_meta")) for each in self._session.attachments]
-        return bool(offers) and all(offer.get("terminal_output") for offer in offers)
+        attachments = self._session.attachments
+        return bool(attachments) and all(each.client.capabilities.draws_terminals for each in attachments)

@@ -114,6 +114,8 @@ MODE_TEXT = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","t
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
 FS_BREAKS = frozenset({"gemini"})
 """Programs, by their file's name: nobody has said who he is when capabilities are told."""
+KEPT_OUTPUT = 30_000
+"""Characters of a command's output that are shown as text: each update repeats them."""
 _OUTPUT = ("terminal_output_delta", "terminal_output")
 
 
@@ -151,7 +153,7 @@ class Corrections:
         if told is None and "terminal_info" not in meta and "terminal_exit" not in meta:
             return False
         text = told if isinstance(told, str) else str(as_object(told).get("data") or "")
-        printed = self._printed[tool] = self._printed.get(tool, "") + text
+        printed = self._printed[tool] = (self._printed.get(tool, "") + text)[-KEPT_OUTPUT:]
         content = update.get("content")
         kept = [
             item

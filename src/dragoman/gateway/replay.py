@@ -9,6 +9,7 @@ from msgspec import Raw
 from dragoman.gateway import events
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import Store
+from dragoman.gateway.quirks import Corrections
 from dragoman.wire import message
 
 READ_BYTES = 1024 * 1024
@@ -49,6 +50,16 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
             content[index] = {"type": "content", "content": {"type": "text", "text": text}}
             changed = True
     return changed
+
+
+def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:
+    """The output in `_meta` as text, for a client that does not draw it; `corrections` remember the story so far."""
+    envelope = message.members(line)
+    params = message.members(envelope["params"])
+    update = decode_object(params["update"]) if "update" in params else {}
+    if not corrections.see(update, terminals=False):
+        return line
+    return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
 
 
 class ForeignTerminals:

@@ -333,3 +333,59 @@ async def test_a_program_that_is_not_there_is_named_with_its_installation(
     with pytest.raises(RpcFailure) as failure:
         await gateway.initialize()
     assert "npm install -g @anthropic-ai/claude-code" in failure.value.message
+
+
+async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "wait-for-words")
+    await client.next_message(is_update(session, "agent_message_chunk"))
+    prompt = [{"type": "text", "text": "and quickly"}]
+    assert await client.request("_dragoman/steer", {"sessionId": session, "prompt": prompt}) == {}
+    assert "".join((await running).texts).endswith("heard and quickly")
+
+
+async def test_what_a_hook_printed_is_in_the_log(client: Dragoman, workspace: Path) -> None:
+    await client.prompt(await client.new_session(workspace), "hook not so fast")
+    assert "exit_code=2" in (await client.logged(r"hook of claude: not so fast.*"))[0]
+
+
+@pytest.mark.parametrize("draws", [True, False])
+async def test_a_command_has_a_terminal_where_clients_draw_it_and_text_elsewhere(
+    dragoman: Start, tmp_path: Path, workspace: Path, draws: bool
+) -> None:
+    gateway = await dragoman("acp", "claude", agents={"claude": claude(tmp_path)})
+    await gateway.initialize(clientCapabilities={"_meta": {"terminal_output": draws}})
+    gateway.on("session/request_permission", ALLOW)
+    session = await gateway.new_session(workspace)
+    turn = await gateway.prompt(session, "bash make")
+    last = [u for u in turn.updates if u.get("status") == "completed"][-1]
+    (content,) = last["content"]
+    if draws:
+        assert content == {"type": "terminal", "terminalId": last["toolCallId"]}
+        assert last["_meta"]["terminal_output"]["data"] == "ran make"
+    else:
+        assert content["content"]["text"] == "```console\nran make\n```"
+
+
+async def test_a_terminal_is_text_for_a_client_that_comes_later(
+    dragoman: Start, home: Path, tmp_path: Path, workspace: Path
+) -> None:
+    first = await dragoman("acp", "claude", agents={"claude": claude(tmp_path)})
+    await first.initialize(clientCapabilities={"_meta": {"terminal_output": True}})
+    first.on("session/request_permission", ALLOW)
+    session = await first.new_session(workspace)
+    await first.prompt(session, "bash make")
+    await first.stop()
+    second = await dragoman("acp", "claude", agents={"claude": claude(tmp_path)})
+    await second.initialize()
+    params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    await second.request("session/load", params)
+    last = [u for u in second.of(session) if u.get("status") == "completed"][-1]
+    assert last["content"][0]["content"]["text"] == "```console\nran make\n```"
+
+
+async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "remember")
+    await client.request("session/delete", {"sessionId": session})
+    assert (await client.request("session/list", {"cwd": str(workspace)}))["sessions"] == []

@@ -147,7 +147,12 @@ def test_a_command_shows_what_it_printed_and_a_refused_one_why() -> None:
     detail = {"stdout": "built\n", "stderr": "warning\n"}
     call, ended = read(stream, run, message("user", tool_result("built"), tool_use_result=detail))
     assert (call["kind"], call["title"]) == ("execute", "make")
-    assert ended["content"][0]["content"]["text"] == "```console\nbuilt\nwarning\n```"
+    assert call["content"] == ended["content"] == [{"type": "terminal", "terminalId": call["toolCallId"]}]
+    assert ended["_meta"]["terminal_output"]["data"] == "built\nwarning"
+    assert ended["_meta"]["terminal_exit"]["exit_code"] == 0
+    broken = message("user", tool_result("Exit code 2\nno rule", is_error=True), tool_use_result="Error: x")
+    _, failed = read(stream, run, broken)
+    assert (failed["status"], failed["_meta"]["terminal_exit"]["exit_code"]) == ("failed", 2)
     refused = message("user", tool_result("no", is_error=True), tool_use_result="Error: no")
     _, ended = read(stream, run, refused)
     assert (ended["status"], ended["content"][0]["content"]["text"]) == ("failed", "no")

@@ -36,13 +36,15 @@ AMENDMENT = {"proposedExecpolicyAmendment": ["make", "all"]}
 )
 def test_decisions(method: str, option: str, decision: object) -> None:
     offered = approval.choices(method, AMENDMENT)
-    assert approval.decision(method, offered, {"outcome": "selected", "optionId": option}) == decision
+    told = approval.answer(method, offered, {"outcome": "selected", "optionId": option})
+    assert told == {"decision": decision}
 
 
 @pytest.mark.rule("G-161")
 @pytest.mark.parametrize(("method", "word"), [(approval.COMMAND, "cancel"), (approval.LEGACY_PATCH, "abort")])
 def test_a_cancelled_question_ends_the_turn(method: str, word: str) -> None:
-    assert approval.decision(method, approval.choices(method, {}), {"outcome": "cancelled"}) == word
+    told = approval.answer(method, approval.choices(method, {}), {"outcome": "cancelled"})
+    assert told == {"decision": word}
 
 
 def test_a_rule_is_only_offered_where_codex_proposes_one() -> None:

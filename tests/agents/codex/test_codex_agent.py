@@ -51,6 +51,7 @@ async def test_it_says_what_it_can_do_and_what_it_offers(
     assert [each["modelId"] for each in session["models"]["availableModels"]] == ["gpt-5.5", "small"]
     assert {o["id"]: o["currentValue"] for o in session["configOptions"]} == {
         "mode": "workspace-write",
+        "collaboration_mode": "default",
         "model": "gpt-5.5",
         "effort": "low",
     }
@@ -236,3 +237,107 @@ async def test_a_configuration_that_it_refuses_is_told(dragoman: Start, tmp_path
     with pytest.raises(RpcFailure) as failure:
         await gateway.initialize()
     assert "approval_policy untrusted is no longer supported" in failure.value.message
+
+
+async def test_collaboration_goes_with_the_next_turn(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    plan = {"sessionId": session, "configId": "collaboration_mode", "value": "plan"}
+    await client.request("session/set_config_option", plan)
+    told = report(await client.prompt(session, "report"))["collaborationMode"]
+    assert told["mode"] == "plan"
+    assert told["settings"] == {"model": "gpt-5.5", "reasoning_effort": "low", "developer_instructions": None}
+
+
+async def test_its_commands_and_skills_are_offered_and_carried_out(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    told = await client.next_message(is_update(session, "available_commands_update"))
+    names = [each["name"] for each in told["params"]["update"]["availableCommands"]]
+    assert names == ["compact", "review", "review-branch", "review-commit", "init", "$dig"]
+    assert "".join((await client.prompt(session, "/compact")).texts) == "compacting"
+    turn = await client.prompt(session, "/review-branch dev")
+    assert "".join(turn.texts) == 'reviewing {"type": "baseBranch", "branch": "dev"}'
+    assert "AGENTS.md" in "".join((await client.prompt(session, "/init")).texts)
+
+
+async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "wait-for-words")
+    await client.next_message(is_update(session, "agent_message_chunk"))
+    prompt = [{"type": "text", "text": "and quickly"}]
+    assert await client.request("_dragoman/steer", {"sessionId": session, "prompt": prompt}) == {}
+    assert "".join((await running).texts).endswith("heard and quickly")
+    with pytest.raises(RpcFailure, match="send a prompt"):
+        await client.request("_dragoman/steer", {"sessionId": session, "prompt": prompt})
+
+
+@pytest.mark.rule("G-161")
+@pytest.mark.parametrize(
+    ("script", "option", "words"),
+    [
+        ("grant", "accept_session", '"scope": "session"'),
+        ("grant", "decline", '"permissions": {}'),
+        ("old-patch /w/a", "accept", '{"decision": "approved"}'),
+        ("old-patch /w/a", "decline", '{"decision": "denied"}'),
+    ],
+)
+async def test_every_kind_of_approval_is_answered(
+    client: Dragoman, workspace: Path, script: str, option: str, words: str
+) -> None:
+    client.on("session/request_permission", choose(option))
+    assert words in "".join((await client.prompt(await client.new_session(workspace), script)).texts)
+
+
+async def test_only_decisions_that_codex_takes_are_offered(client: Dragoman, workspace: Path) -> None:
+    client.on("session/request_permission", choose("network_1"))
+    turn = await client.prompt(await client.new_session(workspace), "network example.org")
+    asked = (await client.next_message("session/request_permission"))["params"]
+    assert [each["optionId"] for each in asked["options"]] == ["accept", "network_1", "network_2", "cancel"]
+    last = [each for each in turn.updates if each.get("status") == "completed"][-1]
+    rule = {"host": "example.org", "action": "allow"}
+    decision = {"applyNetworkPolicyAmendment": {"network_policy_amendment": rule}}
+    assert json.loads(last["rawOutput"]["output"]) == decision
+
+
+async def test_its_questions_are_elicitations(dragoman: Start, tmp_path: Path, workspace: Path) -> None:
+    gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
+    await gateway.initialize(clientCapabilities={"elicitation": {"form": {}}})
+    gateway.on("elicitation/create", {"action": "accept", "content": {"q": "blue"}})
+    session = await gateway.new_session(workspace)
+    turn = await gateway.prompt(session, "question Which?")
+    assert "".join(turn.texts) == 'answered {"answers": {"q": {"answers": ["blue"]}}}'
+    asked = (await gateway.next_message("elicitation/create"))["params"]
+    assert asked["requestedSchema"]["properties"]["q"]["enum"] == ["red", "blue"]
+    turn = await gateway.prompt(session, "form Your name?")
+    assert '"action": "accept"' in "".join(turn.texts)
+
+
+async def test_a_client_without_elicitations_is_given_choices(client: Dragoman, workspace: Path) -> None:
+    client.on("session/request_permission", choose("answer_1"))
+    session = await client.new_session(workspace)
+    turn = await client.prompt(session, "question Which?")
+    assert "".join(turn.texts) == 'answered {"answers": {"q": {"answers": ["blue"]}}}'
+    assert '"action": "decline"' in "".join((await client.prompt(session, "form Your name?")).texts)
+
+
+@pytest.mark.parametrize("draws", [True, False])
+async def test_a_command_has_a_terminal_where_clients_draw_it_and_text_elsewhere(
+    dragoman: Start, tmp_path: Path, workspace: Path, draws: bool
+) -> None:
+    gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
+    await gateway.initialize(clientCapabilities={"_meta": {"terminal_output": draws}})
+    gateway.on("session/request_permission", choose("accept"))
+    turn = await gateway.prompt(await gateway.new_session(workspace), "bash make")
+    last = [each for each in turn.updates if each.get("status") == "completed"][-1]
+    (content,) = last["content"]
+    if draws:
+        assert content == {"type": "terminal", "terminalId": last["toolCallId"]}
+        assert last["_meta"]["terminal_exit"]["exit_code"] == 0
+    else:
+        assert content["content"]["text"] == '```console\n"accept"\n```'
+
+
+async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "remember")
+    await client.request("session/delete", {"sessionId": session})
+    assert (await client.request("session/list", {"cwd": str(workspace)}))["sessions"] == []

@@ -56,10 +56,13 @@ def test_a_command_is_complete_only_when_it_has_ended() -> None:
         ("item/completed", {"item": done}),
     )
     assert (started["status"], started["title"], started["kind"]) == ("in_progress", "make all", "execute")
-    assert printing["content"][0]["content"]["text"] == "```console\nbu\n```"
+    assert started["content"] == printing["content"] == [{"type": "terminal", "terminalId": "i1"}]
+    assert started["_meta"]["terminal_info"] == {"terminal_id": "i1", "cwd": "/w"}
+    assert printing["_meta"]["terminal_output"] == {"terminal_id": "i1", "data": "bu"}
     assert ended["status"] == "completed"
     assert ended["rawOutput"] == {"output": "built\n", "exitCode": 2, "durationMs": 12}
-    assert "exit code 2" in ended["content"][0]["content"]["text"]
+    assert ended["content"] == started["content"]
+    assert ended["_meta"] == {"terminal_exit": {"terminal_id": "i1", "exit_code": 2, "signal": None}}
 
 
 def test_a_command_that_only_reads_says_so_and_where() -> None:

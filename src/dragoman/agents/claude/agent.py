@@ -43,7 +43,7 @@ class ClaudeAgent(NativeAgent[Session]):
         boxed = self.native.boxed
         sessions: JsonObject = {"resume": {}, "fork": {}, "close": {}, "additionalDirectories": {}}
         if not boxed:
-            sessions["list"] = {}
+            sessions |= {"list": {}, "delete": {}}
         return {
             "protocolVersion": 1,
             "agentInfo": {"name": "claude", "title": "Claude Code", "version": version},
@@ -52,6 +52,7 @@ class ClaudeAgent(NativeAgent[Session]):
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": True},
                 "sessionCapabilities": sessions,
+                "_meta": {"dragoman": {"steer": True}},
             },
             "authMethods": [LOGIN],
         }
@@ -79,6 +80,9 @@ class ClaudeAgent(NativeAgent[Session]):
         cwd = params.get("cwd")
         sessions = await asyncio.to_thread(self._history.sessions, cwd if isinstance(cwd, str) else None)
         return {"sessions": sessions}
+
+    async def forget(self, session_id: str) -> None:
+        await asyncio.to_thread(self._history.forget, session_id)
 
     async def let_go(self, conversation: Session) -> None:
         await conversation.stop()

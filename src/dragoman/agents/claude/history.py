@@ -53,6 +53,12 @@ class History:
                 shown += stream.read({**record, "tool_use_result": record.get("toolUseResult")})
         return [*shown, *stream.end_turn()]
 
+    def forget(self, session_id: str) -> None:
+        """Remove a session's transcript."""
+        file = self._file(session_id)
+        if file is not None:
+            file.unlink(missing_ok=True)
+
     def _file(self, session_id: str) -> Path | None:
         if not _SESSION_ID.fullmatch(session_id):  # it becomes part of a path
             return None

@@ -80,7 +80,7 @@ class Session:
             "status": self._status,
             "api_retry": self._retries,
             "auth_required": self._auth_required,
-            "hook_response": lambda line: log.info("hook %s: %s", line.get("hook_name"), line.get("stdout")),
+            "hook_response": self._hook,
         }
 
     # -- life
@@ -141,6 +141,13 @@ class Session:
             return await turn
         finally:
             self._turn = None
+
+    async def steer(self, blocks: object) -> JsonObject:
+        """`claude` takes a line in the middle of a turn into that turn: two lines, one result."""
+        if self._turn is None:
+            raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
+        self.control.write(prompt.user_line(self.id, blocks))
+        return {}
 
     def cancel(self) -> None:
         if self._turn is None or self._cancelled:
@@ -275,6 +282,14 @@ class Session:
         facts = {ours: line[theirs] for theirs, ours in names.items() if theirs in line}
         meta = {"dragoman": {"state": "retrying", **facts}}
         self.tell({"sessionUpdate": "session_info_update", "_meta": meta})
+
+    def _hook(self, line: JsonObject) -> None:
+        """What a hook of the user's printed; one that failed is worth a second look."""
+        code = line.get("exit_code")
+        printed = "\n".join(str(line[name]).strip() for name in ("stdout", "stderr") if line.get(name))
+        level = logging.WARNING if code else logging.INFO
+        facts = {"agent_session": self.id, "hook": line.get("hook_name"), "exit_code": code}
+        log.log(level, "hook of claude: %s", printed or "(no output)", extra=facts)
 
     def _auth_required(self, line: JsonObject) -> None:
         if self._turn is not None and not self._turn.done():

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from dragoman.agents.claude import tools
 from dragoman.agents.claude.plan import Plan
 from dragoman.agents.json_types import JsonObject
+from dragoman.agents.native import terminal
 
 TOOL_USES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 TOOL_RESULTS = frozenset(
@@ -190,7 +191,12 @@ class Stream:
         kind = "tool_call" if known is None else "tool_call_update"
         status = {"status": "pending"} if known is None else {}
         shown = tools.describe(name, given)
-        return [{"sessionUpdate": kind, "toolCallId": tool_id, **status, **shown, **_meta(name, parent)}]
+        meta = _meta(name, parent)
+        if name in tools.COMMANDS:
+            begun = terminal.begun(tool_id)
+            shown["content"] = [*begun["content"], *_described(given)]
+            meta["_meta"] |= begun["_meta"]
+        return [{"sessionUpdate": kind, "toolCallId": tool_id, **status, **shown, **meta}]
 
     def _ended(self, block: JsonObject, detail: object) -> list[JsonObject]:
         tool_id = str(block.get("tool_use_id"))
@@ -201,6 +207,10 @@ class Stream:
             plan = self._plan.answered(call.name, call.given, detail)
             return [plan] if plan is not None else []
         shown = tools.outcome(call.name, call.given, block, detail)
+        code = tools.exit_code(block)
+        if call.name in tools.COMMANDS and code is not None:
+            printed = tools.command_output(detail, block.get("content"))
+            shown |= terminal.ended(tool_id, printed, code)
         return [{"sessionUpdate": "tool_call_update", "toolCallId": tool_id, **shown}]
 
     def _progress(self, line: JsonObject) -> list[JsonObject]:
@@ -209,6 +219,10 @@ class Stream:
         if call is None or call.name in tools.PLAN_TOOLS:
             return []
         return [{"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"}]
+
+
+def _described(given: JsonObject) -> list[JsonObject]:
+    return [tools.text_content(str(given["description"]))] if given.get("description") else []
 
 
 def _chunk(kind: str, text: str, message: str) -> JsonObject:

@@ -7,6 +7,7 @@ commands, which the text of the result alone does not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ from dragoman.agents.json_types import JsonObject, objects
 
 PLAN_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
 """Shown as the session's plan, not as tool calls."""
+
+
+COMMANDS = frozenset({"Bash"})
+"""Shown with a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +110,6 @@ def expected(name: str, given: JsonObject) -> list[JsonObject]:
         return [text_content(str(given["plan"]))]
     if name in ("Task", "Agent") and given.get("prompt"):
         return [text_content(str(given["prompt"]))]
-    if name == "Bash" and given.get("description"):
-        return [text_content(str(given["description"]))]
     return []
 
 
@@ -121,7 +124,9 @@ def outcome(name: str, given: JsonObject, block: JsonObject, detail: object) -> 
         return shown
     if not failed and TOOLS.get(name, _OTHER).kind == "edit":
         return shown  # the expected change, shown before, is what happened
-    content = _output("" if failed and not isinstance(detail, dict) else name, block.get("content"), detail)
+    if name in COMMANDS and exit_code(block) is not None:
+        return shown  # its terminal tells
+    content = _output(block.get("content"))
     if content:
         shown["content"] = content
     return shown
@@ -137,6 +142,14 @@ def command_output(detail: object, content: object) -> str:
         parts = [str(detail.get(name) or "").rstrip("\n") for name in ("stdout", "stderr")]
         return "\n".join(part for part in parts if part)
     return "\n".join(_texts(content))
+
+
+def exit_code(block: JsonObject) -> int | None:
+    """`claude` tells it only in the first line of what a failed command printed; None for one that did not run."""
+    if block.get("is_error") is not True:
+        return 0
+    found = re.match(r"(?:Error: )?Exit code (\d+)", "\n".join(_texts(block.get("content"))))
+    return int(found[1]) if found else None
 
 
 _OTHER = ToolRow("other", _named(""))
@@ -187,10 +200,7 @@ def _changed_lines(given: JsonObject, detail: object) -> list[JsonObject]:
     return [{"path": path, "line": hunk["newStart"]} for hunk in _hunks(detail) if "newStart" in hunk]
 
 
-def _output(name: str, content: object, detail: object) -> list[JsonObject]:
-    if name == "Bash":
-        printed = command_output(detail, content)
-        return [text_content(f"```console\n{printed}\n```")] if printed else []
+def _output(content: object) -> list[JsonObject]:
     shown = []
     for block in content if isinstance(content, list) else []:
         source = block.get("source") if isinstance(block, dict) else None

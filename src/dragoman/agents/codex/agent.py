@@ -11,7 +11,7 @@ import msgspec
 from dragoman import __version__
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import AdapterHandle, text_of
-from dragoman.agents.codex import approval, prompt
+from dragoman.agents.codex import approval, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
@@ -24,6 +24,7 @@ from dragoman.wire.errors import Malformed, RpcError, invalid_params, method_not
 
 CLIENT = {"name": "dragoman", "title": "Dragoman", "version": __version__}
 PAGE = 50
+SESSIONS: JsonObject = {"list": {}, "resume": {}, "fork": {}, "close": {}, "delete": {}}
 _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unknown thread", re.IGNORECASE)
 
 
@@ -52,7 +53,8 @@ class CodexAgent(NativeAgent[Thread]):
                 "loadSession": True,
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": False},
-                "sessionCapabilities": {"list": {}, "resume": {}, "fork": {}, "close": {}},
+                "sessionCapabilities": SESSIONS,
+                "_meta": {"dragoman": {"steer": True}},
             },
             "authMethods": [LOGIN],
         }
@@ -82,6 +84,13 @@ class CodexAgent(NativeAgent[Thread]):
             result["nextCursor"] = page["nextCursor"]
         return result
 
+    async def forget(self, session_id: str) -> None:
+        try:
+            await self._server.ask("thread/delete", {"threadId": session_id})
+        except RpcError as error:
+            if not _LOST.search(error.message):
+                raise
+
     async def let_go(self, conversation: Thread) -> None:
         conversation.cancel()
 
@@ -109,7 +118,7 @@ class CodexAgent(NativeAgent[Thread]):
     # -- Receiver
 
     def peer_request(self, request: Request) -> None:
-        if request.method not in approval.WORDS:
+        if request.method not in approval.WORDS and request.method not in user_input.METHODS:
             raise method_not_found(request.method)
         params = as_object(msgspec.json.decode(request.params))
         thread = self.conversations.get(approval.thread_id(params))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dragoman.agents.codex.items import bare_command
-from dragoman.agents.json_types import JsonObject
+from dragoman.agents.codex.items import bare_command, diffs
+from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import Choice, choice, picked
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"
+PERMISSIONS = "item/permissions/requestApproval"
 LEGACY_COMMAND = "execCommandApproval"
 LEGACY_PATCH = "applyPatchApproval"
+COMMANDS = frozenset({COMMAND, LEGACY_COMMAND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,46 +22,63 @@ class Words:
     session: str
     rule: str
     amendment: str
+    network: str
     no: object
     cancel: str
 
 
 PRESENT = Words(
-    "accept", "acceptForSession", "acceptWithExecpolicyAmendment", "execpolicy_amendment", "decline", "cancel"
+    "accept",
+    "acceptForSession",
+    "acceptWithExecpolicyAmendment",
+    "execpolicy_amendment",
+    "applyNetworkPolicyAmendment",
+    "decline",
+    "cancel",
 )
 FORMER = Words(
     "approved",
     "approved_for_session",
     "approved_execpolicy_amendment",
     "proposed_execpolicy_amendment",
+    "network_policy_amendment",
     "denied",
     "abort",
 )
 WORDS: dict[str, Words] = {
     COMMAND: PRESENT,
     FILE_CHANGE: PRESENT,
+    PERMISSIONS: PRESENT,
     LEGACY_COMMAND: FORMER,
     LEGACY_PATCH: FORMER,
 }
 
 
 def choices(method: str, params: JsonObject) -> list[Choice]:
+    """Once, in this session, by each rule that Codex proposes, or no; only what it says it takes, if it says so."""
+    if method == PERMISSIONS:
+        return _grants(params)
     words = WORDS[method]
     found = [
         choice("accept", "Allow once", "allow_once", words.once),
         choice("accept_session", "Allow in this session", "allow_always", words.session),
+        *_rules(words, params),
+        choice("decline", "Reject", "reject_once", words.no),
     ]
-    amendment = params.get("proposedExecpolicyAmendment")
-    if isinstance(amendment, list) and amendment:
-        rule = bare_command(" ".join(map(str, amendment)))
-        decision = {words.rule: {words.amendment: amendment}}
-        found.append(choice("accept_rule", f"Always allow `{rule}`", "allow_always", decision))
-    return [*found, choice("decline", "Reject", "reject_once", words.no)]
+    taken = params.get("availableDecisions")
+    if not isinstance(taken, list) or not taken:
+        return found
+    fits = [each for each in found if _kind(each.answer) in map(_kind, taken)]
+    if any(each.option["kind"] == "reject_once" for each in fits):
+        return fits
+    return [*fits, choice("cancel", "Reject and stop", "reject_once", words.cancel)]
 
 
-def decision(method: str, offered: list[Choice], outcome: object) -> object:
+def answer(method: str, offered: list[Choice], outcome: object) -> JsonObject:
     """What Codex is told; anything but a plain choice ends the turn."""
-    return picked(offered, outcome, WORDS[method].cancel)
+    if method == PERMISSIONS:
+        return as_object(picked(offered, outcome, NOTHING_GRANTED))
+    return {"decision": picked(offered, outcome, WORDS[method].cancel)}
 
 
 def item_id(params: JsonObject) -> str:
@@ -73,17 +92,74 @@ def thread_id(params: JsonObject) -> str:
 
 def asked_tool(method: str, params: JsonObject) -> JsonObject:
     """What the request itself tells about the call, for a question without an item before it."""
+    if method == PERMISSIONS:
+        return {"kind": "other", "title": "More permissions", "rawInput": params.get("permissions")}
     command = params.get("command")
     if isinstance(command, list):
         command = " ".join(map(str, command))
-    tool: JsonObject = {"kind": "execute" if method in (COMMAND, LEGACY_COMMAND) else "edit"}
+    tool: JsonObject = {"kind": "execute" if method in COMMANDS else "edit"}
     if command:
         tool["title"] = bare_command(str(command))
         tool["rawInput"] = {"command": command, "cwd": params.get("cwd")}
+    changes = as_object(params.get("fileChanges"))
+    if changes:
+        tool["title"] = f"Edit {', '.join(changes)}"
+        tool["locations"] = [{"path": path} for path in changes]
+        tool["content"] = [
+            diff for path, change in changes.items() for diff in _former_diffs(path, as_object(change))
+        ]
     return tool
 
 
 def reasons(params: JsonObject) -> list[JsonObject]:
     """Why Codex asks, as content of the call."""
-    reason = params.get("reason")
-    return [{"type": "content", "content": {"type": "text", "text": str(reason)}}] if reason else []
+    host = as_object(params.get("networkApprovalContext")).get("host")
+    told = [params.get("reason"), f"It wants to reach {host}" if host else None]
+    return [{"type": "content", "content": {"type": "text", "text": str(each)}} for each in told if each]
+
+
+NOTHING_GRANTED: JsonObject = {"permissions": {}, "scope": "turn"}
+
+
+def _grants(params: JsonObject) -> list[Choice]:
+    wanted = as_object(params.get("permissions"))
+    return [
+        choice("accept", "Allow in this turn", "allow_once", {"permissions": wanted, "scope": "turn"}),
+        choice(
+            "accept_session",
+            "Allow in this session",
+            "allow_always",
+            {"permissions": wanted, "scope": "session"},
+        ),
+        choice("decline", "Reject", "reject_once", NOTHING_GRANTED),
+    ]
+
+
+def _rules(words: Words, params: JsonObject) -> list[Choice]:
+    found = []
+    amendment = params.get("proposedExecpolicyAmendment")
+    if isinstance(amendment, list) and amendment:
+        rule = bare_command(" ".join(map(str, amendment)))
+        decision: JsonObject = {words.rule: {words.amendment: amendment}}
+        found.append(choice("accept_rule", f"Always allow `{rule}`", "allow_always", decision))
+    for number, each in enumerate(objects(params.get("proposedNetworkPolicyAmendments")), 1):
+        allows = each.get("action") == "allow"
+        name = f"Always {'allow' if allows else 'refuse'} {each.get('host')}"
+        decision = {words.network: {"network_policy_amendment": each}}
+        found.append(
+            choice(f"network_{number}", name, "allow_always" if allows else "reject_always", decision)
+        )
+    return found
+
+
+def _kind(decision: object) -> object:
+    """A decision without what it is about."""
+    return next(iter(decision), None) if isinstance(decision, dict) else decision
+
+
+def _former_diffs(path: str, change: JsonObject) -> list[JsonObject]:
+    """`{"add": {"content"}}`, `{"delete": {"content"}}`, `{"update": {"unified_diff", "move_path"}}`, or flat."""
+    kind = str(change.get("type") or next(iter(change), ""))
+    told = change if "type" in change else as_object(change.get(kind))
+    text = told.get("unified_diff") or told.get("content") or ""
+    return diffs({"path": path, "kind": {"type": kind}, "diff": text})

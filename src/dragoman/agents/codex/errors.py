@@ -10,11 +10,27 @@ LOGIN = {
     "name": "Log in with Codex",
     "description": "Run `codex login` in a terminal, or set OPENAI_API_KEY",
 }
+_AGAIN = "Try again in a while."
+_NETWORK = "Is its server reachable from here? Then try again."
 NEXT_STEP = {
-    "contextWindowExceeded": "The conversation is too long for the model: start a new session, or let it compact.",
-    "usageLimitExceeded": "The usage limit of the account is reached.",
-    "serverOverloaded": "The model is overloaded: try again in a while.",
-    "sandboxError": "The command sandbox failed.",
+    "contextWindowExceeded": "The conversation is too long for the model: start a new session, or use /compact.",
+    "sessionBudgetExceeded": "The session has used what it may: start a new one.",
+    "usageLimitExceeded": "The usage limit of the account is reached: wait until it is renewed, or buy more.",
+    "rateLimitExceeded": f"Too many requests. {_AGAIN}",
+    "serverOverloaded": f"The model is overloaded. {_AGAIN}",
+    "flexUnavailable": f"The service tier is not available now. {_AGAIN}",
+    "policyCapacityUnavailable": _AGAIN,
+    "internalServerError": f"The model's server failed. {_AGAIN}",
+    "modelNotFound": "Choose another model.",
+    "cyberPolicy": "The model's provider refuses this request: say it differently.",
+    "misalignmentPolicyViolation": "The model's provider refuses this request: say it differently.",
+    "tooManyDenials": "Too much was refused in this turn: allow more, or ask for something else.",
+    "badRequest": "The model's server did not take the request: another model may.",
+    "sandboxError": "The command sandbox failed: choose another mode, or run Dragoman's own sandbox.",
+    "httpConnectionFailed": _NETWORK,
+    "responseStreamConnectionFailed": _NETWORK,
+    "responseStreamDisconnected": _NETWORK,
+    "responseTooManyFailedAttempts": _NETWORK,
 }
 
 
@@ -28,7 +44,7 @@ def failure(error: JsonObject) -> RpcError:
         return auth_required(message)
     told = f"Codex could not finish the turn: {message}"
     step = NEXT_STEP.get(kind)
-    return internal(f"{told} {step}" if step else told, "api_error", codexErrorInfo=info)
+    return internal(f"{told.rstrip('.')}. {step}" if step else told, "api_error", codexErrorInfo=info)
 
 
 def auth_required(message: str) -> RpcError:

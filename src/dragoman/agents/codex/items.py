@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.native import terminal
 
 STATUS = {
     "inProgress": "in_progress",
@@ -18,6 +19,9 @@ STATUS = {
     "declined": "failed",
     "interrupted": "failed",
 }
+COMMAND = "commandExecution"
+SAID = {"agentMessage": "text", "plan": "text", "exitedReviewMode": "review"}
+"""Items that are the agent's words, and where they stand in them."""
 PLAN_STATUS = {"pending": "pending", "inProgress": "in_progress", "completed": "completed"}
 ACTION_KINDS = {"read": "read", "listFiles": "search", "search": "search"}
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -27,12 +31,13 @@ _SHELL = re.compile(r"""^\S*/(?:ba|z|da)?sh -l?c (['"]?)(.*)\1$""", re.DOTALL)
 class Items:
     def __init__(self) -> None:
         self._streamed: set[str] = set()
-        self._printed: dict[str, str] = {}
+        self._printed: set[str] = set()
         self._open: dict[str, JsonObject] = {}
         self._readers: dict[str, Callable[[JsonObject], list[JsonObject]]] = {
             "item/started": self._started,
             "item/completed": self._completed,
             "item/agentMessage/delta": lambda p: self._delta("agent_message_chunk", p),
+            "item/plan/delta": lambda p: self._delta("agent_message_chunk", p),
             "item/reasoning/summaryTextDelta": lambda p: self._delta("agent_thought_chunk", p),
             "item/reasoning/textDelta": lambda p: self._delta("agent_thought_chunk", p),
             "item/reasoning/summaryPartAdded": self._next_part,
@@ -90,13 +95,16 @@ class Items:
         id = str(item.get("id"))
         kind = "tool_call_update" if id in self._open else "tool_call"
         self._open[id] = shown
-        return [{"sessionUpdate": kind, "toolCallId": id, "status": "in_progress", **shown}]
+        begun = terminal.begun(id, item.get("cwd")) if item.get("type") == COMMAND else {}
+        return [{"sessionUpdate": kind, "toolCallId": id, "status": "in_progress", **shown, **begun}]
 
     def _completed(self, params: JsonObject) -> list[JsonObject]:
         item = as_object(params.get("item"))
         id, kind = str(item.get("id")), item.get("type")
-        if kind == "agentMessage":
-            return self._whole("agent_message_chunk", id, str(item.get("text") or ""))
+        if kind in SAID:
+            return self._whole("agent_message_chunk", id, str(item.get(SAID[kind]) or ""))
+        if kind == "contextCompaction":
+            return [_chunk("agent_message_chunk", "The conversation was shortened to make room.\n")]
         if kind == "reasoning":
             parts = item.get("summary") or item.get("content")
             text = "\n\n".join(map(str, parts)) if isinstance(parts, list) else ""
@@ -105,8 +113,12 @@ class Items:
         if shown is None:
             return []
         update = "tool_call_update" if self._open.pop(id, None) is not None else "tool_call"
-        self._printed.pop(id, None)
-        return [{"sessionUpdate": update, "toolCallId": id, **shown, **outcome(item)}]
+        ended = outcome(item)
+        if kind == COMMAND:
+            told = "" if id in self._printed else str(item.get("aggregatedOutput") or "")
+            ended |= terminal.ended(id, told, item.get("exitCode"))
+        self._printed.discard(id)
+        return [{"sessionUpdate": update, "toolCallId": id, **shown, **ended}]
 
     def _delta(self, kind: str, params: JsonObject) -> list[JsonObject]:
         text = str(params.get("delta") or "")
@@ -123,8 +135,9 @@ class Items:
         id = str(params.get("itemId"))
         if id not in self._open:
             return []
-        printed = self._printed[id] = self._printed.get(id, "") + str(params.get("delta") or "")
-        return [{"sessionUpdate": "tool_call_update", "toolCallId": id, "content": [_console(printed)]}]
+        self._printed.add(id)
+        told = terminal.printed(id, str(params.get("delta") or ""))
+        return [{"sessionUpdate": "tool_call_update", "toolCallId": id, **told}]
 
 
 def describe(item: JsonObject) -> JsonObject | None:
@@ -136,12 +149,9 @@ def describe(item: JsonObject) -> JsonObject | None:
 def outcome(item: JsonObject) -> JsonObject:
     """How a call ended."""
     ended: JsonObject = {"status": STATUS.get(str(item.get("status")), "completed")}
-    if item.get("type") == "commandExecution":
+    if item.get("type") == COMMAND:
         printed, code = item.get("aggregatedOutput"), item.get("exitCode")
         ended["rawOutput"] = {"output": printed, "exitCode": code, "durationMs": item.get("durationMs")}
-        text = str(printed or "") + (f"\nexit code {code}" if code else "")
-        if text:
-            ended["content"] = [_console(text)]
     elif item.get("type") == "mcpToolCall":
         result = as_object(item.get("result"))
         ended["rawOutput"] = item.get("error") or result
@@ -204,18 +214,25 @@ def _web_search(item: JsonObject) -> JsonObject:
     return {"title": f"Search the web for {query}".strip(), "kind": "fetch", "rawInput": {"query": query}}
 
 
+def _helper(item: JsonObject) -> JsonObject:
+    """Another agent of Codex's own that it sends out, asks or ends."""
+    title = f"{item.get('tool')}: {item.get('prompt') or ''}".rstrip(": ")
+    return {"title": title, "kind": "think", "rawInput": {"prompt": item.get("prompt")}}
+
+
 def _image(item: JsonObject) -> JsonObject:
     path = str(item.get("path"))
     return {"title": f"View {path}", "kind": "read", "locations": [{"path": path}]}
 
 
 TOOLS: dict[str, Callable[[JsonObject], JsonObject]] = {
-    "commandExecution": _command,
+    COMMAND: _command,
     "fileChange": _file_change,
     "mcpToolCall": _mcp,
     "dynamicToolCall": _dynamic,
     "webSearch": _web_search,
     "imageView": _image,
+    "collabAgentToolCall": _helper,
 }
 
 
@@ -274,11 +291,6 @@ def _usage(params: JsonObject) -> list[JsonObject]:
 
 def _named(params: JsonObject) -> list[JsonObject]:
     return [{"sessionUpdate": "session_info_update", "title": params.get("threadName")}]
-
-
-def _console(text: str) -> JsonObject:
-    fenced = f"```console\n{text.rstrip()}\n```"
-    return {"type": "content", "content": {"type": "text", "text": fenced}}
 
 
 def _chunk(kind: str, text: str) -> JsonObject:

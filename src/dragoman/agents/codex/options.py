@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.agents.json_types import JsonObject, as_object, objects
-from dragoman.agents.native.options import Options, Value
+from dragoman.agents.native.options import EFFORT, MODE, MODEL, Options, Row, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,16 @@ SANDBOX_MODES = {
 }
 
 
+COLLABORATION = Row("collaboration_mode", "Collaboration", None, "Do the work, or plan it with you first")
+COLLABORATION_MODES = (
+    Value("default", "Default", "Do the work"),
+    Value("plan", "Plan", "Ask, and make a plan, before anything is changed"),
+)
+
+
 class CodexOptions(Options):
+    rows = (MODE, COLLABORATION, MODEL, EFFORT)
+
     def __init__(self, models: object, started: JsonObject) -> None:
         """`models` of `model/list`, and the answer to `thread/start`."""
         super().__init__()
@@ -59,11 +68,14 @@ class CodexOptions(Options):
             "mode": SANDBOX_MODES.get(sandbox, "workspace-write"),
             "model": str(started.get("model") or ""),
             "effort": str(started.get("reasoningEffort") or ""),
+            "collaboration_mode": "default",
         }
         self.current["model"] = str(self._model().get("id") or self.model)
         self._changed: set[str] = set()
 
     def values(self, option: str) -> list[Value]:
+        if option == COLLABORATION.id:
+            return list(COLLABORATION_MODES)
         return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
 
     def choose(self, option: str, value: str) -> None:
@@ -87,7 +99,18 @@ class CodexOptions(Options):
             told["model"] = str(self._model().get("model") or self.model)
         if {"effort", "model"} & self._changed and self.current["effort"]:
             told["effort"] = self.current["effort"]
+        if COLLABORATION.id in self._changed:
+            told["collaborationMode"] = self._collaboration()
         return told
+
+    def _collaboration(self) -> JsonObject:
+        """It takes precedence over model and effort, so it repeats them; null: the mode's own instructions."""
+        settings = {
+            "model": str(self._model().get("model") or self.model),
+            "reasoning_effort": self.current["effort"] or None,
+            "developer_instructions": None,
+        }
+        return {"mode": self.current[COLLABORATION.id], "settings": settings}
 
     def _modes(self) -> list[Value]:
         return [Value(id, mode.name, mode.description) for id, mode in MODES.items()]

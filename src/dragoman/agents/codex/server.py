@@ -18,6 +18,8 @@ from dragoman.wire.errors import Malformed, RpcError, internal
 
 START_PATIENCE = 60.0
 """Seconds until a program that says nothing is given up."""
+CAPABILITIES = {"experimentalApi": True, "requestAttestation": False}
+"""Collaboration modes are experimental."""
 _VERSION = b'{"jsonrpc":"2.0",'
 
 
@@ -58,7 +60,7 @@ class Server:
             raise internal(str(error), "agent_unavailable", agent=self._name) from error
         try:
             async with asyncio.timeout(START_PATIENCE):
-                answer = await self.ask("initialize", {"clientInfo": client, "capabilities": None})
+                answer = await self.ask("initialize", {"clientInfo": client, "capabilities": CAPABILITIES})
         except TimeoutError as error:
             raise self.failed(f"said nothing for {START_PATIENCE:g} s") from error
         self._peer.notify("initialized", b"{}")

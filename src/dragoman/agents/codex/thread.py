@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
+from typing import Any
 
 import msgspec
 
 from dragoman.agents.adapter import AdapterHandle
-from dragoman.agents.codex import approval, errors, prompt
+from dragoman.agents.codex import approval, commands, errors, prompt, user_input
 from dragoman.agents.codex.items import Items
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
@@ -44,18 +46,25 @@ class Thread:
         turn: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._turn, self._turn_id, self._cancelled, self._usage = turn, "", False, {}
         try:
-            asked = {
-                "threadId": self.id,
-                "input": prompt.user_input(blocks),
-                **self.options.for_turn(self._cwd),
-            }
-            started = await self._server.ask("turn/start", asked)
-            self._turn_id = str(as_object(started.get("turn")).get("id"))
-            if self._cancelled:
+            method, members = commands.find(blocks) or ("turn/start", {"input": prompt.user_input(blocks)})
+            if method == "turn/start":
+                members = {**members, **self.options.for_turn(self._cwd)}
+            started = await self._server.ask(method, {"threadId": self.id, **members})
+            # A compaction has a turn, but its id only comes with turn/started.
+            self._turn_id = str(as_object(started.get("turn")).get("id") or self._turn_id)
+            if self._cancelled and self._turn_id:
                 await self._interrupt()
             return await turn
         finally:
             self._turn = None
+
+    async def steer(self, blocks: object) -> JsonObject:
+        """Say something to the turn that runs."""
+        if self._turn is None or not self._turn_id:
+            raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
+        said = {"threadId": self.id, "expectedTurnId": self._turn_id, "input": prompt.user_input(blocks)}
+        await self._server.ask("turn/steer", said)
+        return {}
 
     def cancel(self) -> None:
         if self._turn is None or self._cancelled:
@@ -76,7 +85,15 @@ class Thread:
         self.options.choose(option, value)
 
     def tell_commands(self) -> None:
-        """It has none."""
+        self._handle.spawn(self._tell_commands())
+
+    async def _tell_commands(self) -> None:
+        skills: object = None
+        try:
+            skills = (await self._server.ask("skills/list", {"cwds": [self._cwd]})).get("data")
+        except RpcError as error:
+            log.info("codex has no skills: %s", error, extra={"agent_session": self.id})
+        self.tell(commands.told(skills))
 
     def replay(self, thread: JsonObject) -> None:
         """What was said in former turns."""
@@ -92,6 +109,9 @@ class Thread:
         if method == "turn/completed":
             self._completed(as_object(params.get("turn")))
             return
+        if method == "turn/started":
+            self._began(str(as_object(params.get("turn")).get("id")))
+            return
         if method == "error" and params.get("willRetry") is True:
             meta = {"dragoman": {"state": "retrying", "error": as_object(params.get("error")).get("message")}}
             self.tell({"sessionUpdate": "session_info_update", "_meta": meta})
@@ -103,6 +123,12 @@ class Thread:
             self._usage = as_object(as_object(params.get("tokenUsage")).get("last"))
         for update in self._items.read(method, params):
             self.tell(update)
+
+    def _began(self, turn_id: str) -> None:
+        if self._turn is not None and not self._turn_id:
+            self._turn_id = turn_id
+            if self._cancelled:
+                self._handle.spawn(self._interrupt())
 
     def _completed(self, turn: JsonObject) -> None:
         for update in self._items.end_turn():
@@ -131,12 +157,25 @@ class Thread:
     # -- questions
 
     def asked(self, request: Request, params: JsonObject) -> None:
+        if request.method in user_input.METHODS:
+            self._track(request, self._ask_user(request, params))
+            return
         item = approval.item_id(params)
         for update in self._items.introduce(item, approval.asked_tool(request.method, params)):
             self.tell(update)
-        task = self._handle.spawn(self._ask(request, item, params))
+        self._track(request, self._ask(request, item, params))
+
+    def _track(self, request: Request, asking: Coroutine[Any, Any, None]) -> None:
+        task = self._handle.spawn(asking)
         self._questions[request.id] = task
         task.add_done_callback(lambda _: self._questions.pop(request.id, None))
+
+    async def _ask_user(self, request: Request, params: JsonObject) -> None:
+        told = user_input.nothing(request.method)
+        try:
+            told = await user_input.answer(self._handle, self.id, request.method, params)
+        finally:
+            request.reply(msgspec.json.encode(told))  # also when it is withdrawn: Codex waits for it
 
     async def _ask(self, request: Request, item: str, params: JsonObject) -> None:
         method = request.method
@@ -151,8 +190,7 @@ class Thread:
             outcome = await ask(self._handle, self.id, tool, offered)
         finally:
             # Also when the question is withdrawn: Codex waits for its answer.
-            told = {"decision": approval.decision(method, offered, outcome)}
-            request.reply(msgspec.json.encode(told))
+            request.reply(msgspec.json.encode(approval.answer(method, offered, outcome)))
 
     def _withdraw(self, request_id: bytes) -> None:
         task = self._questions.get(request_id)

@@ -26,6 +26,9 @@ class Conversation(Protocol):
     def cancel(self) -> None:
         """End the turn, if there is one."""
 
+    async def steer(self, blocks: object) -> JsonObject:
+        """Say something to the turn that runs."""
+
     async def choose(self, option: str, value: str) -> None:
         """Change one of its options; raises `RpcError` for what is not offered."""
 
@@ -36,6 +39,8 @@ class Conversation(Protocol):
         """What may be typed behind a slash."""
 
 
+STEER = "_dragoman/steer"
+"""Our own method: more words for a turn that runs, with the params of a prompt."""
 C = TypeVar("C", bound=Conversation)
 
 
@@ -57,7 +62,9 @@ class NativeAgent(Generic[C]):
             "session/fork": self._fork,
             "session/list": self.list_sessions,
             "session/close": self._close,
+            "session/delete": self._delete,
             "session/prompt": self._prompt,
+            STEER: self._steer,
             "session/set_mode": self._set_mode,
             "session/set_model": self._set_model,
             "session/set_config_option": self._set_config_option,
@@ -81,6 +88,10 @@ class NativeAgent(Generic[C]):
         raise NotImplementedError
 
     async def list_sessions(self, params: JsonObject) -> JsonObject:
+        raise NotImplementedError
+
+    async def forget(self, session_id: str) -> None:
+        """Its own record of a session; one that is not there is forgotten already."""
         raise NotImplementedError
 
     async def let_go(self, conversation: C) -> None:
@@ -130,6 +141,14 @@ class NativeAgent(Generic[C]):
         if conversation is not None:
             await self.let_go(conversation)
         return {}
+
+    async def _delete(self, params: JsonObject) -> JsonObject:
+        await self._close(params)
+        await self.forget(text_of(params, "sessionId"))
+        return {}
+
+    async def _steer(self, params: JsonObject) -> JsonObject:
+        return await self._conversation(params).steer(params.get("prompt"))
 
     async def _prompt(self, params: JsonObject) -> JsonObject:
         return await self._conversation(params).prompt(params.get("prompt"))
