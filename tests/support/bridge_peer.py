@@ -49,10 +49,12 @@ class Page:
 
     async def turn(self, session: str, script: str) -> list[Event]:
         """Send a message and wait for the end of its turn; returns the turn's events."""
-        before = len(self.numbered(session))
+        before = self.seqs(session)[-1:] or [0]
         self.send("send_message", sessionId=session, content=script)
-        await self.next("turn_complete", sessionId=session)
-        return self.numbered(session)[before:]
+        done = await self.socket.next_message(
+            lambda m: m["type"] == "turn_complete" and m["sessionId"] == session and m["seq"] > before[0]
+        )
+        return [event for event in self.numbered(session) if before[0] < event["seq"] <= done["seq"]]
 
     @property
     def received(self) -> list[Event]:

@@ -136,6 +136,14 @@ def tool_open(turn: Turn, rest: str) -> None:
     turn.connection.update(turn.session, {**call, "status": "in_progress"})
 
 
+def tool_output(turn: Turn, rest: str) -> None:
+    """A tool call that ends with so many bytes of output."""
+    name, _, size = rest.partition(" ")
+    tool_open(turn, name)
+    done = {"sessionUpdate": "tool_call_update", "toolCallId": name, "status": "completed"}
+    turn.connection.update(turn.session, {**done, "rawOutput": "x" * int(size)})
+
+
 def permission_params(rest: str) -> Params:
     return {
         "toolCall": {"toolCallId": "call-1", "title": "Run it", "kind": "execute", "status": "pending"},
@@ -351,6 +359,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "echo-params": echo_params,
     "tool": tool,
     "toolopen": tool_open,
+    "tool-output": tool_output,
     "permission": permission,
     "permission-nowait": permission_no_wait,
     "cancel-request": cancel_request,

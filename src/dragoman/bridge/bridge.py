@@ -12,9 +12,9 @@ from dragoman.bridge import limits
 from dragoman.bridge.client import BridgeClient
 from dragoman.bridge.commands import Outcome
 from dragoman.bridge.errors import unknown_session
-from dragoman.bridge.hand import Hand
 from dragoman.bridge.lookback import Recalled, look_back
 from dragoman.bridge.room import Room
+from dragoman.bridge.steward import Stewards
 from dragoman.bridge.summary import summary
 from dragoman.gateway.client import Terms
 from dragoman.gateway.directory import Kept
@@ -29,9 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Bridge:
-    """Implements `Observer`, and `Owner` of the hand that sends messages: a turn is nobody's tab's."""
-
-    backlog = 0
+    """Implements `SessionWatcher`."""
 
     def __init__(self, gateway: Gateway, describe_agents: Callable[[], list[JsonObject]]) -> None:
         self.gateway = gateway
@@ -40,22 +38,15 @@ class Bridge:
         self.seen: dict[str, Outcome] = {}
         """Commands by their id, and the session that came of them: what is sent again is not done again."""
         self._describe_agents = describe_agents
-        self._steward: Hand | None = None
+        self.stewards = Stewards(gateway)
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
-        gateway.observers.append(self)
+        gateway.watchers.append(self)
 
     def connect(self, identity: Identity, meter: Meter) -> BridgeClient:
         """A new client; its socket opens the link."""
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
         return BridgeClient(self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), meter)
-
-    @property
-    def steward(self) -> Hand:
-        """Sends messages and looks after sessions that nobody looks at."""
-        if self._steward is None:
-            self._steward = Hand(self.gateway, Terms(keep_sessions=True, warm=False, wake=False), self)
-        return self._steward
 
     def hello(self, identity: Identity) -> JsonObject:
         config = self.gateway.config
@@ -85,35 +76,27 @@ class Bridge:
             store, recalled = self.gateway.store, Recalled()
             if store is not None:
                 recalled = await look_back(store, session_id)
-            self.rooms.setdefault(session_id, Room(session_id, self.steward, recalled))
+            self.rooms.setdefault(session_id, Room(session_id, self.stewards, recalled))
         return self.rooms[session_id]
 
     def new_room(self, session_id: str) -> Room:
-        return self.rooms.setdefault(session_id, Room(session_id, self.steward, Recalled()))
+        return self.rooms.setdefault(session_id, Room(session_id, self.stewards, Recalled()))
 
     async def enliven(self, session_id: str) -> Session:
         """The session, live in this process, with the steward attached until `rest`."""
         session = self.gateway.sessions.get(session_id)
         if session is None:
             kept = await self.find(session_id)
-            await self.steward.call("session/resume", {"sessionId": session_id, "cwd": kept.cwd})
+            await self.stewards.hand().call("session/resume", {"sessionId": session_id, "cwd": kept.cwd})
             session = self.gateway.sessions.get(session_id)
         if session is None:
             raise unknown_session()
         return session
 
     def rest(self, session: Session) -> None:
-        session.detach(self.steward.client)
+        session.detach(self.stewards.hand().client)
 
-    # -- Owner
-
-    def tap(self, session_id: str) -> _NoTap:
-        return _NoTap()
-
-    def hand_closed(self, code: int | None, reason: str) -> None:
-        pass
-
-    # -- Observer
+    # -- SessionWatcher
 
     def session_changed(self, session: Session) -> None:
         room = self.rooms.get(session.id)
@@ -150,10 +133,3 @@ class Bridge:
             for client in self.clients:
                 if client.hears_of(session_id):
                     client.tell(event)
-
-
-class _NoTap:
-    """The steward reads nothing."""
-
-    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
-        pass

@@ -156,7 +156,7 @@ class BridgeClient:
             self.watch(self.bridge.new_room(session_id), lambda: None)
         return self._watches[session_id]
 
-    def hand_closed(self, code: int | None, reason: str) -> None:
+    def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
         if code is not None and isinstance(self._socket, CodedLink):
             self._socket.close_with(code, reason)
         else:

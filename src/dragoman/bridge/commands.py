@@ -15,6 +15,7 @@ from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.room import Message
 from dragoman.bridge.summary import summary
 from dragoman.bridge.translate import timestamp, translate
+from dragoman.gateway.directory import RUNNING_STATES
 from dragoman.gateway.identity import Role
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import BadCursor
@@ -191,8 +192,9 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
 
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
     session = await client.bridge.enliven(_session_id(command))
-    session.attach(client.bridge.steward.client)
-    await client.bridge.steward.call("session/close", {"sessionId": session.id})
+    steward = client.bridge.stewards.hand()
+    session.attach(steward.client)
+    await steward.call("session/close", {"sessionId": session.id})
     return session.id
 
 
@@ -207,7 +209,7 @@ async def history(client: BridgeClient, command: JsonObject) -> str | None:
     kept = await client.bridge.find(_session_id(command))
     store = client.bridge.gateway.store
     if store is None:
-        raise BridgeError("not_kept", "What was said before is not kept here (sessions.journal).")
+        raise BridgeError("not_kept", opening.NOT_KEPT)
     before, limit = (
         _number(command, "beforeSeq", kept.last_seq + 1),
         _number(command, "limit", limits.PAGE_EVENTS),
@@ -236,7 +238,10 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         if room.knows(message.id):
             raise Repeated(session_id)
         accepted: Outcome = asyncio.get_running_loop().create_future()
-        room.submit(session, message, lambda error: accepted.set_result(error or session_id))
+        if session.remote and (await bridge.find(session_id)).state in RUNNING_STATES:
+            raise BridgeError("busy", "A turn is running in this session, which another program has open.")
+        identity = client.terms.identity
+        room.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
         return accepted
     finally:
         bridge.rest(session)

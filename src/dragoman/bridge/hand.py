@@ -10,6 +10,7 @@ from typing import Protocol
 
 from dragoman import __version__
 from dragoman.bridge.errors import friendly
+from dragoman.gateway import quotas
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
@@ -44,7 +45,7 @@ class Owner(Protocol):
 
     def tap(self, session_id: str) -> Tap: ...
 
-    def hand_closed(self, code: int | None, reason: str) -> None:
+    def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
         """The gateway ends, or sends this one out."""
 
 
@@ -92,6 +93,7 @@ class Hand:
         request = Request(self.client.peer, b"%d" % id, (int, id), "session/prompt", encode(params), None)
         self._calls[id] = on_reply
         try:
+            quotas.check(self.client, request.method)
             session.prompt(self.client, request)
         except RpcError:
             del self._calls[id]
@@ -121,10 +123,10 @@ class Hand:
         pass
 
     def close(self) -> None:
-        self._owner.hand_closed(None, "")
+        self._owner.hand_closed(self, None, "")
 
     def close_with(self, code: int, reason: str = "") -> None:
-        self._owner.hand_closed(code, reason)
+        self._owner.hand_closed(self, code, reason)
 
     @property
     def backlog(self) -> int:

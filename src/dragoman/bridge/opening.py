@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from dragoman.bridge.errors import BridgeError, unknown_session
 from dragoman.bridge.summary import kept_of, snapshot
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.json_types import JsonObject, decode_object
+from dragoman.gateway.session import Session
 from dragoman.rpc.peer import Reply
 
 if TYPE_CHECKING:
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
     from dragoman.bridge.room import Room
 
 
+NOT_KEPT = "What was said before cannot be shown: sessions are not kept here (sessions.journal)."
+
+
 async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
     cwd = command.get("cwd")
     if not isinstance(cwd, str) or not cwd:
         raise BridgeError("cwd", "A session needs a folder to work in.")
-    params: JsonObject = {"cwd": str(Path(cwd).expanduser()), "mcpServers": []}
+    home = str(Path.home()) if cwd == "~" or cwd.startswith("~/") else ""
+    params: JsonObject = {"cwd": home + cwd.removeprefix("~") if home else cwd, "mcpServers": []}
     if command.get("agent") is not None:
         params["_meta"] = {"dragoman": {"agent": command["agent"]}}
     if command.get("additionalDirectories"):
@@ -65,10 +70,9 @@ class _Loading:
         last = journal.delivered if journal is not None else kept.last_seq
         # A number that was never given: the page knows another journal than the one there is.
         after = 0 if after > last else after
-        self._after = max(after, kept.first_seq - 1)
+        self._after = max(after, kept.first_seq - 1, 0 if tail is None else last - tail)
         client.watch(self._room, self._tell)
-        wanted: JsonObject = {"afterSeq": self._after, **({} if tail is None else {"tail": tail})}
-        params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": wanted}}
+        params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
             await client.hand.call("session/resume", params, self._loaded)
         except BridgeError:
@@ -77,22 +81,29 @@ class _Loading:
 
     def _loaded(self, reply: Reply) -> None:
         """Nothing else of the session can have been told between the answer and this."""
-        facts = as_object(as_object(decode_object(reply.result).get("_meta")).get("dragoman"))
-        self._after = facts.get("afterSeq", self._after)
         client, session_id = self._client, self._kept.id
         client.opened(session_id)
         attachment = client.hand.client.attachments[session_id]
         # In the next turn: the gateway is about to say where this attachment begins.
-        last = attachment.session.feed.delivered
+        last = self._last(attachment.session)
 
         def caught_up() -> None:
             client.tell({"type": "caught_up", "sessionId": session_id, "lastSeq": last})
 
         asyncio.get_running_loop().call_soon(attachment.after, last, caught_up)
 
+    def _last(self, session: Session) -> int:
+        if session.journal is not None:
+            return session.journal.delivered
+        return self._kept.last_seq if session.remote else session.feed.seq
+
     def _tell(self) -> None:
         client, kept = self._client, self._kept
         session = client.bridge.gateway.sessions[kept.id]
+        if session.journal is None and not session.remote:
+            self._after, missed = session.feed.seq, self._after < session.feed.seq
+        else:
+            missed = False
         event = {
             "type": "session_loaded",
             "sessionId": kept.id,
@@ -101,6 +112,8 @@ class _Loading:
         }
         named = {name: self._command[name] for name in ("clientMessageId",) if name in self._command}
         client.tell({**event, **named})
+        if missed:
+            client.fail(BridgeError("not_kept", NOT_KEPT), {"sessionId": kept.id})
 
 
 def _count(command: JsonObject, name: str) -> int | None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dragoman.bridge import limits
 from dragoman.bridge.errors import BridgeError, as_bridge_error, friendly
 from dragoman.bridge.lookback import Recalled
+from dragoman.bridge.steward import Stewards
 from dragoman.bridge.translate import translate
+from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import Session
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError
-
-if TYPE_CHECKING:
-    from dragoman.bridge.hand import Hand
 
 Done = Callable[[BridgeError | None], None]
 
@@ -46,12 +44,14 @@ class Message:
 
 
 class Room:
-    def __init__(self, session_id: str, hand: Hand, recalled: Recalled) -> None:
+    def __init__(self, session_id: str, stewards: Stewards, recalled: Recalled) -> None:
         self.session_id = session_id
         self.state = recalled.state
         """What the journal says still holds, for the time in which no agent runs."""
         self.watchers = 0
-        self._hand = hand
+        self._stewards = stewards
+        self._senders: dict[str, Identity] = {}
+        """Whose the messages of the queue are."""
         self._queue = [
             Message(str(each.get("clientMessageId")), each.get("content") or [])
             for each in recalled.queue or []
@@ -86,10 +86,10 @@ class Room:
     def knows(self, message_id: object) -> bool:
         return message_id in self._ids
 
-    def submit(self, session: Session, message: Message, done: Done) -> None:
+    def submit(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
         """Start a turn with it, or let it wait for the end of the one that runs."""
         if session.turn is None and not self._queue:
-            self._start(session, message, done)
+            self._start(session, message, sender, done)
             return
         if session.remote:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
@@ -97,6 +97,7 @@ class Room:
         if len(self._queue) >= limits.QUEUED_MESSAGES or size > limits.QUEUED_BYTES:
             raise BridgeError("queue_full", "Too many messages wait for the end of this turn already.")
         self._remember(message.id)
+        self._senders[message.id] = sender
         self._set_queue(session, [*self._queue, message])
         session.after_events(lambda: done(None))
         self.send_on(session)
@@ -120,6 +121,7 @@ class Room:
         if session.turn is not None or not self._queue or session.gateway.closing:
             return
         message = self._queue[0]
+        sender = self._senders.get(message.id, LOCAL)
         self._set_queue(session, self._queue[1:])
 
         def done(error: BridgeError | None) -> None:
@@ -127,11 +129,11 @@ class Room:
                 session.notice(f"A message that waited could not be sent: {error.message}")
 
         try:
-            self._start(session, message, done)
+            self._start(session, message, sender, done)
         except BridgeError as error:
             done(error)
 
-    def _start(self, session: Session, message: Message, done: Done) -> None:
+    def _start(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
         """`done` when it is in the journal, or when it is certain that it never will be."""
         params = {
             "sessionId": session.id,
@@ -153,7 +155,7 @@ class Room:
 
         self._remember(message.id)
         try:
-            self._hand.prompt(session, params, answered)
+            self._stewards.hand(sender).prompt(session, params, answered)
         except RpcError as error:
             self._ids.pop(message.id, None)
             raise as_bridge_error(error) from error
@@ -163,6 +165,7 @@ class Room:
 
     def _set_queue(self, session: Session, queue: list[Message]) -> None:
         self._queue = queue
+        self._senders = {each.id: self._senders[each.id] for each in queue if each.id in self._senders}
         session.record("queue", queue=self.queue)
 
     def _remember(self, message_id: str) -> None:

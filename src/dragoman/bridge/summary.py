@@ -36,7 +36,7 @@ def summary(gateway: Gateway, kept: Kept) -> JsonObject:
 def _live(session: Session) -> JsonObject:
     shown: JsonObject = {
         "title": session.title,
-        "state": session.state,
+        **({} if session.remote else {"state": session.state}),
         "live": True,
         "clients": len(session.attachments),
         "questions": len(session.questions),
@@ -68,12 +68,15 @@ def kept_of(session: Session) -> Kept:
 
 def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[JsonObject]) -> JsonObject:
     """The session as it is at this moment; `recalled` is what its journal says where no agent runs to say it."""
+    kept_elsewhere = session.remote and session.journal is None
     last = session.feed.delivered if session.journal is not None else session.feed.seq
+    if kept_elsewhere:
+        last = kept.last_seq
     current = {**recalled, **_current(session)}
     modes, options = _offer(session, current)
     return {
         **summary(session.gateway, kept),
-        "firstSeq": kept.first_seq if session.journal is not None else last + 1,
+        "firstSeq": kept.first_seq if session.journal is not None or kept_elsewhere else last + 1,
         "lastSeq": last,
         "modes": modes,
         "configOptions": options,

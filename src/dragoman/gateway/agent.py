@@ -16,9 +16,10 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
+from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
-from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
@@ -266,11 +267,23 @@ class AgentConnection:
                 return
             self._translate(request)
             session.agent_request(request)
+        elif (asked := self._prompted(request)) is not None:
+            self._translate(request)
+            asked.agent_request(request)
         elif not self.shared:
             self._translate(request)
             self.client.agent_request(self, request)
         else:
             raise method_not_found(request.method)
+
+    def _prompted(self, request: Request) -> Session | None:
+        """A question about a prompt belongs to that prompt's session, for those who see all of it."""
+        if request.method != ELICITATION:
+            return None
+        call = decode_object(request.params).get("requestId")
+        turns = (session.turn for session in self.sessions.values())
+        found = (turn for turn in turns if turn is not None and call is not None and turn.call == call)
+        return next((turn.session for turn in found if isinstance(turn.client.peer.link, JournalLink)), None)
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "elicitation/complete":

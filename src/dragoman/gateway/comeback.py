@@ -25,6 +25,7 @@ from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import REMEMBERED, Session, result_line
+from dragoman.gateway.tapped import TappedAttachment
 from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
 from dragoman.rpc.peer import Reply, Request
@@ -80,14 +81,11 @@ async def resume(client: ClientConnection, request: Request) -> None:
         await _pass_through(client, request, session, params, RESUME)
         return
     wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
-    after, tail = (_number(wanted, name) for name in ("afterSeq", "tail"))
+    after = _number(wanted, "afterSeq")
     await _adopt(session, client, journal)
     facts = await _revive(session, client, result)
     attachment = _fresh_attachment(session, client)
-    if tail is not None:
-        after = max(journal.delivered - tail, after or 0)
-    last = {"seq": journal.delivered, **({} if after is None else {"afterSeq": after})}
-    request.reply(result_line(None, dict(session.last_result), {**facts, **last}))
+    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": journal.delivered}))
     _tell_state(session, attachment)
     if after is not None and after < journal.delivered:
         attachment.start_at(after)
@@ -100,8 +98,9 @@ async def resume(client: ClientConnection, request: Request) -> None:
 def _number(wanted: JsonObject, name: str) -> int | None:
     value = wanted.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        meant = {"afterSeq": "the number of the last event that you have", "tail": "a number of events"}
-        raise invalid_params(f"_meta.dragoman.{name} must be {meant[name]}", name)
+        raise invalid_params(
+            f"_meta.dragoman.{name} must be the number of the last event that you have", name
+        )
     return value
 
 
@@ -224,6 +223,10 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
         raise
     session.bind(agent, session.agent_session_id)
     attachment = session.attach(client)
+    if isinstance(attachment, TappedAttachment) and session.remote:
+        wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
+        attachment.follow(_number(wanted, "afterSeq") or 0)
+        raw = _watching_params(session, {})  # it reads the past by itself
     if isinstance(session.feed, DirectFeed):
         session.feed.only = attachment  # the others know what is replayed now
 

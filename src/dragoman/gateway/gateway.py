@@ -54,7 +54,7 @@ class AgentDirectory(Protocol):
     def names(self) -> list[str]: ...
 
 
-class Observer(Protocol):
+class SessionWatcher(Protocol):
     """Who wants to know what becomes of sessions; called in the middle of things, so it only takes note."""
 
     def session_changed(self, session: Session) -> None: ...
@@ -99,7 +99,7 @@ class Gateway:
         self.sessions: dict[str, Session] = {}
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
-        self.observers: list[Observer] = []
+        self.watchers: list[SessionWatcher] = []
         self.closing = False
         self.taking = asyncio.Lock()
         """Held while a stored session becomes live."""
@@ -162,12 +162,12 @@ class Gateway:
 
     def changed(self, session: Session) -> None:
         """Something about it that a list of sessions shows; never called for a message."""
-        for observer in self.observers:
-            observer.session_changed(session)
+        for watcher in self.watchers:
+            watcher.session_changed(session)
 
     def deleted(self, session_id: str) -> None:
-        for observer in self.observers:
-            observer.session_deleted(session_id)
+        for watcher in self.watchers:
+            watcher.session_deleted(session_id)
 
     def check_room(self) -> None:
         limit = self.config.limits.max_sessions

@@ -7,17 +7,26 @@ stay references: whoever reads a journal finds their output in it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.attachment import Attachment
-from dragoman.gateway.ports.store import Row
+from dragoman.gateway import takeover
+from dragoman.gateway.attachment import CATCH_UP_BYTES, Attachment
+from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.rpc.link import JournalLink
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.feed import Batch, JournalFeed
     from dragoman.gateway.session import Session
+
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL = 0.5
+"""Seconds after which records of another process are seen that came without an update."""
 
 
 class TappedAttachment(Attachment):
@@ -27,11 +36,71 @@ class TappedAttachment(Attachment):
         super().__init__(client, session)
         self._tap = link.tap(session.id)
         self.send = _ignore
+        self._following: asyncio.Task[None] | None = None
+        self._more = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def show_unkept(self, seq: int, event: bytes) -> None:
-        """An event of a session without a journal."""
+        """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
+        if self.session.remote:
+            self.catch_up()
+            return
         self._tap.events(seq, _now(), [event])
         self.position = seq
+
+    # -- of a session that another process has
+
+    def follow(self, position: int) -> None:
+        """Read the journal that the other process writes; what it says is only taken as a sign that there is more."""
+        self.position = position
+        self.fall_behind()
+        self._look()
+
+    def after(self, seq: int, action: Callable[[], None]) -> None:
+        super().after(seq, action)
+        if self.session.remote:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        if not self.session.remote:
+            super().catch_up()
+        elif self._following is not None and not self._following.done():
+            self._more = True
+        elif not self._gone:
+            self._following = self.session.gateway.spawn(self._follow())
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._following is not None:
+            self._following.cancel()
+        super().close()
+
+    def _look(self) -> None:
+        """Records come without a word, and the other process may die."""
+        session = self.session
+        if self._gone:
+            return
+        if session.remote and session.agent is None and not session.gateway.closing:
+            session.gateway.spawn(takeover.take_over(session, self.client))
+        self.catch_up()
+        if session.remote:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
+
+    async def _follow(self) -> None:
+        store = self.session.gateway.store
+        self._more = True
+        while store is not None and self._more and self._has_room and not self._gone:
+            self._more = False
+            try:
+                rows = await store.read(self.session.id, self.position, CATCH_UP_BYTES)
+            except StoreError as error:
+                log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
+                return
+            for row in rows:
+                await self._show_row(None, row)
+            self._run_due(self.position)
+            self._more = self._more or bool(rows)
 
     def _push_all(self, batch: Batch) -> None:
         known = max(self.position + 1 - batch.first_seq, 0)
@@ -40,7 +109,7 @@ class TappedAttachment(Attachment):
             self._tap.events(batch.first_seq + known, _now(), events)
         self.position = max(self.position, batch.last_seq)
 
-    async def _show_row(self, feed: JournalFeed, row: Row) -> None:
+    async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
         self._tap.events(row.first_seq, row.ts, row.events())
         self.position = max(self.position, row.last_seq)
         self._run_due(self.position)

@@ -1,0 +1,76 @@
+"""Sessions that another process has, and sessions that nobody keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from server.conftest import Serve
+from support.bridge_peer import Page
+from support.gateway import Start
+from support.rpc_peer import is_request
+
+YES = {"outcome": "selected", "optionId": "yes"}
+
+
+async def test_a_session_of_an_editor_s_own_process_is_watched_by_its_journal(
+    serve: Serve, dragoman: Start, workspace: Path
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    await editor.prompt(session, "say one\ntool t1")
+    page = await Page.open(await serve())
+    loaded = await page.load(session)
+    assert (loaded["session"]["live"], loaded["session"]["state"]) == (True, "idle")
+    assert page.types(session)[:2] == ["user_message", "message_chunk"]
+    turn = editor.start_prompt(session, "say two\npermission\nsay three")
+    asked = await page.next("permission_request")
+    await editor.next_message(is_request("session/request_permission"))
+    assert (await page.ask("permission_response", requestId=asked["requestId"], outcome=YES))["type"] == "ack"
+    assert (await turn).stop_reason == "end_turn"
+    resolved = await page.next("permission_resolved")
+    assert resolved["requestId"] == asked["requestId"]
+    await page.socket.next_message(lambda m: m["type"] == "message_chunk" and m["content"] == "three")
+    assert (await page.turn(session, "say from the page"))[-1]["stopReason"] == "end_turn"
+    assert page.text(session).endswith("from the page")
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+    refused = await page.ask("rename_session", sessionId=session, title="x")
+    assert refused["code"] == "session_held"
+
+
+async def test_when_that_process_dies_the_page_sees_the_end_of_its_turn(
+    serve: Serve, dragoman: Start, workspace: Path
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    editor.start_prompt(session, "say here\nsleep-until-cancel")
+    page = await Page.open(await serve())
+    await page.load(session)
+    await page.next("message_chunk", content="here")
+    await editor.kill()
+    ended = await page.next("turn_complete")
+    assert ended["error"]["code"] == "restart"
+    assert (await page.turn(session, "say on"))[-1]["stopReason"] == "end_turn"
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+
+
+async def test_without_a_journal_numbers_come_from_memory_and_the_past_is_said_to_be_gone(
+    serve: Serve, workspace: Path
+) -> None:
+    serving = await serve(sessions={"journal": False})
+    page = await Page.open(serving)
+    session = await page.new_session(workspace)
+    events = await page.turn(session, "say one\npermission-nowait\nsay two")
+    assert [event["type"] for event in events][:2] == ["user_message", "message_chunk"]
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+    other = await Page.open(serving)
+    loaded = await other.load(session)
+    last = loaded["session"]["lastSeq"]
+    assert (loaded["afterSeq"], loaded["session"]["firstSeq"]) == (last, last + 1)
+    assert (await other.next("error"))["code"] == "not_kept"
+    assert (await other.ask("history", sessionId=session, beforeSeq=last))["code"] == "not_kept"
+    await page.turn(session, "say three")
+    assert (await other.next("message_chunk", content="three"))["seq"] > last
+    other.send("list_sessions")
+    assert len((await other.next("session_list"))["sessions"]) == 1

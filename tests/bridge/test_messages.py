@@ -1,0 +1,168 @@
+"""Messages: queued while a turn runs, and never sent twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from server.conftest import Serve
+from support.bridge_peer import Page
+from support.serving import Serving
+
+
+def said(page: Page, session: str) -> list[str]:
+    return [e["content"]["text"] for e in page.numbered(session) if e["type"] == "user_message"]
+
+
+async def test_a_second_message_waits_and_is_sent_when_the_turn_ends(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    other = await Page.open(serving)
+    await other.load(session)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}", clientMessageId="a")
+    await page.next("message_chunk", content="here")
+    page.send("send_message", sessionId=session, content="say second", clientMessageId="b")
+    page.send("send_message", sessionId=session, content="say third", clientMessageId="c")
+    for tab in (page, other):
+        await tab.next("queue_changed")
+        queue = (await tab.next("queue_changed"))["queue"]
+        assert [message["clientMessageId"] for message in queue] == ["b", "c"]
+    assert (await page.next("ack", clientMessageId="c"))["sessionId"] == session
+    other.send("edit_queued", sessionId=session, queuedId="b", content="say better")
+    await page.next("queue_changed")
+    other.send("drop_queued", sessionId=session, queuedId="c")
+    assert [m["clientMessageId"] for m in (await page.next("queue_changed"))["queue"]] == ["b"]
+    go.touch()
+    await page.next("message_chunk", content="better")
+    await page.next("turn_complete")
+    await page.next("turn_complete")
+    assert said(page, session)[1:] == ["say better"]
+    (sent,) = [e for e in page.numbered(session) if e.get("clientMessageId") == "b"]
+    assert sent["type"] == "user_message"
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+
+
+async def test_a_queue_is_there_after_a_reload_and_after_a_restart(serve: Serve, workspace: Path) -> None:
+    first = await serve()
+    page = await Page.open(first)
+    session = await page.new_session(workspace)
+    page.send("send_message", sessionId=session, content="say here\nsleep-until-cancel")
+    await page.next("message_chunk", content="here")
+    assert (await page.ask("send_message", sessionId=session, content="say later", clientMessageId="q"))[
+        "type"
+    ] == "ack"
+    tab = await Page.open(first)
+    assert (await tab.load(session))["session"]["queue"][0]["clientMessageId"] == "q"
+    await first.gateway.kill()
+    again = await Page.open(await serve())
+    queue = (await again.load(session))["session"]["queue"]
+    assert queue == [{"clientMessageId": "q", "content": [{"type": "text", "text": "say later"}]}]
+    assert (await again.ask("send_message", sessionId=session, content="say now"))["type"] == "ack"
+    await again.next("message_chunk", content="later")
+    await again.next("message_chunk", content="now")
+
+
+async def test_after_a_turn_that_failed_the_queue_waits_for_people(page: Page, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}\nerror -32603 broken")
+    await page.next("message_chunk", content="here")
+    await page.ask("send_message", sessionId=session, content="say later", clientMessageId="q")
+    go.touch()
+    assert (await page.next("turn_complete"))["error"]["message"]
+    assert (await page.ask("drop_queued", sessionId=session, queuedId="q"))["type"] == "ack"
+    assert (await page.turn(session, "say fresh"))[-1]["stopReason"] == "end_turn"
+    assert "later" not in page.text(session)
+
+
+async def test_a_queue_has_an_end(page: Page, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    page.send("send_message", sessionId=session, content="say here\nsleep-until-cancel")
+    await page.next("message_chunk", content="here")
+    for number in range(20):
+        page.send("send_message", sessionId=session, content=f"say {number}")
+    refused = await page.ask("send_message", sessionId=session, content="say too much")
+    assert (refused["type"], refused["code"]) == ("error", "queue_full")
+
+
+async def test_a_message_that_is_sent_again_is_not_done_again(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    first = await page.ask("send_message", sessionId=session, content="say once", clientMessageId="x")
+    await page.next("turn_complete")
+    other = await Page.open(serving)
+    await other.load(session)
+    again = await other.ask("send_message", sessionId=session, content="say once", clientMessageId="x")
+    assert "duplicate" not in first
+    assert again == {"type": "ack", "clientMessageId": "x", "sessionId": session, "duplicate": True}
+    await page.turn(session, "say end")
+    assert said(page, session) == ["say once", "say end"]
+
+
+async def test_a_message_is_known_again_after_a_restart(serve: Serve, workspace: Path) -> None:
+    first = await serve()
+    page = await Page.open(first)
+    session = await page.new_session(workspace)
+    page.send(
+        "send_message", sessionId=session, content="flood 500 50\nsleep-until-cancel", clientMessageId="x"
+    )
+    await page.next("ack", clientMessageId="x")
+    await page.next("message_chunk", content="sleeping")
+    await first.gateway.kill()
+    again = await Page.open(await serve())
+    ack = await again.ask("send_message", sessionId=session, content="flood", clientMessageId="x")
+    assert ack.get("duplicate") is True, ack
+    await again.load(session)
+    assert len(said(again, session)) == 1
+
+
+async def test_a_new_session_that_is_asked_for_again_is_the_same_one(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    page.send("new_session", cwd=str(workspace), clientMessageId="n")
+    session = (await page.next("session_created", clientMessageId="n"))["sessionId"]
+    other = await Page.open(serving)
+    ack = await other.ask("new_session", cwd=str(workspace), clientMessageId="n")
+    assert (ack["sessionId"], ack["duplicate"]) == (session, True)
+
+
+async def test_a_message_to_a_session_that_is_not_open_here_is_sent(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    other = await Page.open(serving)
+    assert (await other.ask("send_message", sessionId=session, content="say hi"))["type"] == "ack"
+    await page.next("message_chunk", content="hi")
+
+
+async def test_content_that_the_agent_does_not_take_is_refused_with_a_sentence(
+    page: Page, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    image = [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+    refused = await page.ask("send_message", sessionId=session, content=image)
+    assert (refused["code"], "image" in refused["message"]) == ("content_type", True)
+    assert refused["hint"]
+
+
+async def test_a_turn_ends_when_it_is_cancelled(page: Page, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    page.send("send_message", sessionId=session, content="say here\nsleep-until-cancel")
+    await page.next("message_chunk", content="here")
+    page.send("cancel_turn", sessionId=session)
+    assert (await page.next("turn_complete"))["stopReason"] == "cancelled"
+
+
+async def test_a_turn_goes_on_when_its_page_is_closed(page: Page, serving: Serving, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}\nsay done")
+    await page.next("message_chunk", content="here")
+    await page.ask("send_message", sessionId=session, content="say queued")
+    await page.close()
+    go.touch()
+    other = await Page.open(serving)
+    await other.load(session)
+    await other.next("message_chunk", content="queued")
