@@ -58,6 +58,11 @@ class ClientCapabilities:
         """The client wants `params._meta.dragoman.seq` on updates."""
         return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))
 
+    @property
+    def question_ids(self) -> bool:
+        """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that name."""
+        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("questions"))
+
     def for_agent(self, *, serve_fs: bool, serve_terminal: bool) -> JsonObject:
         """What the agent is told (G-032): the client's own, less what cannot work through a gateway."""
         told = copy.deepcopy(self.raw)

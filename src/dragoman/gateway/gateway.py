@@ -16,7 +16,7 @@ from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import AgentCapabilities, fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
@@ -205,7 +205,7 @@ class Gateway:
         try:
             await owner.start(
                 lambda handler: self.dialer.dial(held.socket_path, handler),
-                client.capabilities.raw,
+                _with_question_ids(client.capabilities.raw),
                 client.info,
                 self.config.limits.start_timeout,
             )
@@ -336,6 +336,15 @@ class Gateway:
                 log.info("background work failed: %s", error.message)
             else:
                 log.error("background work failed", exc_info=error)
+
+
+def _with_question_ids(capabilities: JsonObject) -> JsonObject:
+    """Whoever watches here may read the other process's journal, where questions have names."""
+    meta = as_object(capabilities.get("_meta"))
+    return {
+        **capabilities,
+        "_meta": {**meta, "dragoman": {**as_object(meta.get("dragoman")), "questions": True}},
+    }
 
 
 def _matches(pattern: str, cwd: str) -> bool:

@@ -46,11 +46,11 @@ class Question:
     """One open question; `params` is the client's view of it."""
 
     def __init__(self, request: Request, params: bytes, options: frozenset[str]) -> None:
-        self.id = _given_id(params) or new_question_id()
+        given, self.params = _take_id(params)
+        self.id = given or new_question_id()
         """Its name in the journal; one that another process of ours passed on keeps its name."""
         self.request = request
         self.method = request.method
-        self.params = params
         self.options = options
         self.asked: dict[ClientConnection, int] = {}
         self.timer: asyncio.TimerHandle | None = None
@@ -223,7 +223,7 @@ class Questions:
             if not client.capabilities.elicitation(mode):
                 return
             self._remember(question, client)
-        params = question.named_params if client.terms.neighbour else question.params
+        params = question.named_params if client.capabilities.question_ids else question.params
         question.asked[client] = client.peer.request(
             question.method, params, lambda reply: self._answered(question, client, reply)
         )
@@ -314,9 +314,17 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
         yield each
 
 
-def _given_id(params: bytes) -> str | None:
-    given = as_object(as_object(decode_object(params).get("_meta")).get("dragoman")).get("requestId")
-    return given if isinstance(given, str) else None
+def _take_id(params: bytes) -> tuple[str | None, bytes]:
+    """The id that the process which has the session gave it, and the question as the agent asked it."""
+    members = message.members(params)
+    meta = as_object(decode_object(members["_meta"])) if "_meta" in members else {}
+    own = as_object(meta.get("dragoman"))
+    given = own.pop("requestId", None)
+    if not isinstance(given, str):
+        return None, params
+    rest = {**meta, "dragoman": own} if own else {key: meta[key] for key in meta if key != "dragoman"}
+    shown = {**members, "_meta": rest} if rest else {key: members[key] for key in members if key != "_meta"}
+    return given, encode(shown)
 
 
 def _read_answer(question: Question, result: bytes) -> bytes:
