@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from types import TracebackType
 
 from bench import installs
 from bench.delivery import Faults
-from bench.peers.client import Conversation, ConversationError
+from bench.peers.client import Conversation
+from bench.peers.talk import ConversationError
 
 PEERS = Path(__file__).resolve().parent / "peers"
 # -I and -S keep site-packages out, so the agent's own start is short and the same for everybody.
@@ -79,7 +81,7 @@ class Arena:
     def __init__(self, seconds: float, rounds: int) -> None:
         self.seconds = seconds
         self.rounds = rounds
-        self.faults = {name: Faults() for name in CONTENDERS}
+        self.faults: defaultdict[str, Faults] = defaultdict(Faults)
         self._stack = ExitStack()
         self._commands: dict[str, list[str]] = {}
 
@@ -110,9 +112,11 @@ class Arena:
 
     def start(self, command: list[str], journal: bool = False, home: Path | None = None) -> Conversation:
         """Start a process with an environment of its own, so that nobody's settings take part."""
+        return Conversation(command, self.environment(home or self.home(journal)), self.workspace)
+
+    def environment(self, home: Path) -> dict[str, str]:
         env = {key: value for key, value in os.environ.items() if not key.startswith("DRAGOMAN_")}
-        env["DRAGOMAN_HOME"] = str(home or self.home(journal))
-        return Conversation(command, env, self.workspace)
+        return {**env, "DRAGOMAN_HOME": str(home)}
 
     def connect(self, name: str) -> Conversation:
         """Start a contender and run `initialize` with it."""

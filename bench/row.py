@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from bench.contenders import CONTENDERS, DRAGOMAN, Arena
 from bench.installs import NotAvailable
 from bench.noise import NOISY, ForeignLoad
-from bench.peers.client import ConversationError
+from bench.peers.talk import ConversationError
 
 Measure = Callable[[], float]
 Probe = Callable[[Arena], AbstractContextManager[Measure]]

@@ -5,6 +5,7 @@ What a prompt's text asks for:
     echo               one small update, then the response
     prepare N SIZE     make N numbered updates of SIZE bytes ready, then the response
     flood N SIZE       send them in 64 KiB writes, then the response (made on the spot if not prepared)
+    stream N RATE      send N updates, RATE a second, each with the time it left (`@NANOSECONDS@`), then the response
 
 Started with the argument `paths` its updates are tool calls full of paths instead of message chunks.
 
@@ -13,10 +14,12 @@ doubled, reordered or sent to the wrong session, also when many of these agents 
 Between two writes of a flood the agent looks at its stdin, so another session's echo is answered meanwhile.
 """
 
+import heapq
 import json
 import os
 import select
 import sys
+import time
 
 BLOCK = 65536
 HEAD = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"%b","update":'
@@ -54,6 +57,29 @@ def make_blocks(session: str, count: int, size: int) -> list[bytes]:
     ]
 
 
+class Stream:
+    """A session that speaks at a steady pace."""
+
+    def __init__(self, request_id: object, session: str, count: int, pause: float) -> None:
+        self.request_id = request_id
+        self.count = count
+        self.number = 0
+        self.due = time.monotonic()
+        self._pause = pause
+        self._tag = session.removeprefix("bench-").encode()
+        self._head = HEAD % session.encode()
+
+    def __lt__(self, other: "Stream") -> bool:
+        return self.due < other.due
+
+    def update(self) -> bytes:
+        stamp = b"@%d@" % time.monotonic_ns()
+        line = self._head + UPDATE % (self._tag, self.number, stamp) + TAIL
+        self.number += 1
+        self.due += self._pause
+        return line
+
+
 class Agent:
     """The state of all sessions and the loop that serves them."""
 
@@ -61,6 +87,7 @@ class Agent:
         self.sessions = 0
         self.prepared: dict[tuple[str, int, int], list[bytes]] = {}
         self.floods: list[tuple[object, list[bytes]]] = []
+        self.streams: list[Stream] = []
         self.rest = b""
 
     def respond(self, request_id: object, result: object) -> None:
@@ -86,6 +113,9 @@ class Agent:
             write_all(make_blocks(session, 1, 0)[0])
             self.respond(request_id, {"stopReason": "end_turn"})
             return
+        if words[0] == "stream":
+            heapq.heappush(self.streams, Stream(request_id, session, int(words[1]), 1 / int(words[2])))
+            return
         key = (session, int(words[1]), int(words[2]))
         blocks = self.prepared.pop(key, None) or make_blocks(*key)
         if words[0] == "prepare":
@@ -102,10 +132,29 @@ class Agent:
             self.handle(json.loads(line))
         return bool(data)
 
+    def may_read(self) -> bool:
+        """Wait for stdin, or for what is to be sent next."""
+        if self.floods:
+            wait: float | None = 0.0
+        elif self.streams:
+            wait = max(0.0, self.streams[0].due - time.monotonic())
+        else:
+            wait = None
+        return bool(select.select([0], [], [], wait)[0])
+
+    def tick(self, stream: "Stream") -> None:
+        write_all(stream.update())
+        if stream.number == stream.count:
+            self.respond(stream.request_id, {"stopReason": "end_turn"})
+        else:
+            heapq.heappush(self.streams, stream)
+
     def serve(self) -> None:
         while True:
-            if (not self.floods or select.select([0], [], [], 0)[0]) and not self.read():
+            if self.may_read() and not self.read():
                 return
+            while self.streams and self.streams[0].due <= time.monotonic():
+                self.tick(heapq.heappop(self.streams))
             for flood in self.floods[:]:
                 request_id, blocks = flood
                 if blocks:

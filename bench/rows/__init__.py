@@ -1,7 +1,7 @@
 """All rows, in the order of the table; a module per family."""
 
 from bench.row import Row
-from bench.rows import builtin, crowd, echo, flood, memory, sandbox, sessions, startup
+from bench.rows import audience, builtin, crowd, echo, flood, memory, network, sandbox, sessions, startup
 
 # Last of all the faults: that row adds up what every other row saw.
 ROWS: tuple[Row, ...] = (
@@ -12,6 +12,8 @@ ROWS: tuple[Row, ...] = (
     *memory.ROWS,
     *sessions.ROWS,
     *sandbox.ROWS,
+    *network.ROWS,
+    *audience.ROWS,
     *builtin.ROWS,
     *flood.FAULT_ROWS,
 )

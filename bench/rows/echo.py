@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from bench.contenders import CONTENDERS, PYTHON_SDK, TYPESCRIPT_SDK, Arena
 from bench.delivery import check_flood
-from bench.peers.client import FLOOD_TIMEOUT, Conversation, prompt_params
+from bench.peers.talk import FLOOD_TIMEOUT, Talk, prompt_params
 from bench.row import Measure, Must, Probe, Row
 from bench.rows.flood import SMALL, calibrated_count
 
@@ -46,7 +46,7 @@ def busy_echo_probe(name: str) -> Probe:
 
 
 def echoes_in_flood(
-    arena: Arena, name: str, talk: Conversation, flooding: str, other: str, count: int
+    arena: Arena, name: str, talk: Talk, flooding: str, other: str, count: int
 ) -> list[float]:
     """Echo in one session again and again while the other floods; return the seconds each echo took."""
     talk.prepare(flooding, count, SMALL)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from bench.contenders import CONTENDERS, DRAGOMAN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
 from bench.delivery import check_flood
-from bench.peers.client import Conversation
+from bench.peers.talk import Talk
 from bench.row import Measure, Must, Probe, Row
 
 WARM_UP = 2_000
@@ -17,9 +17,7 @@ MAX_FLOOD_BYTES = 96_000_000
 MESSAGE_OVERHEAD = 150
 
 
-def timed_flood(
-    arena: Arena, name: str, talk: Conversation, sessions: list[str], count: int, size: int
-) -> float:
+def timed_flood(arena: Arena, name: str, talk: Talk, sessions: list[str], count: int, size: int) -> float:
     """Flood once, tally the faults, and return updates per second over all sessions."""
     for session in sessions:
         talk.prepare(session, count, size)
@@ -28,7 +26,7 @@ def timed_flood(
     return count * len(sessions) / received.seconds
 
 
-def calibrated_count(arena: Arena, name: str, talk: Conversation, sessions: list[str], size: int) -> int:
+def calibrated_count(arena: Arena, name: str, talk: Talk, sessions: list[str], size: int) -> int:
     """Warm up, and choose how many updates each session gets, so that all flood about equally long."""
     largest = MAX_FLOOD_BYTES // (size + MESSAGE_OVERHEAD) // len(sessions)
     count = WARM_UP

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.contenders import PEERS, PYTHON_SDK, Arena, dragoman_command
-from bench.peers.client import Conversation, ConversationError
+from bench.peers.client import Conversation
+from bench.peers.talk import ConversationError
 from bench.row import Measure, Must, Probe, Row
 from bench.rows.flood import LARGE, SMALL, calibrated_count, flood_probe, timed_flood
 

@@ -13,7 +13,7 @@ import uvloop
 
 from dragoman.rpc.outbox import Outbox
 from dragoman.wire import limits
-from dragoman.wire.framing import frame_headers
+from dragoman.wire.framing import join_headers
 
 PATIENCE = 20.0
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -121,7 +121,7 @@ async def test_what_was_sent_before_there_was_a_stream_goes_first(wire: Wire) ->
     wire.outbox.send(b"1")
     await asyncio.sleep(0)
     wire.outbox.send(b"2")
-    assert wire.outbox.backlog == 4
+    assert wire.outbox.backlog == 2
     wire.outbox.attach(wire.transport)
     wire.outbox.send(b"3")
     assert await wire.read(6) == b"1\n2\n3\n"
@@ -129,7 +129,7 @@ async def test_what_was_sent_before_there_was_a_stream_goes_first(wire: Wire) ->
 
 
 async def test_messages_are_framed_as_the_peer_wants_them(wire: Wire) -> None:
-    wire.outbox.use_framing(frame_headers)
+    wire.outbox.use_framing(join_headers)
     wire.outbox.attach(wire.transport)
     wire.outbox.send("ü".encode())
     expected = b"Content-Length: 2\r\n\r\n" + "ü".encode()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_journal import AgentJournal
 from support.gateway import agent
 from support.rpc_peer import is_request
 from support.serving import Refused, Serving, Socket
@@ -168,3 +169,15 @@ async def test_ten_thousand_updates_arrive_in_order(serving: Serving, workspace:
     session = await socket.new_session(workspace)
     turn = await socket.prompt(session, "flood 10000 120")
     assert len(turn.updates) == 10000
+
+
+async def test_clients_that_only_look_cost_no_agent_each(
+    serve: Serve, heard: AgentJournal, workspace: Path
+) -> None:
+    serving = await serve(agents={"scripted": agent(*heard.flags)})
+    sockets = [await serving.socket() for _ in range(12)]
+    await asyncio.gather(*(socket.initialize() for socket in sockets))
+    assert heard.methods.count("initialize") == 1  # one was asked, for all of them
+    session = await sockets[0].new_session(workspace)
+    assert (await sockets[0].prompt(session, "here")).texts == ["here"]
+    assert heard.methods.count("initialize") == 2

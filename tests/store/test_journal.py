@@ -183,3 +183,34 @@ async def test_reading_an_unknown_session_says_so(store: SqliteStore) -> None:
     for reading in (store.read("dgm_x", 0, 1), store.read_before("dgm_x", 9, 1), store.last_seq("dgm_x")):
         with pytest.raises(UnknownSession, match="dgm_x"):
             await reading
+
+
+@pytest.mark.parametrize("count", [2, 5, 64, 130])
+async def test_many_sessions_are_written_together_and_one_refusal_spares_the_others(
+    store: SqliteStore, count: int
+) -> None:
+    sessions = [await begin(store, f"s{number}") for number in range(count)]
+    for first in (1, 2):
+        appends = [append(store, session, first, [b"%d" % first]) for session in sessions]
+        assert await asyncio.gather(*appends) == [None] * count
+    wrong = [append(store, session, 9 if session is sessions[1] else 3, [b"3"]) for session in sessions]
+    outcomes = await asyncio.gather(*wrong)
+    assert isinstance(outcomes.pop(1), SequenceGap)
+    assert outcomes == [None] * (count - 1)
+    for session in sessions:
+        last = 2 if session is sessions[1] else 3
+        assert numbered(await read_all(store, session)) == {n: b"%d" % n for n in range(1, last + 1)}
+
+
+async def test_the_log_is_moved_into_the_database_while_the_writer_goes_on(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHECKPOINT_PAGES", 20)
+    session = await begin(store)
+    before = store._database.path.stat().st_size
+    for n in range(1, 101):
+        assert await append(store, session, n, [b"x" * 20_000]) is None
+    async with asyncio.timeout(BOUND):
+        while store._database.path.stat().st_size < before + 1_000_000:
+            await asyncio.sleep(0.01)  # a file that another thread writes raises no event here
+    assert len(numbered(await read_all(store, session))) == 100

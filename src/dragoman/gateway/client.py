@@ -59,7 +59,9 @@ class Terms:
     keep_sessions: bool = False
     """Its sessions and turns go on when it leaves."""
     warm: bool = True
-    """Start the agent at `initialize`, before it is known where."""
+    """Ask the agent at `initialize` what it can do."""
+    spare: bool = True
+    """Keep that agent for the first session: right for one editor, not for a thousand clients at a port."""
     wake: bool = True
     """Bring the agent of a session back as soon as it is loaded, not only when it is needed."""
     neighbour: bool = False

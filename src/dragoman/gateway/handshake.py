@@ -79,8 +79,10 @@ class Handshake:
         box = gateway.box_for(name, None, None)
         cached = gateway.cached_capabilities(config, told, box)
         # Which box a session will need is not known yet, so there is nothing to warm up but for the question.
-        if cached is not None and box is not None:
+        if cached is not None and (box is not None or not self._client.terms.spare):
             return cached
+        if not self._client.terms.spare:
+            return await gateway.pool.describe(self._client, name)
         warming = gateway.pool.warm(self._client, name)
         if cached is not None:
             return cached

@@ -32,6 +32,7 @@ class Pool:
         self._spares: dict[Key, asyncio.Task[AgentConnection]] = {}
         """Started ahead: at `initialize`, for the first session of that client."""
         self._shared: dict[Key, asyncio.Task[AgentConnection]] = {}
+        self._asked: dict[Key, asyncio.Task[JsonObject]] = {}
 
     def agents_of(self, client: ClientConnection) -> list[AgentConnection]:
         """The live agents that this client's sessions use, and its spares."""
@@ -52,6 +53,21 @@ class Pool:
                 self._launch(client, name, None, shared=False, box=box)
             )
         return task
+
+    async def describe(self, client: ClientConnection, name: str) -> JsonObject:
+        """What an agent can do, from one that runs for this question alone, whoever asks meanwhile."""
+        key = self._shared_key(client, name, "")
+        task = self._asked.get(key)
+        if task is None:
+            task = self._asked[key] = self._gateway.spawn(self._describe(client, name))
+            task.add_done_callback(lambda _: self._asked.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def _describe(self, client: ClientConnection, name: str) -> JsonObject:
+        box = self._gateway.box_for(name, None, None)
+        agent = await self._launch(client, name, None, shared=True, box=box)
+        self.reap(agent)
+        return agent.capabilities.result
 
     async def take(self, client: ClientConnection, name: str, cwd: str, workspace: str) -> AgentConnection:
         """The agent for a new session of this client."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from dragoman.wire import limits
-from dragoman.wire.framing import frame_line
+from dragoman.wire.framing import join_lines
 
 
 class Outbox:
@@ -16,7 +16,7 @@ class Outbox:
         self._loop = loop
         self._on_writable = on_writable
         self._transport: asyncio.WriteTransport | None = None
-        self._frame: Callable[[bytes], bytes] = frame_line
+        self._join: Callable[[list[bytes]], bytes] = join_lines
         self._parts: list[bytes] = []
         self._queued = 0
         self._scheduled = False
@@ -32,8 +32,9 @@ class Outbox:
         else:
             self._schedule()
 
-    def use_framing(self, frame: Callable[[bytes], bytes]) -> None:
-        self._frame = frame
+    def use_framing(self, join: Callable[[list[bytes]], bytes]) -> None:
+        """`join` makes one write of the messages of one loop turn."""
+        self._join = join
 
     @property
     def backlog(self) -> int:
@@ -43,9 +44,8 @@ class Outbox:
     def send(self, message: bytes) -> None:
         if self._closing:
             return
-        framed = self._frame(message)
-        self._parts.append(framed)
-        self._queued += len(framed)
+        self._parts.append(message)
+        self._queued += len(message)
         if not self._scheduled:
             self._schedule()
         elif self._queued > limits.WRITE_HIGH_WATER:
@@ -57,11 +57,15 @@ class Outbox:
         transport = self._transport
         if transport is None or not self._parts:
             return
-        data = b"".join(self._parts)
-        self._parts.clear()
+        parts, self._parts = self._parts, []
         self._queued = 0
         if not transport.is_closing():
-            transport.write(data)
+            transport.write(self._join(parts))
+
+    def stop(self) -> None:
+        """Write what is queued and take no more; the stream stays open for whoever ends it."""
+        self.flush()
+        self._closing = True
 
     def close(self) -> None:
         """Write what is queued, then close the stream."""

@@ -39,14 +39,37 @@ def accept_key(key: str) -> str:
     return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
 
 
-def frame_text(payload: bytes) -> bytes:
-    """One whole text frame, as servers send it: without a mask."""
-    size = len(payload)
+def _text_head(size: int) -> bytes:
+    """What goes before one whole text frame, as servers send it: without a mask."""
     if size < 126:
-        return b"\x81%c%b" % (size, payload)
+        return b"\x81%c" % size
     if size < 65536:
-        return b"\x81\x7e%b%b" % (size.to_bytes(2), payload)
-    return b"\x81\x7f%b%b" % (size.to_bytes(8), payload)
+        return b"\x81\x7e" + size.to_bytes(2)
+    return b"\x81\x7f" + size.to_bytes(8)
+
+
+_TABLED = 8192
+_HEADS = [_text_head(size) for size in range(_TABLED)]
+
+
+def frame_text(payload: bytes) -> bytes:
+    return _text_head(len(payload)) + payload
+
+
+def join_frames(messages: list[bytes]) -> bytes:
+    """One write of many frames; most messages are short, and their heads are in a table."""
+    heads = _HEADS
+    return b"".join(
+        [
+            part
+            for each in messages
+            for part in (heads[len(each)] if len(each) < _TABLED else _text_head(len(each)), each)
+        ]
+    )
+
+
+def join_masked_frames(messages: list[bytes]) -> bytes:
+    return b"".join(map(frame_masked_text, messages))
 
 
 def frame_masked_text(payload: bytes) -> bytes:
@@ -82,7 +105,8 @@ class WebSocket(asyncio.Protocol):
         self._frames = FrameProtocol(client=client, extensions=[])
         self._message = _Message(max_bytes)
         self._outbox = Outbox(self._loop, handler.link_writable)
-        self._outbox.use_framing(frame_masked_text if client else frame_text)
+        self._outbox.use_framing(join_masked_frames if client else join_frames)
+        self.send = self._outbox.send  # itself: every update passes here
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
@@ -105,10 +129,6 @@ class WebSocket(asyncio.Protocol):
             self.data_received(early)
 
     # -- Link
-
-    def send(self, message: bytes) -> None:
-        if not self._closing:
-            self._outbox.send(message)
 
     def pause(self) -> None:
         if self._transport is not None and not self._paused:
@@ -135,9 +155,14 @@ class WebSocket(asyncio.Protocol):
         if self._closing or self._transport is None:
             return
         self._write_control(self._frames.close(code, reason))
-        self._closing = True
+        self._close_outbox()
         self.resume()  # or the peer's answer would never be read
         self._set_timer(CLOSE_TIMEOUT, self._transport.abort)
+
+    def _close_outbox(self) -> None:
+        """Nothing may follow a close frame (RFC 6455 §5.5.1)."""
+        self._closing = True
+        self._outbox.stop()
 
     def _set_timer(self, seconds: float, action: Callable[[], object]) -> None:
         if self._timer is not None:
@@ -191,7 +216,7 @@ class WebSocket(asyncio.Protocol):
             self._reason = f"closed with code {int(code)}{f': {words}' if words else ''}"
             if not self._closing:
                 self._write_control(self._frames.close(_echo(code)))
-                self._closing = True
+                self._close_outbox()
             if self._transport is not None:
                 self._transport.close()
 
@@ -203,7 +228,7 @@ class WebSocket(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._closing = True
+        self._close_outbox()
         if self._timer is not None:
             self._timer.cancel()
         if not self._ended:

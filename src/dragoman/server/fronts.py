@@ -91,6 +91,7 @@ class Fronts:
             agent=self.agent_of(path),
             keep_sessions=keep,
             repeat_initialize=False,
+            spare=False,
             identity=identity,
             meter=meter,
         )

@@ -65,6 +65,12 @@ class Database:
     def reader(self) -> sqlite3.Connection:
         return self._connect("immutable=1" if self._immutable else "mode=ro")
 
+    def checkpointer(self) -> sqlite3.Connection:
+        """For whoever moves the log into the database."""
+        connection = self._connect("mode=rw")
+        self._set_up_writer(connection)
+        return connection
+
     def disk_bytes(self) -> int:
         files = (self.path, Path(f"{self.path}-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
@@ -134,7 +140,7 @@ class Database:
         # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
         # the death of any process, and only a power failure can take the last ones back.
         connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.LOG_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
 
     def _check(self, connection: sqlite3.Connection) -> None:

@@ -27,6 +27,7 @@ from dragoman.gateway.ports.store import (
 )
 from dragoman.store import directory, journal, leases, limits, retention
 from dragoman.store.backlog import Backlog
+from dragoman.store.checkpointer import Checkpointer
 from dragoman.store.database import Database, Sync
 from dragoman.store.failure import explain
 from dragoman.store.operations import Append, Operation, Task, Update
@@ -82,7 +83,7 @@ class SqliteStore:
             readers.close()
             raise
         store = cls(database, readers, store_id, owner)
-        store._writer = Writer(connection, path, store._deliver)
+        store._writer = Writer(connection, path, store._deliver, Checkpointer(database))
         return store
 
     # -- journal ---------------------------------------------------------------------------------------------

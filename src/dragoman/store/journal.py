@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from dragoman.gateway.ports.store import Row, SequenceGap, StoreError
 from dragoman.store import limits
@@ -12,6 +13,19 @@ from dragoman.store.schema import SEQ_BITS, SEQ_MASK
 # Fence, number check and write in one statement: no row is made unless epoch and last_seq are as expected.
 _INSERT = f"""INSERT INTO journal (key, count, ts, data)
     SELECT n << {SEQ_BITS} | ?, ?, ?, ? FROM heads WHERE id = ? AND epoch = ? AND last_seq = ?"""
+# The same for several sessions at once, all of them or none. After each call of SQLite the writer has to win the
+# interpreter lock back from a busy event loop, so one call per session made every session wait for all the others.
+_INSERT_MANY = """INSERT INTO journal (key, count, ts, data)
+    WITH given (seq, count, ts, data, id, epoch, last) AS (VALUES {rows}),
+    fit AS (SELECT n, seq, count, ts, data FROM given JOIN heads USING (id)
+        WHERE heads.epoch = given.epoch AND heads.last_seq = given.last)
+    SELECT n << {bits} | seq, count, ts, data FROM fit WHERE (SELECT count(*) FROM fit) = ?"""
+_NOBODY = (None,) * 7
+_INSERTS = {  # few texts, so that each is compiled once; places that are left over stay empty
+    size: _INSERT_MANY.format(rows=", ".join(["(?,?,?,?,?,?,?)"] * size), bits=SEQ_BITS)
+    for size in (4, 16, 64)
+}
+MOST_TOGETHER = max(_INSERTS)
 _FORWARD = """SELECT key, ts, count, data FROM journal WHERE key < ? AND key >= coalesce(
     (SELECT max(key) FROM journal WHERE key >= ? AND key <= ?), ?) ORDER BY key"""
 _BACKWARD = "SELECT key, ts, count, data FROM journal WHERE key > ? AND key < ? ORDER BY key DESC"
@@ -19,9 +33,20 @@ _BACKWARD = "SELECT key, ts, count, data FROM journal WHERE key > ? AND key < ? 
 
 def append(connection: sqlite3.Connection, session_id: str, epoch: int, row: Row) -> None:
     """Write one row, or raise `Fenced` and leave the journal as it is."""
-    values = (row.first_seq, row.count, row.ts, row.data, session_id, epoch, row.first_seq - 1)
-    if connection.execute(_INSERT, values).rowcount != 1:
+    if connection.execute(_INSERT, _values(session_id, epoch, row)).rowcount != 1:
         raise _refusal(connection, session_id, epoch, row.first_seq)
+
+
+def append_many(connection: sqlite3.Connection, rows: Sequence[tuple[str, int, Row]]) -> bool:
+    """Write one row each of up to `MOST_TOGETHER` different sessions; False, and nothing written, if one is refused."""
+    size = min(size for size in _INSERTS if size >= len(rows))
+    values = [value for each in rows for value in _values(*each)]
+    values += _NOBODY * (size - len(rows))
+    return connection.execute(_INSERTS[size], [*values, len(rows)]).rowcount == len(rows)
+
+
+def _values(session_id: str, epoch: int, row: Row) -> tuple[object, ...]:
+    return (row.first_seq, row.count, row.ts, row.data, session_id, epoch, row.first_seq - 1)
 
 
 def last_seq(connection: sqlite3.Connection, session_id: str) -> int:

@@ -33,7 +33,13 @@ LIST_LIMIT = 1000
 """Longest page of sessions, whatever the client asks for."""
 
 CHECKPOINT_PAGES = 4000
-"""Pages in the write-ahead log (16 MiB) before they are moved to the database."""
+"""Pages written to the log (16 MiB) before they are moved to the database, beside the writer."""
+
+LOG_PAGES = 16000
+"""Pages in the log (64 MiB) before the writer stops to move what is left and begins it anew."""
+
+PAGE_BYTES = 4096
+"""SQLite's pages, for a guess at how many a commit writes."""
 
 LOG_BYTES = 64 * 1024 * 1024
 """A log that grew under a long reader is cut back to this size."""

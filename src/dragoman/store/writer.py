@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 
 from dragoman.gateway.ports.store import StoreClosed
 from dragoman.store import group, limits
+from dragoman.store.checkpointer import Checkpointer
 from dragoman.store.operations import Operation
 
 
@@ -17,10 +18,15 @@ class Writer:
     """A thread with a queue. `deliver` is called in that thread, once per group, in the order of `put`."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: Path, deliver: Callable[[list[Operation]], None]
+        self,
+        connection: sqlite3.Connection,
+        path: Path,
+        deliver: Callable[[list[Operation]], None],
+        checkpointer: Checkpointer,
     ) -> None:
         self._connection = connection
         self._path = path
+        self._checkpointer = checkpointer
         self._deliver = deliver
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._on_end: Callable[[], None] = lambda: None
@@ -41,10 +47,12 @@ class Writer:
             while operations := self._next_group():
                 group.commit(self._connection, operations, self._path)
                 self._deliver(operations)
+                self._checkpointer.wrote(_pages(operations))
                 operations = []
         finally:
             self._abandon(operations)
-            self._connection.close()
+            self._checkpointer.close()
+            self._connection.close()  # the last one to close empties the log
             self._on_end()
 
     def _next_group(self) -> list[Operation]:
@@ -77,3 +85,8 @@ class Writer:
             except Empty:
                 return
             operations = [left] if left is not None else []
+
+
+def _pages(operations: list[Operation]) -> int:
+    """A guess: each operation changes a page of its own and one of the directory."""
+    return 2 * len(operations) + sum(operation.size for operation in operations) // limits.PAGE_BYTES

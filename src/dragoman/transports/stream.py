@@ -7,7 +7,7 @@ from typing import cast
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
-from dragoman.wire.framing import ClientDecoder, frame_headers
+from dragoman.wire.framing import ClientDecoder, join_headers
 
 
 class StreamLink(asyncio.Protocol):
@@ -17,6 +17,7 @@ class StreamLink(asyncio.Protocol):
         self._handler = handler
         self._decoder = ClientDecoder(max_bytes, strict_start=strict_start)
         self._outbox = Outbox(asyncio.get_running_loop(), handler.link_writable)
+        self.send = self._outbox.send  # itself: every update passes here
         self._reader: asyncio.ReadTransport | None = None
         self._paused = False
         self._ended = False
@@ -25,9 +26,6 @@ class StreamLink(asyncio.Protocol):
         handler.link_opened(self)
 
     # -- Link
-
-    def send(self, message: bytes) -> None:
-        self._outbox.send(message)
 
     def pause(self) -> None:
         if self._reader is not None and not self._paused:
@@ -55,7 +53,7 @@ class StreamLink(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         frames = self._decoder.feed(data)
         if self._decoder.headers:
-            self._outbox.use_framing(frame_headers)
+            self._outbox.use_framing(join_headers)
         if frames:
             self._handler.link_messages(frames)
 

@@ -246,6 +246,15 @@ def frame_headers(message: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(message), message)
 
 
+def join_lines(messages: list[bytes]) -> bytes:
+    """Many at once: one copy of each message instead of two."""
+    return b"\n".join(messages) + b"\n"
+
+
+def join_headers(messages: list[bytes]) -> bytes:
+    return b"".join(map(frame_headers, messages))
+
+
 def _content_length(block: bytes) -> int | None:
     for line in block.splitlines():
         name, _, value = line.partition(b":")
