@@ -23,8 +23,14 @@ export function bytes(count: number): string {
   return `${(count / 1024 / 1024).toFixed(1)} MB`;
 }
 
+const NUMBERS = new Intl.NumberFormat("en");
+
+export function grouped(count: number): string {
+  return NUMBERS.format(count);
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
 /** A path as seen from the session's folder. */
@@ -34,7 +40,9 @@ export function shortPath(path: string, cwd: string | undefined): string {
   return path.slice(root.length + 1);
 }
 
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+
 /** "10:42", in the reader's own way of writing it. */
 export function clock(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" });
+  return CLOCK.format(at);
 }

@@ -5,7 +5,9 @@ import { Icon } from "../icons";
 import { languageOfPath } from "../markdown/highlight";
 import { useHighlight } from "../markdown/CodeBlock";
 import { useWidth } from "../width";
-import { plural, shortPath } from "../words";
+import { plural } from "../words";
+import { Counts } from "./Changes";
+import { Frame } from "./Frame";
 import { diffLines, type Hunk, type LineDiff } from "./hunks";
 import { setLayout, useLayout } from "./layout";
 import { Rows } from "./Rows";
@@ -32,39 +34,29 @@ const OPEN_AT_FIRST = 3;
 export const Diff = memo(function Diff({ diff, cwd, narrow = false, whole = false }: Props) {
   const [root, width] = useWidth();
   const preferred = useLayout();
-  const split = !narrow && preferred === "split" && (width === 0 || width >= SPLIT_WIDTH) && !isNew(diff);
   const lines = useMemo(() => diffLines(diff.oldText ?? "", diff.newText), [diff.oldText, diff.newText]);
-  const path = shortPath(diff.path, cwd);
+  const roomy = !narrow && !isNew(diff) && (width === 0 || width >= SPLIT_WIDTH);
+  const split = roomy && preferred === "split";
+  const head = (
+    <>
+      {isNew(diff) ? <span className={styles.badge}>new</span> : null}
+      <Counts added={lines.added} removed={lines.removed} />
+      <span className={styles.space} />
+      {roomy ? <LayoutToggle split={split} /> : null}
+      <CopyButton text={diff.newText} label="Copy the new text" iconOnly />
+    </>
+  );
   return (
-    <figure className={styles.diff} ref={root} data-diff={split ? "split" : "inline"} aria-label={`Changes to ${path}`}>
-      <figcaption className={styles.head}>
-        <span className={styles.path} title={diff.path}>
-          <bdi>{path}</bdi>
-        </span>
-        {isNew(diff) ? <span className={styles.badge}>new</span> : null}
-        <Counts added={lines.added} removed={lines.removed} />
-        <span className={styles.space} />
-        {narrow || isNew(diff) || (width !== 0 && width < SPLIT_WIDTH) ? null : <LayoutToggle split={split} />}
-        <CopyButton text={diff.newText} label="Copy the new text" iconOnly />
-      </figcaption>
+    <Frame diff={diff} cwd={cwd} ref={root} split={split} head={head}>
       {lines.hunks.length === 0 ? <p className={styles.note}>Nothing changed.</p> : null}
       {lines.coarse ? <p className={styles.note}>The texts differ too much to compare line by line.</p> : null}
       <Hunks lines={lines} split={split} diff={diff} whole={whole} />
-    </figure>
+    </Frame>
   );
 });
 
 function isNew(diff: DiffContent): boolean {
   return diff.oldText === null || diff.oldText === undefined || diff.oldText === "";
-}
-
-export function Counts({ added, removed }: { added: number; removed: number }) {
-  return (
-    <span className={styles.counts}>
-      {added > 0 ? <span className={styles.plus} aria-label={`${plural(added, "line")} added`} role="img">+{added}</span> : null}
-      {removed > 0 ? <span className={styles.minus} aria-label={`${plural(removed, "line")} removed`} role="img">−{removed}</span> : null}
-    </span>
-  );
 }
 
 function LayoutToggle({ split }: { split: boolean }) {

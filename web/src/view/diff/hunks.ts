@@ -38,6 +38,8 @@ export interface Segment {
 }
 
 const CONTEXT = 3;
+/** Fewer lines than this are shown rather than folded: the line that offers them is as tall. */
+const FOLDED = 5;
 const MAX_EDITS = 4_000;
 const TIME_LIMIT = 150; // ms; beyond it the page would stutter
 
@@ -100,11 +102,13 @@ function hunksOf(lines: readonly Line[], context: number): Hunk[] {
   lines.forEach((line, index) => {
     if (line.kind === "same") return;
     let hunk = hunks.at(-1);
-    if (hunk === undefined || index - context > hunk.end) {
-      hunk = { start: Math.max(0, index - context), end: 0, added: 0, removed: 0 };
+    const start = index - context;
+    if (hunk === undefined || start - hunk.end >= FOLDED) {
+      hunk = { start: start < FOLDED ? 0 : start, end: 0, added: 0, removed: 0 };
       hunks.push(hunk);
     }
-    hunk.end = Math.min(lines.length, index + 1 + context);
+    const end = index + 1 + context;
+    hunk.end = lines.length - end < FOLDED ? lines.length : end;
     hunk[line.kind === "added" ? "added" : "removed"]++;
   });
   return hunks;

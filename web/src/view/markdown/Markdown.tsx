@@ -1,4 +1,4 @@
-import { memo, type MouseEvent, useEffect, useMemo, useRef } from "react";
+import { memo, type MouseEvent, useEffect, useMemo, useReducer, useRef } from "react";
 import { copyText } from "../copy";
 import { type Blocks, definitions, NO_BLOCKS, readFence, splitBlocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
@@ -42,11 +42,34 @@ const Block = memo(
 
 function Html({ block, defined, growing }: { block: string; defined: string; growing: boolean }) {
   const root = useRef<HTMLDivElement>(null);
-  const html = useMemo(() => ({ __html: renderBlock(block, defined) }), [block, defined]);
+  const html = usePacedHtml(block, defined, growing);
   useEffect(() => {
     if (!growing) for (const code of root.current?.querySelectorAll("code[data-language]") ?? []) colour(code);
   }, [html, growing]);
   return <div ref={root} className={styles.block} dangerouslySetInnerHTML={html} />;
+}
+
+/** A growing block may take this share of the time: one that took 10 ms is not rendered again for 80. */
+const PACE = 8;
+
+/** The block's HTML; of one that grows and takes long to render, sometimes that of a moment ago. */
+function usePacedHtml(block: string, defined: string, growing: boolean): { __html: string } {
+  const made = useRef({ block: "", defined: "", html: { __html: "" }, cost: 0, at: 0 });
+  const [, again] = useReducer((count: number) => count + 1, 0);
+  const started = performance.now();
+  const { current } = made;
+  const stale = current.block !== block || current.defined !== defined;
+  if (stale && (!growing || started - current.at >= PACE * current.cost)) {
+    const html = { __html: renderBlock(block, defined) };
+    const at = performance.now();
+    made.current = { block, defined, html, cost: at - started, at };
+  }
+  useEffect(() => {
+    if (made.current.block === block && made.current.defined === defined) return;
+    const timer = setTimeout(again, PACE * made.current.cost);
+    return () => clearTimeout(timer);
+  });
+  return made.current.html;
 }
 
 /** Code inside a list or a quotation came as HTML: it is coloured in place. */

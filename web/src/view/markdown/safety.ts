@@ -75,12 +75,33 @@ function codeHtml(code: string, language: string): string {
 }
 
 /** Longer blocks are shown as plain text: a parser must not hold the page up. */
-export const LONGEST_BLOCK = 60_000;
+const LONGEST = 60_000;
+/** So are those with more signs than this: marked's time grows with their square (20,000 of them took 1.4 s). */
+const MOST_SIGNS = 4_000;
+
+/** Quotations or lists this deep nobody reads, and every level costs a parser's and a browser's stack. */
+const TOO_DEEP = /^[ \t]*(?:>[ \t]*){40}|^ {160}/m;
 
 export function renderBlock(block: string, defined: string): string {
-  if (block.length > LONGEST_BLOCK) return `<p class="${styles.plain}">${escapeHtml(block)}</p>`;
+  if (block.length > LONGEST || countSigns(block) > MOST_SIGNS || TOO_DEEP.test(block)) return plain(block);
   const source = defined !== "" && block.includes("[") ? `${block}\n\n${defined}` : block;
-  return purify(marked.parse(source, { async: false }));
+  try {
+    return purify(marked.parse(source, { async: false }));
+  } catch (error) {
+    // Something else was too deep for the parser's stack.
+    if (error instanceof RangeError) return plain(block);
+    throw error;
+  }
+}
+
+function plain(block: string): string {
+  return `<p class="${styles.plain}">${escapeHtml(block)}</p>`;
+}
+
+function countSigns(block: string): number {
+  let count = 0;
+  for (let at = 0; at < block.length; at++) if ("*_`~[<!>".includes(block.charAt(at))) count++;
+  return count;
 }
 
 function purify(html: string): string {

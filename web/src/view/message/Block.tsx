@@ -3,7 +3,7 @@ import type { ContentBlock } from "../../bridge/events";
 import { Fold } from "../Fold";
 import { Icon } from "../icons";
 import { safeAddress } from "../markdown/safety";
-import { Terminal } from "../terminal/Terminal";
+import { Terminal } from "../terminal";
 import { bytes } from "../words";
 import { Picture } from "./Picture";
 import styles from "./Message.module.css";

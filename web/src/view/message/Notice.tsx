@@ -50,12 +50,18 @@ export const TurnEnd = memo(function TurnEnd({ item }: { item: TurnEndItem }) {
 export const Unknown = memo(function Unknown({ item }: { item: UnknownItem }) {
   return (
     <section className={styles.unknown} aria-label="Unknown event">
-      <Fold name={item.key} label={<><Icon name="unknown" /> <span>{item.type || "An event without a name"}</span> <span className={styles.faint}>not known to this page</span></>}>
+      <Fold name={item.key} label={<><Icon name="unknown" /> <span>{nameOf(item)}</span> <span className={styles.faint}>not known to this page</span></>}>
         {() => <CodeBlock code={json(item.raw)} language="json" />}
       </Fold>
     </section>
   );
 });
+
+/** ACP's own name of the update, when the bridge had none for it. */
+function nameOf({ type, raw }: UnknownItem): string {
+  const update = raw !== null && typeof raw === "object" && !Array.isArray(raw) ? raw.sessionUpdate : undefined;
+  return typeof update === "string" && update !== "" ? update : type || "An event without a name";
+}
 
 function json(value: JsonValue): string {
   return JSON.stringify(value, null, 2) ?? "undefined";

@@ -6,7 +6,7 @@ import styles from "./Question.module.css";
 
 interface Told {
   readonly icon: IconName;
-  readonly tone: "ok" | "bad" | "faint";
+  readonly tone: "ok" | "bad" | "warn" | "faint";
   readonly words: string;
 }
 
@@ -33,7 +33,7 @@ export const PermissionAnswer = memo(function PermissionAnswer({ item, cwd }: { 
 });
 
 function tell(item: PermissionItem): Told {
-  if (item.answer === null) return { icon: "shield", tone: "faint", words: "Waits for an answer" };
+  if (item.answer === null) return { icon: "shield", tone: "warn", words: "Waits for an answer" };
   if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
   const option = item.options.find((each) => each.optionId === item.answer?.optionId);
   const known = KINDS[option?.kind ?? ""];

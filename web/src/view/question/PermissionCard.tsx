@@ -2,6 +2,7 @@ import { memo, useEffect, useId, useMemo, useRef } from "react";
 import { useActions } from "../../model/actions";
 import type { PermissionItem } from "../../model/conversation";
 import { Icon, Spinner, ToolIcon } from "../icons";
+import { commandOf } from "../tool/input";
 import { Title } from "../tool/Title";
 import { choices, chosen, type Choice, isTyping } from "./keys";
 import { PermissionAnswer } from "./PermissionAnswer";
@@ -31,7 +32,7 @@ function Open({ item, focused, cwd }: Required<Pick<Props, "item" | "focused">> 
   const sending = item.sending !== null;
   const answer = (choice: Choice) => actions.answerPermission(item.requestId, choice.option.optionId);
   useKeys(focused && !sending, item.requestId, all, answer);
-  const title = item.toolCall.title ?? "Use a tool";
+  const title = headline(item);
   return (
     <section className={styles.card} role="alertdialog" aria-modal="false" aria-labelledby={`${id}t`} aria-describedby={`${id}s`}>
       <div className={styles.head}>
@@ -78,6 +79,12 @@ function Open({ item, focused, cwd }: Required<Pick<Props, "item" | "focused">> 
       </p>
     </section>
   );
+}
+
+/** Many agents give a command as its own title; it stands in full under it anyway. */
+function headline({ toolCall }: PermissionItem): string {
+  const title = toolCall.title ?? "Use a tool";
+  return title.replaceAll("`", "").trim() === commandOf(toolCall.rawInput)?.trim() ? "Run this command" : title;
 }
 
 function useKeys(active: boolean, requestId: string, all: readonly Choice[], answer: (choice: Choice) => void): void {

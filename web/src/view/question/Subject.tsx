@@ -1,5 +1,5 @@
 import type { ToolCallFields } from "../../bridge/events";
-import { Diff } from "../diff/Diff";
+import { Diff } from "../diff";
 import { CodeBlock } from "../markdown/CodeBlock";
 import { Markdown } from "../markdown/Markdown";
 import { Block } from "../message/Block";

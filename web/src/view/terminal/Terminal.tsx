@@ -1,10 +1,10 @@
-import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type CSSProperties, memo, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Terminal as TerminalState } from "../../model/conversation";
 import { CopyButton } from "../CopyButton";
 import { saveText } from "../save";
 import { Icon } from "../icons";
-import { bytes, plural } from "../words";
-import { needsEmulator, parseAnsi, type Span, type StyledLine } from "./ansi";
+import { bytes, grouped, plural } from "../words";
+import { needsEmulator, parseAnsi, type Span, type Style, type StyledLine } from "./ansi";
 import { tailOf } from "./tail";
 import styles from "./Terminal.module.css";
 
@@ -38,7 +38,7 @@ export const Terminal = memo(function Terminal({ output, command, truncated = fa
       {tail.whole && !truncated ? null : (
         <div className={styles.cut}>
           <span>
-            {tail.whole ? "The beginning was not kept." : `The last ${plural(tail.shownLines, "line")} of ${tail.lines.toLocaleString("en")}, ${bytes(output.length)}.`}
+            {tail.whole ? "The beginning was not kept." : `The last ${plural(tail.shownLines, "line")} of ${grouped(tail.lines)}, ${bytes(output.length)}.`}
           </span>
           {tail.whole ? null : (
             <button type="button" onClick={() => saveText(strip(output), "output.txt")}>
@@ -78,17 +78,31 @@ function sameSpan(a: Span, b: Span | undefined): boolean {
 function drawSpan({ text, style }: Span, index: number) {
   if (style === null) return text;
   const names = [style.bold && styles.bold, style.dim && styles.dim, style.italic && styles.italic, style.underline && styles.underline, style.strike && styles.strike];
-  const fg = colour(style.inverse ? style.bg ?? "var(--code-bg)" : style.fg);
-  const bg = colour(style.inverse ? style.fg ?? "var(--fg)" : style.bg);
   return (
-    <span key={index} className={names.filter(Boolean).join(" ")} style={{ color: fg, backgroundColor: bg }}>
+    <span key={index} className={names.filter(Boolean).join(" ")} style={coloursOf(style)}>
       {text}
     </span>
   );
 }
 
-function colour(value: number | string | null): string | undefined {
+function coloursOf({ fg, bg, inverse }: Style): CSSProperties {
+  if (inverse) return { color: ink(bg) ?? "var(--code-bg)", backgroundColor: ink(fg) ?? "var(--fg)" };
+  return { color: bg === null ? readable(fg) : ink(fg), backgroundColor: ground(bg) };
+}
+
+function ink(value: number | string | null): string | undefined {
   return typeof value === "number" ? `var(--ansi-${value})` : (value ?? undefined);
+}
+
+/** A colour chosen for a black screen must be read on a white one as well: its lightness is kept in bounds. */
+function readable(value: number | string | null): string | undefined {
+  if (typeof value !== "string") return ink(value);
+  return `light-dark(oklch(from ${value} min(l, 0.5) c h), oklch(from ${value} max(l, 0.7) c h))`;
+}
+
+/** The theme's colours are made for letters: as a ground they are toned down. */
+function ground(value: number | string | null): string | undefined {
+  return typeof value === "number" ? `color-mix(in srgb, var(--ansi-${value}) 35%, var(--code-bg))` : (value ?? undefined);
 }
 
 /** The lines of the output. What moves the cursor waits for the emulator; until it is there, colours have to do. */

@@ -69,7 +69,7 @@ function List({ items, terminals, working, turnStartedAt, caughtUp, hasOlder, lo
           />
         ))}
         <div style={{ height: view.after }} />
-        <div className={styles.foot}>{working ? <Working since={turnStartedAt} /> : null}</div>
+        <div className={styles.foot}>{working ? <Working since={turnStartedAt} waiting={isWaiting(items)} /> : null}</div>
       </div>
       {loadingOlder ? (
         <p className={styles.older}>
@@ -113,8 +113,23 @@ const LABELS: Record<Item["kind"], string> = {
   notice: "Notice", marker: "Change", turn_end: "End of turn", unknown: "Unknown event",
 };
 
-function Working({ since }: { since: number }) {
-  const now = useNow(true);
+/** Questions are asked at the end; one that is further up was left behind by its turn. */
+const RECENT = 200;
+
+function isWaiting(items: readonly Item[]): boolean {
+  return items.slice(-RECENT).some((item) => (item.kind === "permission" || item.kind === "elicitation") && item.answer === null);
+}
+
+function Working({ since, waiting }: { since: number; waiting: boolean }) {
+  const now = useNow(!waiting);
+  if (waiting) {
+    return (
+      <p className={styles.working} data-waiting="true">
+        <Icon name="shield" />
+        Waiting for you
+      </p>
+    );
+  }
   return (
     <p className={styles.working}>
       <Spinner />

@@ -1,13 +1,13 @@
-import type { ContentBlock, JsonValue, ToolContent } from "../../bridge/events";
+import type { ContentBlock, JsonValue, ToolContent, ToolLocation } from "../../bridge/events";
 import type { Terminal as TerminalState, ToolItem } from "../../model/conversation";
 import { CopyButton } from "../CopyButton";
-import { Diff } from "../diff/Diff";
+import { Diff } from "../diff";
 import { Fold } from "../Fold";
 import { CodeBlock } from "../markdown/CodeBlock";
 import { languageOfPath } from "../markdown/highlight";
 import { Markdown } from "../markdown/Markdown";
 import { Block } from "../message/Block";
-import { Terminal } from "../terminal/Terminal";
+import { Terminal } from "../terminal";
 import { bytes } from "../words";
 import { asText, commandOf, furtherOutput, isEmpty, pathOf, unfence } from "./input";
 import { Locations } from "./Locations";
@@ -26,18 +26,29 @@ export function ToolBody({ item, terminals, cwd }: Props) {
   const running = item.status === "in_progress" || item.status === "pending";
   return (
     <>
-      <Locations locations={item.locations} cwd={cwd} />
+      <Locations locations={elsewhere(item)} cwd={cwd} />
       {command !== undefined && !printed ? <Terminal command={command} output="" running={running} /> : null}
       {item.content.map((part, index) => (
         <Content key={index} part={part} item={item} terminals={terminals} command={index === 0 ? command : undefined} cwd={cwd} />
       ))}
-      {isEmpty(item.input) ? null : <Raw name={`${item.key}.input`} label="Input" value={item.input as JsonValue} />}
+      {isEmpty(item.input) || isShown(item.input, command) ? null : <Raw name={`${item.key}.input`} label="Input" value={item.input as JsonValue} />}
       {output === undefined ? null : (
         <Raw name={`${item.key}.output`} label="Output" value={output} open={item.content.length === 0 || item.status === "failed"} />
       )}
       {item.abandoned ? <p className={styles.remark}>The turn ended before this call did.</p> : null}
     </>
   );
+}
+
+/** The places that no diff under them names anyway. */
+function elsewhere({ locations, content }: ToolItem): readonly ToolLocation[] {
+  const changed = new Set(content.map((part) => (part.type === "diff" ? part.path : "")));
+  return locations.filter(({ path }) => !changed.has(path));
+}
+
+/** The command stands above its output already, and there is nothing else. */
+function isShown(input: JsonValue | undefined, command: string | undefined): boolean {
+  return command !== undefined && input !== null && typeof input === "object" && Object.keys(input).length === 1;
 }
 
 function hasText(content: readonly ToolContent[]): boolean {

@@ -1,7 +1,6 @@
-import { memo, useId, useMemo } from "react";
+import { memo, useId } from "react";
 import type { Terminal as TerminalState, ToolItem } from "../../model/conversation";
-import { Counts } from "../diff/Diff";
-import { diffLines } from "../diff/hunks";
+import { Changes } from "../diff";
 import { useFold } from "../fold";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { useNow } from "../time";
@@ -30,7 +29,7 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         <span className={styles.title}>
           <Title text={item.title} cwd={cwd} />
         </span>
-        <Changes item={item} />
+        {open ? null : <Changes content={item.content} />}
         <Took item={item} />
         <Status state={state} />
         <span className={styles.chevron} data-open={open}>
@@ -84,18 +83,4 @@ function Took({ item }: { item: ToolItem }) {
   if (running) return now - item.at < 2000 ? null : <span className={styles.took}>{elapsed(now - item.at)}</span>;
   const took = item.endedAt - item.at;
   return item.endedAt === 0 || took < 100 ? null : <span className={styles.took}>{duration(took)}</span>;
-}
-
-function Changes({ item }: { item: ToolItem }) {
-  const counts = useMemo(() => {
-    const sums = { added: 0, removed: 0 };
-    for (const part of item.content) {
-      if (part.type !== "diff") continue;
-      const { added, removed } = diffLines(part.oldText ?? "", part.newText);
-      sums.added += added;
-      sums.removed += removed;
-    }
-    return sums;
-  }, [item.content]);
-  return counts.added + counts.removed === 0 ? null : <Counts {...counts} />;
 }
