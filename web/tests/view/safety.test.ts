@@ -56,6 +56,12 @@ describe("what an author wrote", () => {
     expect(dom("a <b>c</b>").textContent?.trim()).toBe("a <b>c</b>");
   });
 
+  it("keeps the names that a screen reader reads", () => {
+    expect(dom("- [x] a").querySelector("input")?.getAttribute("aria-label")).toBe("done");
+    expect(dom("- x\n\n  ```js\n  1\n  ```").querySelector("button")?.getAttribute("aria-label")).toBe("Copy code");
+    expect(dom("| a |\n|--:|\n| 1 |").querySelector("td")?.getAttribute("align")).toBe("right");
+  });
+
   it("links open elsewhere and cannot reach back", () => {
     const link = dom("[x](https://example.org/a)").querySelector("a");
     expect(link?.target).toBe("_blank");

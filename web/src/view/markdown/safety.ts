@@ -112,7 +112,7 @@ function purify(html: string): string {
     ALLOW_DATA_ATTR: false,
     ALLOW_ARIA_ATTR: false,
     // Without this an attribute that is no address would be held against the pattern above.
-    ADD_URI_SAFE_ATTR: ["class", "target", "rel", "type", "align", "data-language", "role", "tabindex", "start"],
+    ADD_URI_SAFE_ATTR: ATTRIBUTES.filter((name) => name !== "href"),
   });
 }
 

@@ -58,6 +58,8 @@ class Place {
     const target = this.stuck ? box.scrollHeight - box.clientHeight : this.anchor && this.heights.find(this.anchor);
     if (target !== null && Math.abs(box.scrollTop - target) >= 1) box.scrollTop = target;
     this.top = box.scrollTop;
+    // Nobody can scroll back to the end of what does not scroll.
+    if (!this.stuck && box.scrollHeight - this.top - box.clientHeight <= NEAR) this.stuck = true;
   }
 
   /** The reader scrolled, or we did. */

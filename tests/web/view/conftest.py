@@ -1,0 +1,51 @@
+"""A browser, and the page with the conversation's components in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from support import bench_page
+from support.bench_page import BenchPage
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("NO CHROMIUM: nothing that a browser shows was tested (apt-get install chromium)")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture(scope="session")
+def bench_site() -> Iterator[str]:
+    with bench_page.served(bench_page.build()) as origin:
+        yield origin
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def tab(chromium: Browser, bench_site: str) -> AsyncIterator[BenchPage]:
+    """One tab for all tests of a process; `show` starts each of them with an empty conversation."""
+    bench = await BenchPage.open(chromium, bench_site)
+    yield bench
+    await bench.page.close()
+
+
+@pytest.fixture(autouse=True)
+def nothing_went_wrong(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No script error, no breach of the page's policy, no request to anywhere else, in any of these tests."""
+    yield
+    if "tab" in request.fixturenames:
+        bench: BenchPage = request.getfixturevalue("tab")
+        troubles, foreign = [*bench.troubles], [*bench.foreign]
+        bench.troubles.clear()
+        bench.foreign.clear()
+        assert troubles == []
+        assert foreign == []
