@@ -48,6 +48,17 @@ async def test_a_session_from_its_beginning_to_its_end(serving: Serving, workspa
     assert (gone.status_code, gone.json()["code"]) == (404, "unknown_session")
 
 
+async def test_sessions_that_begin_in_the_same_moment_are_all_kept(serving: Serving, workspace: Path) -> None:
+    """Each agent process calls its first session `s1`."""
+    client = serving.http()
+    made = await asyncio.gather(
+        *(client.post("/api/sessions", json={"cwd": str(workspace)}) for _ in range(5))
+    )
+    assert [each.status_code for each in made] == [201] * 5
+    listed = (await client.get("/api/sessions")).json()["sessions"]
+    assert {each["id"] for each in listed} == {each.json()["id"] for each in made}
+
+
 async def test_whoever_watches_sees_the_new_name_and_answers_the_questions(
     serving: Serving, workspace: Path
 ) -> None:

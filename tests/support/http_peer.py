@@ -27,6 +27,8 @@ class Stream:
     events: list[Event] = field(default_factory=list)
     comments: int = 0
     ended: bool = False
+    failure: httpx.HTTPError | None = None
+    """How it ended, if not in good order."""
     task: asyncio.Task[None] | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _taken: set[int] = field(default_factory=set)
@@ -45,8 +47,8 @@ class Stream:
                     self.events.append(Event(current.get("id"), json.loads(current["data"])))
                     current = {}
                 self._changed.set()
-        except httpx.HTTPError:
-            pass  # the end of the stream either way
+        except httpx.HTTPError as error:
+            self.failure = error  # the end of the stream either way
         finally:
             self.ended = True
             self._changed.set()

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 COPY_BYTES = 1024 * 1024
+ADD_ATTEMPTS = 5
 
 
 class Kept(msgspec.Struct, kw_only=True):
@@ -165,7 +166,6 @@ class StoreDirectory:
         self._on_congestion = on_congestion
 
     async def create(self, session: Session, original: Session | None) -> None:
-        await self.claim(session.agent_name, session.agent_session_id)
         time = events.now()
         record = SessionRecord(
             id=session.id,
@@ -182,10 +182,21 @@ class StoreDirectory:
             owner=self.store.owner_id,
             epoch=1,
         )
-        await self.store.create(record)
+        await self._add(record)
         self._open_journal(session, 1, 0)
         if original is not None and original.journal is not None:
             await self._copy(original, session)
+
+    async def _add(self, record: SessionRecord) -> None:
+        """Two processes of one agent may issue the same id in the same moment: the later one has it (G-040)."""
+        for left in reversed(range(ADD_ATTEMPTS)):
+            await self.claim(record.agent, record.agent_session_id or "")
+            try:
+                await self.store.create(record)
+                return
+            except SessionExists:
+                if not left:
+                    raise
 
     async def get(self, session_id: str) -> Kept | None:
         record = await self.store.get(session_id)

@@ -101,6 +101,8 @@ class Gateway:
         self.clients: set[ClientConnection] = set()
         self.watchers: list[SessionWatcher] = []
         self.closing = False
+        self.said_goodbye = asyncio.Event()
+        """Set when every client has been told that this is the end."""
         self.taking = asyncio.Lock()
         """Held while a stored session becomes live."""
         self._someone_left = asyncio.Event()
@@ -313,6 +315,7 @@ class Gateway:
         for client in list(self.clients):
             client.peer.link.close()
             client.peer.link_closed("shutdown")  # what it leaves behind is cleaned up while the store is open
+        self.said_goodbye.set()
         await self.pool.close()
         pending = [task for task in self._tasks if task is not asyncio.current_task()]
         if pending:

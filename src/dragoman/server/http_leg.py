@@ -82,11 +82,14 @@ class HttpLeg:
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._ended(done, transport, on_end))
 
-    async def close(self, timeout: float) -> None:
-        """Idle connections end at once, the others when their responses do, at the latest after `timeout`."""
+    async def end(self) -> None:
+        """Idle connections end at once, the others when their responses do."""
         await self._context.terminated.set()
         if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=timeout)
+            await asyncio.wait(list(self._tasks))
+
+    def cancel(self) -> None:
+        """Cut off whoever is left."""
         for task in list(self._tasks):
             task.cancel()
 

@@ -51,6 +51,8 @@ class Server:
         self._server: asyncio.AbstractServer | None = None
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
+        self._ending: asyncio.Future[None] | None = None
+        self._latest = 0.0
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """Returns the port, which is a free one for 0."""
@@ -65,16 +67,27 @@ class Server:
         return int(self._server.sockets[0].getsockname()[1])
 
     def stop_listening(self) -> None:
+        """The end begins: nobody new, and responses end as soon as the gateway has said goodbye."""
         if self._server is not None:
             self._server.close()
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end_responses())
+
+    async def _end_responses(self) -> None:
+        await self._gateway.said_goodbye.wait()
+        self._latest = asyncio.get_running_loop().time() + GOODBYE
+        self._fronts.close()
+        await self._http.end()
 
     async def close(self) -> None:
-        """The gateway is closed already: every link has said goodbye, every stream is ending."""
+        """The gateway is closed already; slow readers have had the time that its agents took."""
         if self._look is not None:
             self._look.cancel()
         self.stop_listening()
-        self._fronts.close()
-        await self._http.close(GOODBYE)
+        assert self._ending is not None
+        left = max(0.0, self._latest - asyncio.get_running_loop().time())
+        await asyncio.wait([self._ending], timeout=left)
+        self._http.cancel()
         for door in list(self._inside):
             door.transport.close()
 

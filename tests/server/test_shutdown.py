@@ -1,0 +1,113 @@
+"""SIGTERM while everything is busy: everybody is told, nothing is left, and it does not take long."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support import h2_socket
+from support.gateway import agent
+from support.http_peer import HttpPeer, Stream
+from support.serving import Serving, Socket
+
+from .conftest import Serve
+
+AGENTS = {"stubborn": agent("--ignore-term", "--ignore-eof", "--no-cancel-answer"), "busy": agent()}
+"""The first one takes no hint, only SIGKILL ends it; the other one never stops talking."""
+MOST = 10.0
+
+
+async def open_stream(client: httpx.AsyncClient, request: httpx.Request) -> Stream:
+    response = await client.send(request, stream=True)
+    assert response.status_code == 200, await response.aread()
+    stream = Stream(response)
+    stream.task = asyncio.create_task(stream.pump())
+    return stream
+
+
+async def working_socket(socket: Socket, workspace: Path) -> None:
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    socket.start_request("session/prompt", {"sessionId": session, "prompt": text("ignore-cancel here")})
+    await socket.text(session, "here")
+
+
+def text(script: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": script}]
+
+
+async def streamable(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+    peer = HttpPeer(serving.http(**version))
+    await peer.initialize()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    updates = await peer.listen(session)
+    await peer.prompt(session, "say here\nhang")
+    await updates.text("here")
+    return [events, updates]
+
+
+async def inline(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+    client = serving.http(**version)
+    made = await client.post("/api/sessions", json={"cwd": str(workspace), "agent": "busy"})
+    assert made.status_code == 201, made.text
+    session = made.json()["id"]
+    watch = client.build_request("GET", "/acp/events", params={"session": session}, timeout=None)
+    events = await open_stream(client, watch)
+    prompt = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "session/prompt",
+        "params": {"sessionId": session, "prompt": text("say here\nsleep-until-cancel")},
+    }
+    answer = await open_stream(client, client.build_request("POST", "/acp/inline", json=prompt, timeout=None))
+    await answer.text("here")
+    return [events, answer]
+
+
+async def one_stream(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+    client = serving.http(**version)
+    query = {"client_id": f"http2-{version['http2']}"}
+    stream = await open_stream(client, client.build_request("GET", "/acp/sse", params=query, timeout=None))
+    initialize = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+    assert (await client.post("/acp/rpc", params=query, json=initialize)).status_code == 202
+    await stream.response_to(1)
+    return [stream]
+
+
+VERSIONS: tuple[dict[str, bool], ...] = ({"http1": True, "http2": False}, {"http1": False, "http2": True})
+
+
+@pytest.mark.rule("G-115")
+async def test_every_stream_and_socket_ends_in_time_with_busy_agents(serve: Serve, workspace: Path) -> None:
+    serving = await serve(agents=AGENTS, limits={"cancel_timeout": 30})
+    kinds = (streamable, inline, one_stream)
+    opened = await asyncio.gather(*(kind(serving, workspace, **each) for kind in kinds for each in VERSIONS))
+    streams = [stream for each in opened for stream in each]
+    rest = serving.http()
+    place = (await rest.post("/api/sessions", json={"cwd": str(workspace), "agent": "busy"})).headers[
+        "location"
+    ]
+    flooded = asyncio.create_task(rest.post(f"{place}/prompt", json={"prompt": "flood 10000000 200"}))
+    sockets = [await serving.socket(), await h2_socket.open_socket(serving)]
+    await asyncio.gather(*(working_socket(socket, workspace) for socket in sockets))
+
+    started = time.monotonic()
+    serving.gateway.process.send_signal(signal.SIGTERM)
+    assert [await socket.closed() for socket in sockets] == [1012, 1012]
+    for stream in streams:
+        assert stream.task is not None
+        await asyncio.wait_for(stream.task, MOST)
+        assert stream.failure is None, stream.response.request.url
+    answers = [each.message for stream in streams for each in stream.events if each.message.get("error")]
+    assert [each["error"]["data"]["reason"] for each in answers] == [
+        "shutdown"
+    ] * 4  # two prompts per version
+    assert ((await flooded).status_code, (await flooded).json()["code"]) == (503, "shutdown")
+    assert await serving.gateway.wait_exit() == 0
+    assert time.monotonic() - started < MOST
