@@ -1,0 +1,104 @@
+"""Agents in their own tongues beside their npm adapters: `python -m real.bench [ROUNDS]`, in interleaved rounds.
+
+Time is that of `session/new` as a client sees it; memory is the PSS of everything on the agent's side of the gateway
+after one turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from real.agents import AGENTS, RealAgent
+from real.client import STARTING, RealGateway
+from real.conftest import OTHERS, PROXIES
+from real.install import installed
+from real.model_server import ModelServer
+
+PAIRS = (("claude", "claude-agent-acp"), ("codex", "codex-acp"))
+LEAST_TIME, LEAST_MEMORY = 0.8, 0.85
+ROUNDS = 5
+
+Sample = tuple[float, float]
+"""Milliseconds and megabytes."""
+
+
+async def measure(agent: RealAgent, model: ModelServer, home: Path) -> Sample:
+    workspace, own = home / "workspace", home / "agent"
+    workspace.mkdir()
+    own.mkdir()
+    config = {
+        "default_agent": agent.name,
+        "agents": {agent.name: agent.table(installed(agent.name), own, model.url)},
+    }
+    gateway = await RealGateway.start(home / "gateway", "acp", agent.name, config=config)
+    assert isinstance(gateway, RealGateway)
+    try:
+        await gateway.greet({})
+        # What is warmed up at `initialize` is no part of `session/new`, for either.
+        await gateway.request("session/list", {}, STARTING)
+        started = time.perf_counter()
+        session = await gateway.open_session(workspace)
+        took = (time.perf_counter() - started) * 1000
+        turn = await gateway.prompt(session, "hello there")
+        assert turn.stop_reason == "end_turn", turn.response
+        return took, sum(map(pss, agents_side(gateway)))
+    finally:
+        await gateway.stop()
+
+
+def agents_side(gateway: RealGateway) -> list[int]:
+    """All processes but the gateway and its watcher."""
+    ours = {gateway.process.pid}
+    return [pid for pid, line in gateway.processes().items() if pid not in ours and "watcher" not in line]
+
+
+def pss(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+async def measure_all(rounds: int) -> dict[str, list[Sample]]:
+    agents = {agent.name: agent for agent in AGENTS}
+    samples: dict[str, list[Sample]] = {name: [] for pair in PAIRS for name in pair}
+    for number in range(rounds + 1):  # the first fills the disk cache and does not count
+        for name, taken in samples.items():
+            model = ModelServer()
+            await model.start()
+            with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as home:
+                sample = await measure(agents[name], model, Path(home))
+            await model.stop()
+            if number:
+                taken.append(sample)
+    return samples
+
+
+def main() -> int:
+    for name in list(os.environ):
+        if name.upper().startswith(OTHERS) or name.lower() in PROXIES:
+            del os.environ[name]
+    samples = asyncio.run(measure_all(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS))
+    failed = False
+    for pair in PAIRS:
+        for index, what, unit, limit in (
+            (0, "session/new", "ms", LEAST_TIME),
+            (1, "PSS", "MB", LEAST_MEMORY),
+        ):
+            ours, theirs = (statistics.median(sample[index] for sample in samples[name]) for name in pair)
+            verdict = "ok" if ours <= limit * theirs else "FAIL"
+            failed = failed or verdict == "FAIL"
+            print(f"{what:12} {pair[0]:7} {ours:7.0f} {unit}   {pair[1]:17} {theirs:7.0f} {unit}   "
+                  f"{ours / theirs:.2f} (must be <= {limit}) {verdict}")  # fmt: skip
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
