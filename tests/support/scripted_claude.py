@@ -46,6 +46,7 @@ def parse() -> argparse.Namespace:
     flags.add_argument("--add-dir", action="append", default=[])
     flags.add_argument("--version", action="store_true")
     flags.add_argument("--x-version", default="2.1.325")
+    flags.add_argument("--x-tireless", action="store_true", help="always stops at its turn limit")
     flags.add_argument("--x-mute", action="store_true", help="says nothing, ever, but garbage")
     return flags.parse_args()
 
@@ -175,7 +176,7 @@ class Claude:
                 return
             if self.ended:
                 return
-        self.result("success", result="done")
+        self.result("error_max_turns" if self.flags.x_tireless else "success", result="done")
 
     def result(self, subtype: str, **members: Any) -> None:
         self.cost += 0.25

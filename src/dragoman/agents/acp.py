@@ -23,6 +23,7 @@ from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.rpc.link import LinkHandler
 
 if TYPE_CHECKING:
+    from dragoman.agents.native.native import Native
     from dragoman.agents.remote.launch import Remotes
 
 
@@ -63,9 +64,18 @@ class ProcessLauncher:
     """Starts agents as processes of this machine; implements `Launcher`."""
 
     def __init__(
-        self, custody: Custody, max_message_bytes: int, environ: Mapping[str, str] | None = None
+        self,
+        custody: Custody,
+        max_message_bytes: int,
+        environ: Mapping[str, str] | None = None,
+        *,
+        agents: Mapping[str, AgentConfig] | None = None,
+        state: Path | None = None,
     ) -> None:
+        """`agents` are those that may be asked in another's session; `state` is where adapters keep choices."""
         self._custody = custody
+        self._agents = agents or {}
+        self._state = state
         self._max_message_bytes = max_message_bytes
         self._environ = os.environ if environ is None else environ
         self._remotes: Remotes | None = None
@@ -103,19 +113,36 @@ class ProcessLauncher:
     ) -> AgentHandle:
         """An agent with a tongue of its own: its program is started when a session needs it."""
         from dragoman.agents.native.kinds import begin
-        from dragoman.agents.native.native import Native
-
-        async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
-            told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
-            return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
 
         if box is None:
             try:
                 require(name, agent)
             except NotInstalled as error:
                 raise AgentUnavailable(_sentence(str(error))) from error
+        return begin(self._native(name, agent, cwd, box, self._guest(agent, box)), handler)
+
+    def _guest(self, host: AgentConfig, box: Box | None) -> Native | None:
+        """The other agent with a tongue of its own, if it is here; in a box nobody knows what is installed."""
+        if box is not None or not host.duet:
+            return None
+        for name, agent in self._agents.items():
+            if agent.kind not in ADAPTED or agent.kind == host.kind or not agent.duet or agent.sandbox:
+                continue
+            if locate(agent.command, agent.env.get("PATH")) is not None:
+                return self._native(name, agent, None, None, None)
+        return None
+
+    def _native(
+        self, name: str, agent: AgentConfig, cwd: str | None, box: Box | None, other: Native | None
+    ) -> Native:
+        from dragoman.agents.native.native import Native
+
+        async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
+            told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
+            return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
+
         environ = agent_environment(self._environ, agent.env)
-        return begin(Native(name, agent, spawn, environ, boxed=box is not None), handler)
+        return Native(name, agent, spawn, environ, boxed=box is not None, other=other, state=self._state)
 
     async def _launch_program(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None

@@ -33,6 +33,24 @@ Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AcpAgent]]
 """Starts the agent's program with these arguments in this folder; raises `AgentUnavailable`."""
 
 
+class Voice(Protocol):
+    """What a tongue has of the gateway."""
+
+    name: str
+
+    def update(self, session_id: str, update: JsonObject) -> None:
+        """Tell the gateway something about a session."""
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        """Ask the gateway; cancelling the wait withdraws the question."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something beside."""
+
+    def lost(self, end: AgentEnd) -> None:
+        """The program is gone, and with it the agent."""
+
+
 class Tongue(Protocol):
     """What an adapter has to know: how to do what ACP asks in the agent's own words."""
 
@@ -50,7 +68,7 @@ class Tongue(Protocol):
 
 
 class AdapterHandle:
-    """Implements `AgentHandle` towards the gateway and `Receiver` for what the gateway asks."""
+    """Implements `AgentHandle` and `Receiver` towards the gateway, `Voice` for the tongue."""
 
     def __init__(self, handler: LinkHandler, name: str) -> None:
         self.name = name

@@ -62,7 +62,9 @@ async def gateway(
     store, trouble = await open_store(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
-        launcher=ProcessLauncher(custody, config.limits.max_message_bytes),
+        launcher=ProcessLauncher(
+            custody, config.limits.max_message_bytes, agents=config.agents, state=paths.state_dir
+        ),
         cache=FileCapabilityCache(paths.cache_dir / "capabilities"),
         services=WorkspaceServices(custody),
         dialer=UnixDialer(config.limits.max_message_bytes),

@@ -41,6 +41,23 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Literal["auto", "always", "never"],
         Meta(description="End the idle process: when the agent can resume or load, in any case, or never."),
     ] = "auto"
+    auto_resume: Annotated[
+        bool,
+        Meta(description="New sessions of a `claude` or `codex` agent go on from the workspace's last one."),
+    ] = False
+    duet: Annotated[
+        bool,
+        Meta(
+            description="`/codex` in a `claude` session, and the reverse, asks the other if it is installed."
+        ),
+    ] = True
+    continue_command: Annotated[
+        list[str],
+        Meta(description="Tells a `claude` or `codex` agent at its turn limit to go on: prints open tasks."),
+    ] = []
+    continue_limit: Annotated[
+        int, Meta(ge=0, le=100, description="How often it goes on by itself in one turn.")
+    ] = 5
     url: Annotated[
         str | None,
         Meta(description="Where a `remote` agent listens: `ws://`, `wss://`, `http://` or `https://`."),

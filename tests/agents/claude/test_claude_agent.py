@@ -54,7 +54,7 @@ async def test_a_new_session_offers_modes_models_options_and_commands(
         *("default", "acceptEdits", "plan", "auto", "dontAsk")
     ]
     assert [model["modelId"] for model in result["models"]["availableModels"]] == ["default", "haiku"]
-    assert [option["id"] for option in result["configOptions"]] == ["mode", "model", "effort"]
+    assert [option["id"] for option in result["configOptions"]] == ["mode", "model", "effort", "auto_resume"]
     told = await client.next_message(is_update(result["sessionId"], "available_commands_update"))
     commands = told["params"]["update"]["availableCommands"]
     assert commands[0] == {
@@ -192,6 +192,7 @@ async def test_modes_models_and_effort_change_by_any_name(client: Dragoman, work
         "mode": "plan",
         "model": "default",
         "effort": "high",
+        "auto_resume": "false",
     }
     await client.request("session/set_model", {"sessionId": session, "modelId": "haiku"})
     told = await client.next_message(is_update(session, "current_model_update"))

@@ -54,6 +54,7 @@ async def test_it_says_what_it_can_do_and_what_it_offers(
         "collaboration_mode": "default",
         "model": "gpt-5.5",
         "effort": "low",
+        "auto_resume": "false",
     }
 
 
@@ -291,7 +292,7 @@ async def test_only_decisions_that_codex_takes_are_offered(client: Dragoman, wor
     client.on("session/request_permission", choose("network_1"))
     turn = await client.prompt(await client.new_session(workspace), "network example.org")
     asked = (await client.next_message("session/request_permission"))["params"]
-    assert [each["optionId"] for each in asked["options"]] == ["accept", "network_1", "network_2", "cancel"]
+    assert [each["optionId"] for each in asked["options"]] == ["accept", "network_1", "network_2", "decline"]
     last = [each for each in turn.updates if each.get("status") == "completed"][-1]
     rule = {"host": "example.org", "action": "allow"}
     decision = {"applyNetworkPolicyAmendment": {"network_policy_amendment": rule}}

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import AdapterHandle, Spawn
+from dragoman.agents.adapter import Spawn, Voice
 from dragoman.agents.claude import options, permission, prompt, result, tools
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
@@ -51,7 +51,7 @@ class Owner(Protocol):
 class Session:
     """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
 
-    def __init__(self, id: str, handle: AdapterHandle, owner: Owner, *, bypass: bool = False) -> None:
+    def __init__(self, id: str, handle: Voice, owner: Owner, *, bypass: bool = False) -> None:
         self.id = id
         self.program: AcpAgent | None = None
         self.options = ClaudeOptions({})

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import AdapterHandle, text_of
+from dragoman.agents.adapter import Voice, text_of
 from dragoman.agents.codex import approval, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
@@ -31,7 +31,7 @@ _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unkn
 class CodexAgent(NativeAgent[Thread]):
     """`Receiver` of what Codex says, too."""
 
-    def __init__(self, native: Native, handle: AdapterHandle) -> None:
+    def __init__(self, native: Native, handle: Voice) -> None:
         super().__init__(native, handle)
         self._server = Server(native.name, self, handle.lost)
         self._models: list[JsonObject] | None = None
@@ -140,7 +140,10 @@ class CodexAgent(NativeAgent[Thread]):
         """What is sent is little; the gateway asks for `backlog`."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
-        return self._server.closed()
+        error = self._server.closed()
+        for thread in self.conversations.values():
+            thread.failed(error)
+        return error
 
 
 def _info(thread: JsonObject) -> JsonObject:

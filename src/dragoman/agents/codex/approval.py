@@ -55,7 +55,10 @@ WORDS: dict[str, Words] = {
 
 
 def choices(method: str, params: JsonObject) -> list[Choice]:
-    """Once, in this session, by each rule that Codex proposes, or no; only what it says it takes, if it says so."""
+    """Once, in this session, by each rule that Codex proposes, or no; of what allows only what it says it takes.
+
+    It does not name `decline` (0.166), but takes it, and the turn goes on as with other agents.
+    """
     if method == PERMISSIONS:
         return _grants(params)
     words = WORDS[method]
@@ -63,15 +66,12 @@ def choices(method: str, params: JsonObject) -> list[Choice]:
         choice("accept", "Allow once", "allow_once", words.once),
         choice("accept_session", "Allow in this session", "allow_always", words.session),
         *_rules(words, params),
-        choice("decline", "Reject", "reject_once", words.no),
     ]
+    no = choice("decline", "Reject", "reject_once", words.no)
     taken = params.get("availableDecisions")
     if not isinstance(taken, list) or not taken:
-        return found
-    fits = [each for each in found if _kind(each.answer) in map(_kind, taken)]
-    if any(each.option["kind"] == "reject_once" for each in fits):
-        return fits
-    return [*fits, choice("cancel", "Reject and stop", "reject_once", words.cancel)]
+        return [*found, no]
+    return [*(each for each in found if _kind(each.answer) in map(_kind, taken)), no]
 
 
 def answer(method: str, offered: list[Choice], outcome: object) -> JsonObject:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.adapter import AdapterHandle
+from dragoman.agents.adapter import Voice
 from dragoman.agents.codex import approval, commands, errors, prompt, user_input
 from dragoman.agents.codex.items import Items
 from dragoman.agents.codex.options import CodexOptions
@@ -23,9 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Thread:
-    def __init__(
-        self, id: str, cwd: str, options: CodexOptions, server: Server, handle: AdapterHandle
-    ) -> None:
+    def __init__(self, id: str, cwd: str, options: CodexOptions, server: Server, handle: Voice) -> None:
         self.id = id
         self.options = options
         self._cwd = cwd
@@ -123,6 +121,11 @@ class Thread:
             self._usage = as_object(as_object(params.get("tokenUsage")).get("last"))
         for update in self._items.read(method, params):
             self.tell(update)
+
+    def failed(self, error: RpcError) -> None:
+        """The program is gone."""
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_exception(error)
 
     def _began(self, turn_id: str) -> None:
         if self._turn is not None and not self._turn_id:

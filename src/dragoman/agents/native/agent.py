@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import AdapterHandle, text_of
-from dragoman.agents.json_types import JsonObject
+from dragoman.agents.adapter import Voice, text_of
+from dragoman.agents.json_types import JsonObject, objects
+from dragoman.agents.native import continuing
 from dragoman.agents.native.native import Native
-from dragoman.agents.native.options import Options
-from dragoman.wire.errors import session_not_found
+from dragoman.agents.native.options import AUTO_RESUME, Options
+from dragoman.agents.native.workspaces import AutoResume
+from dragoman.wire.errors import RpcError, session_not_found
+
+log = logging.getLogger(__name__)
 
 
 class Conversation(Protocol):
@@ -47,10 +52,13 @@ C = TypeVar("C", bound=Conversation)
 class NativeAgent(Generic[C]):
     """Implements `Tongue`, but for how a conversation begins and is kept."""
 
-    def __init__(self, native: Native, handle: AdapterHandle) -> None:
+    def __init__(self, native: Native, handle: Voice) -> None:
         self.native = native
         self.handle = handle
         self.conversations: dict[str, C] = {}
+        self._folders: dict[str, str] = {}
+        self._cancelled: set[str] = set()
+        self._auto_resume = AutoResume(native.state, native.name, native.config.auto_resume)
         self._model_readers: set[str] = set()
         """Sessions whose client uses `session/set_model`: it hears of models in those words."""
         self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
@@ -109,6 +117,7 @@ class NativeAgent(Generic[C]):
     def cancel(self, params: JsonObject) -> None:
         conversation = self.conversations.get(str(params.get("sessionId")))
         if conversation is not None:
+            self._cancelled.add(conversation.id)
             conversation.cancel()
 
     def tell_options(self, conversation: C, *changed: str) -> None:
@@ -125,20 +134,38 @@ class NativeAgent(Generic[C]):
         return {}
 
     async def _new(self, params: JsonObject) -> JsonObject:
-        return self._named(await self.begin(params))
+        former = await self._last_session(text_of(params, "cwd"))
+        if former is None:
+            return self._named(await self.begin(params), params)
+        try:
+            conversation = await self.branch(params, former)
+        except RpcError as error:
+            log.warning("the last session cannot be resumed: %s", error, extra={"agent_session": former})
+            return self._named(await self.begin(params), params)
+        # A branch: the former session stays as it is, and may be live elsewhere.
+        told = self._named(conversation, params)
+        return {**told, "_meta": {"dragoman": {"resumedFrom": former}}}
 
     async def _load(self, params: JsonObject) -> JsonObject:
-        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=True))
+        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=True), params)
 
     async def _resume(self, params: JsonObject) -> JsonObject:
-        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=False))
+        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=False), params)
 
     async def _fork(self, params: JsonObject) -> JsonObject:
-        return self._named(await self.branch(params, text_of(params, "sessionId")))
+        return self._named(await self.branch(params, text_of(params, "sessionId")), params)
+
+    async def _last_session(self, cwd: str) -> str | None:
+        if self.native.boxed or not self._auto_resume.get(cwd):
+            return None
+        listed = objects((await self.list_sessions({"cwd": cwd})).get("sessions"))
+        last = max(listed, key=lambda each: str(each.get("updatedAt", "")), default={})
+        return str(last["sessionId"]) if last else None
 
     async def _close(self, params: JsonObject) -> JsonObject:
         conversation = self.conversations.pop(text_of(params, "sessionId"), None)
         if conversation is not None:
+            self._cancelled.discard(conversation.id)
             await self.let_go(conversation)
         return {}
 
@@ -151,7 +178,24 @@ class NativeAgent(Generic[C]):
         return await self._conversation(params).steer(params.get("prompt"))
 
     async def _prompt(self, params: JsonObject) -> JsonObject:
-        return await self._conversation(params).prompt(params.get("prompt"))
+        conversation = self._conversation(params)
+        self._cancelled.discard(conversation.id)
+        result = await conversation.prompt(params.get("prompt"))
+        for _ in range(self.native.config.continue_limit):
+            if result.get("stopReason") != "max_turn_requests" or not await self._has_tasks(conversation.id):
+                break
+            if conversation.id in self._cancelled:
+                return {**result, "stopReason": "cancelled"}
+            word = {"type": "text", "text": continuing.WORD}
+            conversation.tell({"sessionUpdate": "user_message_chunk", "content": word})
+            result = await conversation.prompt([word])
+        return result
+
+    async def _has_tasks(self, session_id: str) -> bool:
+        command = self.native.config.continue_command
+        if not command or self.native.boxed:
+            return False
+        return await continuing.open_tasks(command, self._folders[session_id], self.native.environ)
 
     async def _set_mode(self, params: JsonObject) -> JsonObject:
         conversation = self._conversation(params)
@@ -169,20 +213,31 @@ class NativeAgent(Generic[C]):
     async def _set_config_option(self, params: JsonObject) -> JsonObject:
         conversation, option = self._conversation(params), text_of(params, "configId")
         options = conversation.options
-        await conversation.choose(option, text_of(params, "value"))
+        if option == AUTO_RESUME.id:
+            self._keep_auto_resume(conversation, text_of(params, "value"))
+        else:
+            await conversation.choose(option, text_of(params, "value"))
         if option == "mode":
             conversation.tell({"sessionUpdate": "current_mode_update", "currentModeId": options.mode})
         if option == "model" and conversation.id in self._model_readers:
             conversation.tell({"sessionUpdate": "current_model_update", "currentModelId": options.model})
         return {"configOptions": options.config()}
 
+    def _keep_auto_resume(self, conversation: C, value: str) -> None:
+        conversation.options.check(AUTO_RESUME.id, value)
+        conversation.options.current[AUTO_RESUME.id] = value
+        self._auto_resume.set(self._folders[conversation.id], value == "true")
+
     # -- conversations
 
-    def _named(self, conversation: C) -> JsonObject:
-        return {"sessionId": conversation.id, **self._told(conversation)}
+    def _named(self, conversation: C, params: JsonObject) -> JsonObject:
+        return {"sessionId": conversation.id, **self._told(conversation, params)}
 
-    def _told(self, conversation: C) -> JsonObject:
+    def _told(self, conversation: C, params: JsonObject) -> JsonObject:
         """The commands follow the answer: before it the client does not know the session."""
+        cwd = self._folders[conversation.id] = text_of(params, "cwd")
+        if not self.native.boxed:
+            conversation.options.current[AUTO_RESUME.id] = str(self._auto_resume.get(cwd)).lower()
         loop = asyncio.get_running_loop()
         loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
         return conversation.options.state()

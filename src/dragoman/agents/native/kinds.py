@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
-from dragoman.agents.adapter import AdapterHandle, Tongue
+from dragoman.agents.adapter import AdapterHandle, Tongue, Voice
 from dragoman.agents.native.native import Native
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.rpc.link import LinkHandler
 
 
-def _claude(native: Native, handle: AdapterHandle) -> Tongue:
+def _claude(native: Native, voice: Voice) -> Tongue:
     from dragoman.agents.claude.agent import ClaudeAgent
 
-    return ClaudeAgent(native, handle)
+    return ClaudeAgent(native, voice)
 
 
-def _codex(native: Native, handle: AdapterHandle) -> Tongue:
+def _codex(native: Native, voice: Voice) -> Tongue:
     from dragoman.agents.codex.agent import CodexAgent
 
-    return CodexAgent(native, handle)
+    return CodexAgent(native, voice)
 
 
-TONGUES: Mapping[str, Callable[[Native, AdapterHandle], Tongue]] = {"claude": _claude, "codex": _codex}
+TONGUES: Mapping[str, Callable[[Native, Voice], Tongue]] = {"claude": _claude, "codex": _codex}
 
 
 def begin(native: Native, handler: LinkHandler) -> AgentHandle:
     """An agent that waits for its first request."""
     handle = AdapterHandle(handler, native.name)
-    handle.begin(TONGUES[native.config.kind](native, handle))
+    handle.begin(_tongue(native, handle))
     return handle
+
+
+def _tongue(native: Native, voice: Voice) -> Tongue:
+    kind, other = native.config.kind, native.other
+    if other is None:
+        return TONGUES[kind](native, voice)
+    from dragoman.agents.native.duet import Duet
+
+    guest = other.config.kind
+    return Duet(voice, kind, partial(TONGUES[kind], native), guest, partial(TONGUES[guest], other))

@@ -37,6 +37,12 @@ MODEL = Row("model", "Model", "model")
 EFFORT = Row("effort", "Effort", "thought_level")
 
 
+AUTO_RESUME = Row(
+    "auto_resume", "Auto-resume", None, "A new session in this folder begins where the last one ended"
+)
+ON_OFF = [Value("true", "On"), Value("false", "Off")]
+
+
 class Options:
     """`values` is an adapter's own; an option without values is not there."""
 
@@ -57,10 +63,17 @@ class Options:
         return self.current["model"]
 
     def offered(self, option: str) -> list[str]:
-        return [value.id for value in self.values(option)]
+        return [value.id for value in self._values(option)]
+
+    def _values(self, option: str) -> list[Value]:
+        return ON_OFF if option == AUTO_RESUME.id else self.values(option)
+
+    def _rows(self) -> list[Row]:
+        kept = [AUTO_RESUME] if AUTO_RESUME.id in self.current else []
+        return [row for row in (*self.rows, *kept) if self._values(row.id)]
 
     def check(self, option: str, value: str) -> None:
-        if option not in {row.id for row in self.rows} or not self.values(option):
+        if option not in {row.id for row in self._rows()}:
             raise invalid_params(f"Unknown config option: {option}", "configId")
         if value not in self.offered(option):
             raise invalid_params(
@@ -82,7 +95,7 @@ class Options:
         }
 
     def config(self) -> list[JsonObject]:
-        return [self._told(row) for row in self.rows if self.values(row.id)]
+        return [self._told(row) for row in self._rows()]
 
     def _told(self, row: Row) -> JsonObject:
         told: JsonObject = {"id": row.id, "name": row.name}
@@ -92,5 +105,5 @@ class Options:
             **told,
             "type": "select",
             "currentValue": self.current[row.id],
-            "options": [value.told("value") for value in self.values(row.id)],
+            "options": [value.told("value") for value in self._values(row.id)],
         }

@@ -1,0 +1,230 @@
+"""Two agents in one session: `/codex` in a conversation with Claude Code asks Codex, and the other way round.
+
+    gateway ──► Duet ──► host    the session's own agent
+                  └────► guest   started when it is first asked, in the same folder with the same servers
+
+What one of them was not there for it is told with the next words for it. Modes, models and commands are the host's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dragoman.agents.acp import AcpAgent
+from dragoman.agents.adapter import Tongue, Voice, text_of
+from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.wire.errors import RpcError
+
+TITLES = {"claude": "Claude Code", "codex": "Codex"}
+SHOWN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
+"""What a guest says in the conversation; the rest is about a session that clients do not see."""
+MISSED = 20_000
+"""Characters of what an agent missed that it is told."""
+Make = Callable[[Voice], Tongue]
+
+
+@dataclass(slots=True)
+class Shared:
+    """A session of both."""
+
+    setup: JsonObject
+    speaker: str
+    guest_id: str | None = None
+    missed: dict[str, str] = field(default_factory=dict)
+    """By agent: what was said since it was last asked."""
+    said: str = ""
+    """The answer that is being given."""
+
+
+class Duet:
+    """Implements `Tongue`."""
+
+    def __init__(self, voice: Voice, host: str, make_host: Make, guest: str, make_guest: Make) -> None:
+        self._voice = voice
+        self._names = {"host": host, "guest": guest}
+        self._make_guest = make_guest
+        self._host = make_host(_HostVoice(self, voice))
+        self._guest: Tongue | None = None
+        self._meeting = asyncio.Lock()
+        self.sessions: dict[str, Shared] = {}
+        self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
+            **self._host.requests,
+            "session/new": lambda params: self._opened("session/new", params),
+            "session/load": lambda params: self._opened("session/load", params),
+            "session/resume": lambda params: self._opened("session/resume", params),
+            "session/fork": lambda params: self._opened("session/fork", params),
+            "session/close": lambda params: self._closed("session/close", params),
+            "session/delete": lambda params: self._closed("session/delete", params),
+            "session/prompt": self._prompt,
+        }
+
+    def cancel(self, params: JsonObject) -> None:
+        self._host.cancel(params)
+        shared = self.sessions.get(str(params.get("sessionId")))
+        if self._guest is not None and shared is not None and shared.guest_id is not None:
+            self._guest.cancel({"sessionId": shared.guest_id})
+
+    def programs(self) -> Iterable[AcpAgent]:
+        guests = self._guest.programs() if self._guest is not None else ()
+        return [*self._host.programs(), *guests]
+
+    async def close(self) -> None:
+        if self._guest is not None:
+            await self._guest.close()
+        await self._host.close()
+
+    # -- for the voices
+
+    def host_session(self, guest_id: str) -> str | None:
+        return next((id for id, each in self.sessions.items() if each.guest_id == guest_id), None)
+
+    def heard(self, session_id: str, update: JsonObject) -> None:
+        shared = self.sessions.get(session_id)
+        if shared is not None and update.get("sessionUpdate") == "agent_message_chunk":
+            shared.said = (shared.said + str(as_object(update.get("content")).get("text", "")))[-MISSED:]
+
+    def with_guest(self, update: JsonObject) -> JsonObject:
+        """The host's commands, and the one that asks the other."""
+        guest = self._names["guest"]
+        command = {
+            "name": guest,
+            "description": f"Ask {TITLES[guest]} in this session; alone: until further notice",
+        }
+        listed = objects(update.get("availableCommands"))
+        return {**update, "availableCommands": [*listed, {**command, "input": {"hint": "message"}}]}
+
+    def guest_lost(self) -> None:
+        """Its next words start it again."""
+        self._guest = None
+        for shared in self.sessions.values():
+            shared.guest_id = None
+
+    # -- requests
+
+    async def _opened(self, method: str, params: JsonObject) -> JsonObject:
+        answer = await self._host.requests[method](params)
+        session_id = str(answer.get("sessionId") or params.get("sessionId"))
+        setup: JsonObject = {
+            name: params[name] for name in ("cwd", "mcpServers", "additionalDirectories") if name in params
+        }
+        self.sessions[session_id] = Shared(setup, self._names["host"])
+        return answer
+
+    async def _closed(self, method: str, params: JsonObject) -> JsonObject:
+        shared = self.sessions.pop(text_of(params, "sessionId"), None)
+        if shared is not None and shared.guest_id is not None and self._guest is not None:
+            await self._guest.requests["session/close"]({"sessionId": shared.guest_id})
+        return await self._host.requests[method](params)
+
+    async def _prompt(self, params: JsonObject) -> JsonObject:
+        session_id = text_of(params, "sessionId")
+        shared = self.sessions.get(session_id)
+        if shared is None:
+            return await self._host.requests["session/prompt"](params)
+        asked, blocks = route(params.get("prompt"), tuple(self._names.values()))
+        if asked is not None and not blocks:
+            shared.speaker = asked
+            self._tell(session_id, f"{TITLES[asked]} answers from now on.")
+            return {"stopReason": "end_turn"}
+        speaker = asked or shared.speaker
+        words = "".join(str(each.get("text", "")) for each in blocks)
+        shared.said = ""
+        try:
+            return await self._ask(session_id, shared, speaker, [*_missed(shared, speaker), *blocks])
+        finally:
+            other = next(name for name in self._names.values() if name != speaker)
+            told = f"User: {words}\n\n{TITLES[speaker]}: {shared.said}\n\n"
+            shared.missed[other] = (shared.missed.get(other, "") + told)[-MISSED:]
+
+    async def _ask(
+        self, session_id: str, shared: Shared, speaker: str, blocks: list[JsonObject]
+    ) -> JsonObject:
+        if speaker == self._names["host"]:
+            return await self._host.requests["session/prompt"]({"sessionId": session_id, "prompt": blocks})
+        guest = await self._meet(shared)
+        return await guest.requests["session/prompt"]({"sessionId": shared.guest_id, "prompt": blocks})
+
+    async def _meet(self, shared: Shared) -> Tongue:
+        """The guest, with a session for this one."""
+        async with self._meeting:
+            guest = self._guest
+            if guest is None:
+                guest = self._make_guest(_GuestVoice(self, self._voice))
+                try:
+                    await guest.requests["initialize"]({})
+                except RpcError:
+                    await guest.close()
+                    raise
+                self._guest = guest
+            if shared.guest_id is None:
+                created = await guest.requests["session/new"](shared.setup)
+                shared.guest_id = str(created["sessionId"])
+            return guest
+
+    def _tell(self, session_id: str, text: str) -> None:
+        content = {"type": "text", "text": text}
+        self._voice.update(session_id, {"sessionUpdate": "agent_message_chunk", "content": content})
+
+
+class _HostVoice:
+    """Implements `Voice`: as it is, with one more command."""
+
+    def __init__(self, duet: Duet, voice: Voice) -> None:
+        self._duet = duet
+        self.name = voice.name
+        self.ask, self.spawn, self.lost, self._update = voice.ask, voice.spawn, voice.lost, voice.update
+
+    def update(self, session_id: str, update: JsonObject) -> None:
+        if update.get("sessionUpdate") == "available_commands_update":
+            update = self._duet.with_guest(update)
+        self._duet.heard(session_id, update)
+        self._update(session_id, update)
+
+
+class _GuestVoice:
+    """Implements `Voice`: what it says is said in the host's session."""
+
+    def __init__(self, duet: Duet, voice: Voice) -> None:
+        self._duet = duet
+        self._voice = voice
+        self.name = voice.name
+
+    def update(self, session_id: str, update: JsonObject) -> None:
+        host = self._duet.host_session(session_id)
+        if host is not None and update.get("sessionUpdate") in SHOWN:
+            self._duet.heard(host, update)
+            self._voice.update(host, update)
+
+    async def ask(self, method: str, params: JsonObject) -> JsonObject:
+        host = self._duet.host_session(str(params.get("sessionId")))
+        return await self._voice.ask(method, {**params, "sessionId": host})
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return self._voice.spawn(work)
+
+    def lost(self, end: AgentEnd) -> None:
+        self._duet.guest_lost()
+
+
+def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[JsonObject]]:
+    """Who is asked by name, and the prompt without that; nothing is left where only the name was said."""
+    found = objects(blocks)
+    text = str(found[0].get("text", "")).lstrip() if found and found[0].get("type", "text") == "text" else ""
+    for name in names:
+        word, _, rest = text.partition(" ")
+        if word.strip() == f"/{name}":
+            first = [{**found[0], "text": rest.strip()}] if rest.strip() else []
+            return name, [*first, *found[1:]]
+    return None, found
+
+
+def _missed(shared: Shared, speaker: str) -> list[JsonObject]:
+    told = shared.missed.pop(speaker, "")
+    if not told:
+        return []
+    text = f"This was said in the conversation since you were last asked:\n<transcript>\n{told}</transcript>"
+    return [{"type": "text", "text": text}]
