@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.certificates import make_certificate
 from support.gateway import Start
 from support.serving import Serving, UrlFraming
 
@@ -28,6 +31,20 @@ async def serve(dragoman: Start) -> AsyncIterator[Serve]:
     yield start
     for serving in started:
         await serving.close()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+async def works(serving: Serving, workspace: Path, context: ssl.SSLContext | None = None) -> None:
+    """A newcomer is served as if nothing had happened."""
+    socket = await serving.socket(context=context)
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    assert (await socket.prompt(session, "fine")).texts == ["fine"]
+    await socket.close()
 
 
 @pytest.fixture

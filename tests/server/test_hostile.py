@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,32 +12,7 @@ from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, read_head
 
-from .conftest import Serve
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-            *("-nodes", "-keyout", str(key), "-out", str(cert), "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    yield cert, key
-
-
-async def works(serving: Serving, workspace: Path, context: ssl.SSLContext | None = None) -> None:
-    """A newcomer is served as if nothing had happened."""
-    socket = await serving.socket(context=context)
-    await socket.initialize()
-    session = await socket.new_session(workspace)
-    assert (await socket.prompt(session, "fine")).texts == ["fine"]
+from .conftest import Serve, works
 
 
 async def test_headers_without_end_are_431(serving: Serving) -> None:
@@ -80,32 +52,6 @@ async def test_connections_that_say_nothing_are_ended_and_cost_nobody_anything(
         for reader, writer in silent:
             assert (await read_head(reader))[0] == 408
             writer.close()
-
-
-@pytest.mark.parametrize("secure", [False, True])
-async def test_noise_is_survived(
-    serve: Serve, workspace: Path, certificate: tuple[Path, Path], secure: bool
-) -> None:
-    cert, key = certificate
-    serving = await serve(serve={"tls_cert": str(cert), "tls_key": str(key)} if secure else {})
-    context = ssl.create_default_context(cafile=str(cert)) if secure else None
-    chance = random.Random(4)
-    starts = [
-        b"",
-        b"GET /acp HTTP/1.1\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"POST /acp HTTP/1.1\r\nHost: ",
-    ]
-    for number in range(60):
-        noisy = await serving.open(context if number % 2 else None)
-        noisy[1].write(chance.choice(starts) + chance.randbytes(chance.randrange(1, 3000)))
-        if number % 3:
-            noisy[1].transport.abort()
-        else:
-            noisy[1].write(b"\r\n\r\n")
-            noisy[1].close()
-    await works(serving, workspace, context)
-    assert "Traceback" not in serving.gateway.stderr
 
 
 async def test_tls_offers_http_2_and_websocket(

@@ -45,11 +45,13 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-def stop_on_signals() -> asyncio.Event:
+def stop_on_signals(hangup: asyncio.Event | None = None) -> asyncio.Event:
+    """What is set by a signal to end; a hangup is one, unless it has an event of its own."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    loop.add_signal_handler(signal.SIGHUP, (hangup or stopped).set)
     return stopped
 
 

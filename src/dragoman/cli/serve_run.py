@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from pathlib import Path
 
 import click
@@ -22,6 +21,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.server.admission import Admission
 from dragoman.server.keys import Keys
 from dragoman.server.server import Server
+from dragoman.server.tls import Certificate
 from dragoman.server.token import instance_token
 from dragoman.server.tokens import TokenFile
 from dragoman.transports.listen import Listener, ListenError
@@ -37,8 +37,8 @@ SHORTEST_TOKEN = 16
 
 def run(options: ServeOptions, config: Config, paths: Paths) -> int:
     """Returns the exit code."""
-    context = _tls(config.serve)
-    _check_address(config.serve.host, secure=context is not None, insecure=options.insecure)
+    certificate = _certificate(config.serve)
+    _check_address(config.serve.host, secure=certificate is not None, insecure=options.insecure)
     paths.ensure(paths.runtime_dir)
     token = config.serve.auth_token
     if token is None:
@@ -48,24 +48,27 @@ def run(options: ServeOptions, config: Config, paths: Paths) -> int:
             f"serve.auth_token must have at least {SHORTEST_TOKEN} characters, or it can be guessed"
         )
     try:
-        return run_loop(_run(options, config, paths, token, context))
+        return run_loop(_run(options, config, paths, token, certificate))
     except ListenError as error:
         raise ConfigError(str(error)) from error
 
 
 async def _run(
-    options: ServeOptions, config: Config, paths: Paths, token: str, context: ssl.SSLContext | None
+    options: ServeOptions, config: Config, paths: Paths, token: str, certificate: Certificate | None
 ) -> int:
-    stopped = stop_on_signals()
+    hangup = asyncio.Event()
+    stopped = stop_on_signals(hangup if certificate is not None else None)
     async with gateway(config, paths, spawn_in_cwd=True) as running:
         neighbours = await _unix_socket(running, options, paths.socket)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
         bridge = Bridge(running, lambda: describe_agents(config))
         server = Server(running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect})
         try:
-            port = await server.listen(config.serve.host, config.serve.port, context)
-            _announce(config.serve.host, port, token, options, secure=context is not None)
+            port = await server.listen(config.serve.host, config.serve.port, certificate)
+            _announce(config.serve.host, port, token, options, secure=certificate is not None)
+            reloading = asyncio.create_task(_reload(server, hangup))
             await stopped.wait()
+            reloading.cancel()
         finally:
             log.info("shutting down")
             server.stop_listening()
@@ -74,6 +77,14 @@ async def _run(
             await running.close()  # turns are settled and links say goodbye while they can still be heard
             await server.close()
     return 0
+
+
+async def _reload(server: Server, hangup: asyncio.Event) -> None:
+    """SIGHUP, which those who renew certificates send."""
+    while True:
+        await hangup.wait()
+        hangup.clear()
+        server.reload()
 
 
 async def _unix_socket(running: Gateway, options: ServeOptions, path: Path) -> Listener:
@@ -156,16 +167,9 @@ def _is_loopback(host: str) -> bool:
         return False  # a name may resolve to anything
 
 
-def _tls(serve: ServeConfig) -> ssl.SSLContext | None:
+def _certificate(serve: ServeConfig) -> Certificate | None:
     if serve.tls_cert is None and serve.tls_key is None:
         return None
     if serve.tls_cert is None or serve.tls_key is None:
         raise ConfigError("serve.tls_cert and serve.tls_key belong together: one of them is missing")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["h2", "http/1.1"])
-    try:
-        context.load_cert_chain(serve.tls_cert, serve.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"the certificate in {serve.tls_cert} and {serve.tls_key}: {error}") from error
-    return context
+    return Certificate(serve.tls_cert, serve.tls_key)

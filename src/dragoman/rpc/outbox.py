@@ -21,6 +21,8 @@ class Outbox:
         self._queued = 0
         self._scheduled = False
         self._closing = False
+        self.written = 0
+        """Bytes handed to the transport so far."""
 
     def attach(self, transport: asyncio.WriteTransport) -> None:
         """Start writing; what was sent before goes first."""
@@ -60,7 +62,9 @@ class Outbox:
         parts, self._parts = self._parts, []
         self._queued = 0
         if not transport.is_closing():
-            transport.write(self._join(parts))
+            data = self._join(parts)
+            self.written += len(data)
+            transport.write(data)
 
     def stop(self) -> None:
         """Write what is queued and take no more; the stream stays open for whoever ends it."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dragoman.gateway.gateway import Gateway
 from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
-from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send
+from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.pages import ASSETS, Pages, refused_page
@@ -45,9 +45,12 @@ class App:
             return
         request = Request(scope, receive, send)
         request.headers = self._admission.cross_origin(request.visit)
-        response = await self._answer(request)
-        if response is not None:
-            await request.respond(response)
+        try:
+            response = await self._answer(request)
+            if response is not None:
+                await request.respond(response)
+        except Stalled:
+            log.info("reader takes nothing, cutting it off", extra={"path": request.path})
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the handshake

@@ -62,6 +62,10 @@ CODES = {
 """What a status says to programs, unless the error knows better."""
 
 
+class Stalled(Exception):
+    """The reader of a response is there and does not read."""
+
+
 class HttpError(Exception):
     """A request that is answered with a status and one sentence."""
 
@@ -194,7 +198,12 @@ class Request:
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        """Raises `Stalled` when the reader takes nothing for too long."""
+        try:
+            async with asyncio.timeout(limits.STALL_TIMEOUT):
+                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        except TimeoutError as error:
+            raise Stalled from error
 
     async def gone(self) -> None:
         """Returns when the client has left."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send
 from dragoman.server.fronts import Speaker
-from dragoman.server.websocket import NORMAL, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
+from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class AsgiSocket:
         reading.add_done_callback(lambda _: self._wake.set())
         try:
             await self._write(reading)
+        except TimeoutError:
+            log.info("websocket peer reads nothing, cutting it off", extra={"bytes": self.backlog})
         finally:
             reading.cancel()
             self._handler.link_closed(None)
@@ -81,7 +83,8 @@ class AsgiSocket:
         while not reading.done():
             while self._queue:
                 message = self._queue.popleft()
-                await self._send({"type": "websocket.send", "text": message.decode()})
+                async with asyncio.timeout(limits.STALL_TIMEOUT):
+                    await self._send({"type": "websocket.send", "text": message.decode()})
                 self._changed(-len(message))
             if self._closing is not None:
                 code, reason = self._closing
@@ -107,6 +110,10 @@ class AsgiSocket:
 
     def _changed(self, size: int) -> None:
         self.backlog += size
+        if self.backlog > limits.MAX_SOCKET_BACKLOG and self._closing is None:
+            log.info("websocket peer asks and does not read, closing", extra={"bytes": self.backlog})
+            self._queue.clear()
+            self.close_with(OVERLOAD, "read what you asked for")
         congested = self.backlog > limits.SOCKET_BYTES
         if congested != self._congested:
             self._congested = congested

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Protocol, cast
 
 import h11
 
 from dragoman.server import limits
 from dragoman.server.admission import Visit
+from dragoman.server.asgi import SECURITY_HEADERS
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
@@ -22,8 +24,7 @@ _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 class House(Protocol):
     """What lies behind the door."""
 
-    def enter(self, door: Door) -> bool:
-        """False when it is full."""
+    def enter(self, door: Door) -> None: ...
 
     def leave(self, door: Door) -> None: ...
 
@@ -35,8 +36,9 @@ class House(Protocol):
 class Door(asyncio.Protocol):
     """One connection until its first request's headers are there."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, on_end: Callable[[], None]) -> None:
         self._house = house
+        self.on_end = on_end
         self._head = b""
         self._timer: asyncio.TimerHandle | None = None
         self._passed = False
@@ -44,10 +46,7 @@ class Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        if not self._house.enter(self):
-            self._passed = True
-            self.refuse(503, "too many connections")
-            return
+        self._house.enter(self)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(limits.HEAD_TIMEOUT, self.refuse, 408, "no request came")
 
@@ -89,21 +88,26 @@ class Door(asyncio.Protocol):
         self._pass()
         if self.transport.is_closing():
             return
-        body = reason.encode() + b"\n"
-        lines = [
-            f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}",
-            "content-type: text/plain; charset=utf-8",
-            f"content-length: {len(body)}",
-            "connection: close",
-            "x-content-type-options: nosniff",
-            *(f"{name}: {value}" for name, value in headers),
-        ]
-        self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        self.transport.write(response(status, reason, headers))
         self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._pass()
         self._house.leave(self)
+
+
+def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """A whole refusal."""
+    body = reason.encode() + b"\n"
+    lines = [
+        f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}",
+        "content-type: text/plain; charset=utf-8",
+        f"content-length: {len(body)}",
+        "connection: close",
+        "cache-control: no-store",
+        *(f"{name}: {value}" for name, value in (*SECURITY_HEADERS, *headers)),
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
 def _parse(head: bytes, *, secure: bool) -> Visit | None:

@@ -7,54 +7,70 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from h2.events import DataReceived, Event
-from hypercorn import protocol
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
-from hypercorn.protocol import h2, ws_stream
 
-from dragoman.server import limits
+from dragoman.server import http_protocols, limits
 
 log = logging.getLogger(__name__)
 
 
-class BoundedBuffer(h2.StreamBuffer):
-    """hypercorn 0.18 lets the writer go on whenever little was taken, instead of when little is left.
-
-    A peer that takes nothing would be buffered for without end.
-    """
-
-    async def pop(self, max_length: int) -> bytes:
-        data = bytes(self.buffer[:max_length])
-        del self.buffer[: len(data)]
-        if len(self.buffer) < h2.BUFFER_LOW_WATER:
-            await self._paused.set()
-        if not self.buffer:
-            await self._is_empty.set()
-        return data
+http_protocols.install()
 
 
-class PatientH2(h2.H2Protocol):
-    """hypercorn 0.18 ends the whole connection, with every stream on it, for the rest of an answered request's body."""
+class Connection(TCPServer):
+    """One that ends although its peer does not read the end of it, and does not begin when that has left already."""
 
-    async def _handle_events(self, events: list[Event]) -> None:
-        for event in events:
-            if isinstance(event, DataReceived) and event.stream_id not in self.streams:
-                self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            else:
-                await super()._handle_events([event])
-        await self._flush()
+    async def run(self) -> None:
+        if self.writer.get_extra_info("socket") is not None:
+            await super().run()
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(limits.LINGER_TIMEOUT):
+                await super()._close()
+        except TimeoutError:
+            self.writer.transport.abort()
 
 
-def no_extensions(requested: object, supported: object) -> None:
-    """hypercorn always accepts compression; a few bytes could then become gigabytes before anybody counts them."""
+class StallWatch(asyncio.StreamReaderProtocol):
+    """Cuts off a peer that takes not one byte of what waits for it."""
 
+    _waiting = 0
+    _timer: asyncio.TimerHandle | None = None
+    _outgoing: asyncio.Transport
 
-ws_stream.server_extensions_handshake = no_extensions  # type: ignore[attr-defined]
-h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
-protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
+    def watch(self, transport: asyncio.Transport) -> None:
+        self._outgoing = transport
+        self.connection_made(transport)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        waiting = self._outgoing.get_write_buffer_size()
+        if self._timer is not None and waiting >= self._waiting:
+            log.info("http peer reads nothing, cutting it off", extra={"bytes": waiting})
+            self._outgoing.abort()
+            return
+        self._waiting = waiting
+        self._timer = asyncio.get_running_loop().call_later(limits.STALL_TIMEOUT, self._look)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class HttpLeg:
@@ -72,12 +88,12 @@ class HttpLeg:
         """Go on with a connection that has said `early` so far."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=limits.MAX_HEAD_BYTES, loop=loop)
-        stream = asyncio.StreamReaderProtocol(reader, loop=loop)
+        stream = StallWatch(reader, loop=loop)
         transport.set_protocol(stream)
-        stream.connection_made(transport)
+        stream.watch(transport)
         reader.feed_data(early)
         writer = asyncio.StreamWriter(transport, stream, reader, loop)
-        server = TCPServer(self._app, loop, self._config, self._context, {}, reader, writer)
+        server = Connection(self._app, loop, self._config, self._context, {}, reader, writer)
         task = loop.create_task(server.run())
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._ended(done, transport, on_end))
@@ -110,6 +126,9 @@ def _config() -> Config:
     config.errorlog = log
     config.include_server_header = False
     config.keep_alive_timeout = limits.KEEP_ALIVE
+    config.keep_alive_max_requests = (
+        2**31
+    )  # on HTTP/2 it would cut off streams that are open, and the last answer
     config.h11_max_incomplete_size = limits.MAX_HEAD_BYTES
     config.h2_max_concurrent_streams = limits.MAX_H2_STREAMS
     config.h2_max_header_list_size = limits.MAX_HEAD_BYTES

@@ -18,6 +18,25 @@ DISCARD_TIMEOUT = 2.0
 MAX_CONNECTIONS = 8192
 """A program that connects in a loop must not use up our memory; file descriptors may end earlier."""
 
+RESERVED_FILES = 512
+"""Descriptors kept from connections: agents' pipes, the store, and the files of those who are inside."""
+
+LEAST_CONNECTIONS = 32
+"""Connections that are let in however few descriptors there are."""
+
+MAX_H2_RESETS = 500
+RESETS_WITHIN = 30.0
+"""Requests that an HTTP/2 peer may take back within that many seconds (rapid reset, CVE-2023-44487)."""
+
+STALL_TIMEOUT = 60.0
+"""Seconds until a reader is cut off that takes not one byte, or not the one piece (256 KB) it was sent (G-123)."""
+
+LINGER_TIMEOUT = 30.0
+"""Seconds that a peer has to read the end of what it was sent after we have closed."""
+
+MAX_SOCKET_BACKLOG = 8 * 1024 * 1024
+"""Bytes queued to a WebSocket peer before nothing more is read from it: one that asks, or pings, and never reads."""
+
 MAX_H2_STREAMS = 256
 """Requests at once on one HTTP/2 connection."""
 
@@ -53,6 +72,9 @@ MAX_UNREAD_BYTES = 64 * 1024 * 1024
 
 KEPT_MESSAGES = 64
 """Responses and questions of a stream that a returning reader can get again."""
+
+KEPT_BYTES = 4 * 1024 * 1024
+"""How much these may be together, whatever their number; the last one is kept in any case."""
 
 KEPT_ON_ONE_STREAM = 1024
 """The same for a client whose sessions all come on one stream, where updates have no stream of their own."""

@@ -81,6 +81,9 @@ class RpcClient:
         if congested != self._congested:
             self._congested = congested
             self._loop.call_soon(self.client.peer.link_writable, not congested)
+        if self.backlog > limits.MAX_UNREAD_BYTES and not self._closing:
+            log.warning("http client reads nothing, closing", extra={"client": self.client.key})
+            self._loop.call_soon(self.close)
 
 
 class RpcFront:

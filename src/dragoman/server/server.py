@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-import ssl
 from collections.abc import Mapping
 from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.rpc.link import CodedLink, Link
-from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError
+from dragoman.server.crowd import Crowd, raise_file_limit
 from dragoman.server.door import Door
+from dragoman.server.entrance import Entrance
 from dragoman.server.fronts import Fronts, Opener
 from dragoman.server.http_leg import HttpLeg
+from dragoman.server.tls import Certificate
 from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 1024
 LOOK_INTERVAL = 1.0
 """Seconds until a revoked token's open sockets are noticed; its requests are refused at once."""
 GOODBYE = 2.0
@@ -48,28 +48,26 @@ class Server:
         config = gateway.config
         app = App(gateway, admission, self._fronts)
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
-        self._server: asyncio.AbstractServer | None = None
+        crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
+        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end))
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
         self._ending: asyncio.Future[None] | None = None
         self._latest = 0.0
 
-    async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
+    async def listen(self, host: str, port: int, certificate: Certificate | None = None) -> int:
         """Returns the port, which is a free one for 0."""
-        loop = asyncio.get_running_loop()
+        self._entrance.certificate = certificate
         try:
-            self._server = await loop.create_server(
-                lambda: Door(self), host, port, ssl=context, backlog=BACKLOG
-            )
+            port = await self._entrance.open(host, port)
         except OSError as error:
             raise ListenError(explain(f"{host}:{port}", error)) from error
         self._look_after()
-        return int(self._server.sockets[0].getsockname()[1])
+        return port
 
     def stop_listening(self) -> None:
         """The end begins: nobody new, and responses end as soon as the gateway has said goodbye."""
-        if self._server is not None:
-            self._server.close()
+        self._entrance.close()
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._end_responses())
 
@@ -91,9 +89,17 @@ class Server:
         for door in list(self._inside):
             door.transport.close()
 
+    def reload(self) -> None:
+        """Read certificate and tokens again, without ending anything."""
+        if self._entrance.certificate is not None:
+            self._entrance.certificate.reload()
+        self._admission.keys.refresh()
+
     def _look_after(self) -> None:
-        """Once a second: whoever came in with a token that is revoked or has ended is sent out."""
+        """Once a second: a new certificate; whoever came in with a token that is revoked or has ended is sent out."""
         self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
+        if self._entrance.certificate is not None:
+            self._entrance.certificate.refresh()
         keys = self._admission.keys
         keys.refresh()
         for client in list(self._gateway.clients):
@@ -104,15 +110,12 @@ class Server:
 
     # -- House
 
-    def enter(self, door: Door) -> bool:
-        if len(self._inside) >= limits.MAX_CONNECTIONS:
-            log.warning("connection refused: there are %d already", limits.MAX_CONNECTIONS)
-            return False
+    def enter(self, door: Door) -> None:
         self._inside.add(door)
-        return True
 
     def leave(self, door: Door) -> None:
         self._inside.discard(door)
+        door.on_end()
 
     def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
         self._http.take(transport, early, lambda: self.leave(door))

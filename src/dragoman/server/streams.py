@@ -48,6 +48,7 @@ class EventStream:
         self._seq = 0
         self._number = 0
         self._kept: deque[Kept] = deque(maxlen=keep)
+        self._kept_bytes = 0
         self._full = False
         self._turn = 0
         self._reader = 0
@@ -58,8 +59,18 @@ class EventStream:
         """A message that is no journaled update."""
         self._number += 1
         event = b"id: %d.%d\ndata: %b\n\n" % (self._seq, self._number, message)
-        self._kept.append(Kept(self._seq, self._number, event))
+        self._keep(Kept(self._seq, self._number, event))
         self._put(event)
+
+    def _keep(self, kept: Kept) -> None:
+        if not self._kept.maxlen:
+            return
+        if len(self._kept) == self._kept.maxlen:
+            self._kept_bytes -= len(self._kept[0].event)
+        self._kept.append(kept)
+        self._kept_bytes += len(kept.event)
+        while self._kept_bytes > limits.KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= len(self._kept.popleft().event)
 
     def send_event(self, seq: int, message: bytes) -> None:
         """An update, by its number in the journal."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.websocket import NORMAL, PING_INTERVAL, PROTOCOL_ERROR, WebSocket, accept_key, frame_text
+from dragoman.server import limits
 from dragoman.wire import message
 from dragoman.wire.errors import PARSE_ERROR, Malformed
 from dragoman.wire.framing import Frame
 
 __all__ = [
     "NORMAL",
+    "OVERLOAD",
     "POLICY_VIOLATION",
     "PROTOCOL_ERROR",
     "RESTART",
@@ -20,8 +23,11 @@ __all__ = [
     "frame_text",
 ]
 
+log = logging.getLogger(__name__)
+
 POLICY_VIOLATION = 1008
 RESTART = 1012
+OVERLOAD = 1013
 
 
 class WebSocketLink(WebSocket):
@@ -40,9 +46,45 @@ class WebSocketLink(WebSocket):
         super().__init__(handler, max_bytes, client=False, ping_interval=ping_interval, on_end=on_end)
         self._restarting = restarting
         self._waits_for_initialize = initialize_first
+        self._congested = False
+        self._taken = 0
+        self._progress = self._loop.time()
 
     def close(self) -> None:
         self.close_with(RESTART if self._restarting() else NORMAL)
+
+    # -- a peer that asks and never reads
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._congested and self.backlog > limits.MAX_SOCKET_BACKLOG:
+            self.pause()  # nothing more is read until it has read what it asked for
+
+    def pause_writing(self) -> None:
+        self._congested = True
+        self._progress = self._loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._congested = False
+        self.resume()
+        super().resume_writing()
+
+    def _ping(self) -> None:
+        if self._transport is not None and self._stalled(self._transport.get_write_buffer_size()):
+            log.info("websocket peer reads nothing, cutting it off", extra={"bytes": self.backlog})
+            self._reason = "it read nothing"
+            self._transport.abort()
+        else:
+            super()._ping()
+
+    def _stalled(self, waiting: int) -> bool:
+        """Whether the peer has not taken a byte for too long."""
+        now = self._loop.time()
+        taken = self._outbox.written - waiting
+        if taken > self._taken or not self._congested:
+            self._taken, self._progress = taken, now
+        return now - self._progress > limits.STALL_TIMEOUT
 
     def _hand_over(self, frames: list[Frame]) -> None:
         if self._closing or not frames:

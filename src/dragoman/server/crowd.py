@@ -1,0 +1,83 @@
+"""Who is inside, and how many more fit: all of them together, and from one address."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections import Counter
+from ipaddress import IPv6Address, ip_address
+
+from dragoman.server import limits
+
+log = logging.getLogger(__name__)
+
+
+def raise_file_limit() -> int:
+    """As many descriptors as full house needs, if we are allowed; returns how many there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.MAX_CONNECTIONS + limits.RESERVED_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return limits.MAX_CONNECTIONS + limits.RESERVED_FILES if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+class Crowd:
+    def __init__(self, files: int, per_address: int) -> None:
+        """`files` descriptors have to do for everything, also for agents and the store."""
+        self._room = min(limits.MAX_CONNECTIONS, max(limits.LEAST_CONNECTIONS, files - limits.RESERVED_FILES))
+        self._per_address = per_address
+        self._inside = 0
+        self._from: Counter[str] = Counter()
+        self._told = False
+
+    def __len__(self) -> int:
+        return self._inside
+
+    def enter(self, address: str) -> bool:
+        """False when there is no room, or enough of them are here; whoever entered must leave."""
+        origin = origin_of(address)
+        if self._inside >= self._room:
+            self._tell("connections refused: there are %d already", self._room)
+            return False
+        if origin and self._per_address and self._from[origin] >= self._per_address:
+            self._tell("connections of %s refused: serve.connections_per_address is reached", origin)
+            return False
+        self._inside += 1
+        if origin:
+            self._from[origin] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self._inside -= 1
+        self._told = self._told and self._inside > self._room // 2
+        origin = origin_of(address)
+        if origin:
+            self._from[origin] -= 1
+            if not self._from[origin]:
+                del self._from[origin]
+
+    def _tell(self, text: str, fact: object) -> None:
+        """Once, not for each of ten thousand."""
+        if not self._told:
+            self._told = True
+            log.warning(text, fact)
+
+
+def origin_of(address: str) -> str:
+    """Whom an address stands for; nobody in particular on this machine, where proxies and people share one.
+
+    Whoever has one IPv6 address has the 2^64 around it.
+    """
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    if isinstance(parsed, IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            parsed = parsed.ipv4_mapped
+        elif not parsed.is_loopback:
+            return parsed.exploded[:19]
+    return "" if parsed.is_loopback else str(parsed)

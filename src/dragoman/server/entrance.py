@@ -1,0 +1,142 @@
+"""Accepts connections: counts them before they cost anything, secures them, and brings them to a door.
+
+Done here instead of by the loop's own server, because there a crowd is only seen after its handshakes, a certificate is
+the same for ever, and running out of descriptors is somebody else's problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from dragoman.server import limits
+from dragoman.server.crowd import Crowd
+from dragoman.server.door import Door, response
+from dragoman.server.tls import Certificate
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+PAUSE = 0.5
+"""Seconds until we try again when there are no descriptors left; those who wait stay in the backlog."""
+
+
+class Entrance:
+    def __init__(self, crowd: Crowd, make_door: Callable[[Callable[[], None]], Door]) -> None:
+        """`make_door` makes the door of one connection, which calls what it is given when the connection is over."""
+        self._crowd = crowd
+        self._make_door = make_door
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.certificate: Certificate | None = None
+
+    async def open(self, host: str, port: int) -> int:
+        """Returns the port, which is a free one for 0; raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                chosen = port or (self.port if self._sockets else 0)
+                self._sockets.append(_listening(family, kind, protocol, (address[0], chosen, *address[2:])))
+        except OSError:
+            self.close()
+            raise
+        for each in self._sockets:
+            self._spawn(self._accept(each))
+        return self.port
+
+    @property
+    def port(self) -> int:
+        return int(self._sockets[0].getsockname()[1])
+
+    def close(self) -> None:
+        """Nobody new; those who are inside stay."""
+        for task in self._tasks:
+            task.cancel()
+        for each in self._sockets:
+            each.close()
+        self._sockets.clear()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        short = False
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listening)
+                short = False
+            except OSError as error:
+                if error.errno in OUT_OF_FILES:
+                    if not short:
+                        log.error("no connection can be accepted: %s", error.strerror)
+                    short = True
+                    await asyncio.sleep(PAUSE)
+                continue  # anything else is one connection that ended before it began
+            self._enter(connection, str(address[0]))
+
+    def _enter(self, connection: socket.socket, address: str) -> None:
+        if self._crowd.enter(address):
+            self._spawn(self._bring(connection, address))
+            return
+        if self.certificate is None:
+            with contextlib.suppress(OSError):  # it is told, if it listens; nobody waits for it
+                connection.send(response(503, "too many connections", (("retry-after", "30"),)))
+        connection.close()
+
+    async def _bring(self, connection: socket.socket, address: str) -> None:
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            if not left:
+                left = True
+                self._crowd.leave(address)
+
+        context = self.certificate.context if self.certificate is not None else None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: self._make_door(leave),
+                connection,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else limits.HEAD_TIMEOUT,
+                ssl_shutdown_timeout=None if context is None else limits.LINGER_TIMEOUT,
+            )
+        except OSError as error:  # also what TLS complains about, and a handshake that takes too long
+            log.debug("connection failed before its first request: %s", error)
+            connection.close()
+            leave()
+        except asyncio.CancelledError:
+            connection.close()
+            leave()
+            raise
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("connection could not be taken", exc_info=error)
+
+
+def _listening(family: int, kind: int, protocol: int, address: tuple[object, ...]) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setblocking(False)
+        made.bind(address)
+        made.listen(BACKLOG)
+    except OSError:
+        made.close()
+        raise
+    return made

@@ -1,0 +1,123 @@
+"""hypercorn 0.18's protocols, corrected where a peer could do harm with them. Each class says what it corrects."""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from h2.errors import ErrorCodes
+from h2.events import DataReceived, Event, PriorityUpdated, RequestReceived, StreamReset
+from h2.exceptions import ProtocolError
+from hypercorn import protocol
+from hypercorn.events import Closed
+from hypercorn.protocol import h2, ws_stream
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.events import StreamClosed
+from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
+
+from dragoman.server import limits
+from dragoman.server.asgi import SECURITY_HEADERS
+
+
+def install() -> None:
+    """Make hypercorn use them; it has no other way to say so."""
+    h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
+    protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
+    protocol.H11Protocol = PlainH11  # type: ignore[attr-defined]
+    ws_stream.server_extensions_handshake = no_extensions  # type: ignore[attr-defined]
+
+
+def no_extensions(requested: object, supported: object) -> None:
+    """hypercorn always accepts compression; a few bytes could then become gigabytes before anybody counts them."""
+
+
+class BoundedBuffer(h2.StreamBuffer):
+    """The original lets the writer go on whenever little was taken, instead of when little is left.
+
+    A peer that takes nothing would be buffered for without end.
+    """
+
+    async def pop(self, max_length: int) -> bytes:
+        data = bytes(self.buffer[:max_length])
+        del self.buffer[: len(data)]
+        if len(self.buffer) < h2.BUFFER_LOW_WATER:
+            await self._paused.set()
+        if not self.buffer:
+            await self._is_empty.set()
+        return data
+
+
+class PlainH11(H11Protocol):
+    """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        if (event.method, event.target, event.http_version) == (b"PRI", b"*", b"2.0"):
+            raise H2ProtocolAssumedError(b"PRI * HTTP/2.0\r\n\r\n" + self.connection.trailing_data[0])
+
+    async def _send_error_response(self, status_code: int) -> None:
+        secure = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS]
+        headers = [(b"content-length", b"0"), (b"connection", b"close"), *secure]
+        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
+        await self._send_h11_event(h11.EndOfMessage())
+
+
+class PatientH2(h2.H2Protocol):
+    """The original fails, with all streams of the connection, for what one bad request or late frame brings.
+
+    - the rest of an answered request's body is dropped, as the peer may still be sending it
+    - a request without a readable path is reset; priorities, which RFC 9113 dropped, are ignored: their tree fills up
+    - requests that are taken back again and again end the connection
+    - a response that ends before it is complete is reset, and what waited for its reader is freed
+    """
+
+    _resets = 0
+    _since = 0.0
+
+    async def _handle_events(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, DataReceived) and event.stream_id not in self.streams:
+                self._acknowledge(event)
+            elif isinstance(event, RequestReceived) and not _readable(event):
+                self._reset(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
+            elif isinstance(event, StreamReset) and self._too_many_resets():
+                self.connection.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
+                await self._flush()
+                await self.send(Closed())
+                return
+            elif not isinstance(event, PriorityUpdated):
+                await super()._handle_events([event])
+        await self._flush()
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        buffer = self.stream_buffers.get(event.stream_id) if isinstance(event, StreamClosed) else None
+        if buffer is not None and not buffer.complete:
+            await buffer.close()
+            self._reset(event.stream_id, ErrorCodes.CANCEL)
+            await self._window_updated(event.stream_id)
+            await self._flush()
+        await super().stream_send(event)
+
+    def _acknowledge(self, event: DataReceived) -> None:
+        try:
+            self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        except ProtocolError:
+            pass  # the stream is closed on both sides: nothing is owed
+
+    def _reset(self, stream_id: int, code: ErrorCodes) -> None:
+        try:
+            self.connection.reset_stream(stream_id, code)
+        except ProtocolError:
+            pass  # it has ended meanwhile
+
+    def _too_many_resets(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._since > limits.RESETS_WITHIN:
+            self._since, self._resets = now, 0
+        self._resets += 1
+        return self._resets > limits.MAX_H2_RESETS
+
+
+def _readable(request: RequestReceived) -> bool:
+    """An extended CONNECT has a path too (RFC 8441); a plain one is for proxies."""
+    path = next((value for name, value in request.headers or [] if name == b":path"), b"")
+    return bool(path) and bytes(path).isascii()

@@ -1,0 +1,61 @@
+"""The certificate, and the next one: files that are renewed while we serve.
+
+Each connection gets the context that is current when it comes, so a new certificate costs nobody a connection. Files
+that do not fit together, as they may for a moment while they are replaced, leave the old one in place.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+
+from dragoman.config.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class Certificate:
+    def __init__(self, chain: str, key: str) -> None:
+        self._files = (Path(chain).expanduser(), Path(key).expanduser())
+        self._seen = self._stamp()
+        self.context = self._load()
+
+    def refresh(self) -> None:
+        """Read the files again if they have changed."""
+        if self._stamp() != self._seen:
+            self.reload()
+
+    def reload(self) -> None:
+        self._seen = self._stamp()
+        try:
+            self.context = self._load()
+        except ConfigError as error:
+            log.error("the certificate stays as it was: %s", error)
+        else:
+            log.info("certificate loaded", extra={"file": str(self._files[0])})
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        chain, key = self._files
+        try:
+            # An empty answer instead of a prompt: nobody is there to type a passphrase.
+            context.load_cert_chain(chain, key, password=lambda: b"")
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"the certificate in {chain} and {key}: {error}") from error
+        return context
+
+    def _stamp(self) -> Stamp:
+        return tuple(_stamp_of(file) for file in self._files)
+
+
+def _stamp_of(file: Path) -> tuple[int, int, int] | None:
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino

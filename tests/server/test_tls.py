@@ -1,0 +1,104 @@
+"""A certificate that is renewed while people are connected."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import ssl
+from pathlib import Path
+
+import pytest
+
+from support.certificates import make_certificate
+from support.rpc_peer import PATIENCE
+from support.serving import Serving
+
+from .conftest import Serve
+
+TRUSTING = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+TRUSTING.check_hostname = False
+TRUSTING.verify_mode = ssl.CERT_NONE
+
+
+async def shown(serving: Serving) -> bytes:
+    """The certificate that a newcomer gets."""
+    _, writer = await serving.open(TRUSTING)
+    found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    assert isinstance(found, bytes)
+    return found
+
+
+async def until_changed(serving: Serving, old: bytes) -> bytes:
+    async with asyncio.timeout(PATIENCE):
+        while (found := await shown(serving)) == old:
+            await asyncio.sleep(0.1)  # the files are looked at once a second
+    return found
+
+
+def replace(target: tuple[Path, Path], source: tuple[Path, Path]) -> None:
+    for old, new in zip(target, source, strict=True):
+        shutil.copy(new, old.with_suffix(".new"))
+        old.with_suffix(".new").replace(old)
+
+
+async def test_a_new_certificate_is_taken_over_and_a_bad_one_is_not(
+    serve: Serve, workspace: Path, tmp_path: Path
+) -> None:
+    files = make_certificate(tmp_path / "first")
+    second = make_certificate(tmp_path / "second", "second")
+    serving = await serve(serve={"tls_cert": str(files[0]), "tls_key": str(files[1])})
+    stays = await serving.socket(context=TRUSTING)
+    await stays.initialize()
+    first = await shown(serving)
+    replace(files, second)
+    renewed = await until_changed(serving, first)
+    files[0].write_text("not a certificate")
+    async with asyncio.timeout(PATIENCE):
+        while "the certificate stays as it was" not in serving.gateway.stderr:
+            await asyncio.sleep(0.05)  # a log line has no event
+    assert await shown(serving) == renewed
+    session = await stays.new_session(workspace)
+    assert (await stays.prompt(session, "still here")).texts == ["still here"]
+    assert "Traceback" not in serving.gateway.stderr
+
+
+async def test_a_hangup_reloads_instead_of_ending(serve: Serve, tmp_path: Path) -> None:
+    files = make_certificate(tmp_path / "first")
+    serving = await serve(serve={"tls_cert": str(files[0]), "tls_key": str(files[1])})
+    serving.gateway.process.send_signal(signal.SIGHUP)
+    async with asyncio.timeout(PATIENCE):
+        while "certificate loaded" not in serving.gateway.stderr:
+            await asyncio.sleep(0.05)
+    await shown(serving)
+    assert serving.gateway.process.returncode is None
+
+
+async def test_without_tls_a_hangup_ends_it(serving: Serving) -> None:
+    serving.gateway.process.send_signal(signal.SIGHUP)
+    assert await serving.gateway.wait_exit() == 0
+
+
+@pytest.mark.parametrize("missing", ["tls_cert", "tls_key"])
+async def test_one_file_without_the_other_is_a_mistake(serve: Serve, tmp_path: Path, missing: str) -> None:
+    cert, key = make_certificate(tmp_path / "first")
+    files = {"tls_cert": str(cert), "tls_key": str(key)}
+    del files[missing]
+    with pytest.raises(ConnectionError):
+        await serve(serve=files)
+
+
+async def test_a_connection_that_never_shakes_hands_is_ended(
+    serve: Serve, certificate: tuple[Path, Path]
+) -> None:
+    cert, key = certificate
+    serving = await serve(serve={"tls_cert": str(cert), "tls_key": str(key)})
+    reader, writer = await serving.open()
+    plain_reader, plain_writer = await serving.open()
+    plain_writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    async with asyncio.timeout(PATIENCE):
+        assert not (await plain_reader.read()).startswith(b"HTTP")
+        assert await reader.read() == b""
+    writer.close()
+    plain_writer.close()
