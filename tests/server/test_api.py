@@ -171,6 +171,7 @@ async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(serving: Serving
         )
         assert answer.json()["error"].endswith((".", "`")) or status == 400
     assert (await client.put("/api/sessions", json={})).headers["allow"] == "GET, POST"
+    assert (await client.head("/api/sessions")).status_code == 200
     assert (await serving.http(token=False).get("/api/sessions")).status_code == 401
 
 

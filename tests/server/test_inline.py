@@ -172,7 +172,9 @@ async def test_a_turn_is_cancelled_by_a_notification_or_by_a_request(plain: Inli
 async def test_what_is_refused_is_a_plain_answer(inline: Inline, workspace: Path) -> None:
     session = await inline.new_session(workspace)
     text = [{"type": "text", "text": "hi"}]
-    rows: list[tuple[str, Message, int]] = [
+    rows: list[tuple[str, Any, int]] = [
+        ("initialize", [], -32602),
+        ("session/list", [], -32602),
         ("session/new", {}, -32602),
         ("session/new", {"cwd": "relative"}, -32602),
         ("session/prompt", {"sessionId": "dgm_nobody", "prompt": text}, -32002),
@@ -214,6 +216,30 @@ async def test_what_is_no_message_has_a_status(plain: Inline, serving: Serving) 
     assert (await plain.client.get("/acp/events?session=x", headers=bad)).status_code == 400
     html = {"Accept": "text/html"}
     assert (await plain.client.get("/acp/events?session=x", headers=html)).status_code == 406
+
+
+async def test_an_observer_watches_and_does_nothing_else(serving: Serving, workspace: Path) -> None:
+    admin = Inline(serving)
+    session = await admin.new_session(workspace)
+    made = await admin.client.post("/api/tokens", json={"name": "eye", "role": "observe"})
+    eye = Inline(serving, token=False)
+    eye.client.headers["authorization"] = f"Bearer {made.json()['secret']}"
+    events = await eye.events(session)
+    prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "x"}]}
+    for method, params in (("session/prompt", prompt), ("session/cancel", prompt), ("session/new", {})):
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        assert (await eye.post(body)).status_code == 403, method
+    assert len((await eye.ask("session/list"))["result"]["sessions"]) == 1
+    stream = await admin.prompt(session, "permission\nsay done")
+    question = (await stream.next(is_request("session/request_permission"))).message
+    outcome = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+    answer = {"jsonrpc": "2.0", "id": question["id"], "result": outcome}
+    assert (await eye.post(answer)).status_code == 404  # another token's question
+    assert (await admin.post(answer)).status_code == 202
+    await events.text("done")
+    assert not [each for each in events.events if is_request("session/request_permission")(each.message)]
+    for each in (stream, events):
+        await each.leave()
 
 
 async def test_updates_between_prompts_come_on_the_sessions_events(plain: Inline, workspace: Path) -> None:

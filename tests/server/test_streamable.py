@@ -267,7 +267,7 @@ async def test_a_body_that_is_too_long_is_413(serve: Serve, version: dict[str, b
     assert (await client.post("/acp", json={**INITIALIZE, "x": "y" * 3000})).status_code == 413
 
     async def endless() -> AsyncIterator[bytes]:
-        for _ in range(100):
+        for _ in range(10):  # few: whoever is cut off while it sends does not see the answer
             yield b" " * 1000
 
     headers = {"Content-Type": "application/json"}

@@ -65,6 +65,7 @@ class HttpConnection:
         self.backlog = 0
         self.initialized: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.last_use = 0.0
+        self._used = False
         self._on_end = on_end
         self._stream = EventStream(self._changed)
         self._sessions: dict[str, EventStream] = {}
@@ -86,13 +87,15 @@ class HttpConnection:
         self.client.peer.link_messages([body])
 
     def touch(self) -> None:
+        self._used = self.last_use > 0
         self.last_use = self._loop.time()
 
     @property
     def idle(self) -> bool:
         """Nobody reads from it and nobody asked anything for a long time."""
         reading = any(stream.occupied for stream in (self._stream, *self._sessions.values()))
-        return not reading and self._loop.time() - self.last_use > limits.HTTP_IDLE
+        limit = limits.HTTP_IDLE if self._used else limits.HTTP_UNUSED
+        return not reading and self._loop.time() - self.last_use > limit
 
     def knows(self, session_id: str) -> bool:
         return session_id in self.client.attachments

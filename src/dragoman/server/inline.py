@@ -8,6 +8,7 @@ own; its answer is POSTed like everything else.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 
@@ -24,6 +25,8 @@ from dragoman.server.streams import EventStream
 from dragoman.wire import message
 from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
 from dragoman.wire.message import ABSENT, EMPTY, Envelope
+
+log = logging.getLogger(__name__)
 
 STREAMED = frozenset({"session/prompt", "session/load"})
 """Methods whose answer has updates before it."""
@@ -71,7 +74,10 @@ class InlineFront:
             return _response(envelope, Reply.failed(error))
         if envelope.method in STREAMED:
             return await self._stream(request, caller, envelope, params)
-        return _response(envelope, await self._ask(caller, envelope.method, params))
+        try:
+            return _response(envelope, await self._ask(caller, envelope.method, params))
+        except Malformed as error:
+            return _response(envelope, Reply.failed(error.as_error()))
 
     async def _ask(self, caller: Caller, method: str, params: bytes) -> Reply:
         session_id = session_of(params)
@@ -80,7 +86,11 @@ class InlineFront:
             return Reply(result=EMPTY)
         if method == "initialize":
             # Seed 002 takes one without a version; a wrong one is refused as everywhere.
-            params = encode({"protocolVersion": 1, **message.members(params)})
+            given = message.members(params)
+            log.info(
+                "inline client", extra={"clientInfo": bytes(given.get("clientInfo", b"null")).decode()[:200]}
+            )
+            params = encode({"protocolVersion": 1, **given})
         return await caller.fetch(method, params, session_id)
 
     async def _stream(

@@ -58,6 +58,9 @@ MAX_HTTP_CONNECTIONS = 1024
 HTTP_IDLE = 300.0
 """Seconds without a request or an open stream until such a connection ends; its sessions stay."""
 
+HTTP_UNUSED = 60.0
+"""The same for one that was opened and never used: with `serve.inline`, scripts initialize and go on without it."""
+
 MAX_STREAMS = 1024
 """Session streams of one connection (G-123)."""
 

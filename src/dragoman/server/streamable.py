@@ -197,6 +197,9 @@ async def send_events(
 
     After `keep_alive` seconds of silence a comment keeps proxies from cutting it (G-125).
     """
+    if request.method == "HEAD":  # somebody looks whether it is there
+        await request.respond(Response(200, headers=(("content-type", EVENTS), *headers)))
+        return
     turn = stream.occupy()
     gone = asyncio.ensure_future(request.gone())
     gone.add_done_callback(lambda _: stream.wake())
