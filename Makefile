@@ -44,7 +44,7 @@ browser: ## chromium for the browser tests, where we may install it
 		echo "NO CHROMIUM: the browser tests in tests/web are skipped (apt-get install chromium)"
 
 unit: $(READY) $(WEB) browser
-	$(BIN)/python -m pytest -n 4 $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
 	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)

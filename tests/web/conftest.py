@@ -1,0 +1,94 @@
+"""A browser and a real `dragoman serve` for all tests of one worker: both take seconds to start.
+
+They live in the session's loop, so every file here says `pytestmark = pytest.mark.asyncio(loop_scope="session")`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright
+
+from dragoman.server.pages import BUILT
+from support.browser import FLAGS, Arrive, Person, another_tab, chromium, person
+from support.gateway import Dragoman, agent
+from support.serving import Serving, UrlFraming
+
+HERE = Path(__file__).parent
+
+AGENTS = {
+    "scripted": agent("--late-commands"),
+    "builtin": {"kind": "builtin"},
+    "missing": {"kind": "acp", "command": ["an-agent-that-nobody-has"]},
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    missing = None
+    if chromium() is None:
+        missing = "NO CHROMIUM: the browser tests did not run (apt-get install chromium)"
+    elif not (BUILT / "index.html").exists():
+        missing = "NO WEB CHAT: the browser tests did not run (make web)"
+    for item in items:
+        if HERE not in item.path.parents:
+            continue
+        item.add_marker(pytest.mark.xdist_group("browser"))
+        if missing is not None:
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        started = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield started
+        await started.close()
+
+
+async def start_serving(home: Path, **sections: Any) -> Serving:
+    framing = UrlFraming()
+    config = {"default_agent": "scripted", "agents": AGENTS, **sections}
+    gateway = await Dragoman.start(home, "serve", "--port", "0", config=config, framing=framing)
+    return Serving(gateway, await framing.url())
+
+
+async def end_serving(serving: Serving) -> None:
+    await serving.close()
+    serving.gateway.leave()
+    await serving.gateway.stop()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared() -> AsyncIterator[Serving]:
+    """A gateway for tests that do it no harm."""
+    with tempfile.TemporaryDirectory(prefix="dgm-") as home:
+        serving = await start_serving(Path(home))
+        yield serving
+        await end_serving(serving)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
+    """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
+    people: list[Person] = []
+
+    async def come(path: str = "/", *, beside: Person | None = None, **options: Any) -> Person:
+        someone = (
+            await another_tab(beside.page.context, beside.serving)
+            if beside is not None
+            else await person(browser, options.pop("serving", shared), **options)
+        )
+        people.append(someone)
+        await someone.arrive(path)
+        return someone
+
+    yield come
+    complaints = [complaint for someone in people for complaint in someone.complaints]
+    for context in {someone.page.context for someone in people}:
+        await context.close()
+    assert complaints == []

@@ -1,0 +1,106 @@
+"""A conversation in the browser, against a real gateway and a real agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from support.browser import Arrive
+from support.screenplay import ANSWER, EDIT, QUESTION, READ, USAGE, plan, script
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_conversation_with_thoughts_tools_a_diff_and_a_question(
+    arrive: Arrive, workspace: Path
+) -> None:
+    me = await arrive()
+    await me.picture("start")
+    await me.start_session(workspace, "Make the greeting friendlier, please.")
+    await me.ready()
+    begin = plan("completed", "in_progress", "pending")
+    await me.say(
+        script("think Where is it?", begin, READ, EDIT, USAGE, QUESTION, ANSWER, plan(*["completed"] * 3))
+    )
+    await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
+    await expect(me.page).to_have_title(
+        "(1) waiting for you · Make the greeting friendlier, please. · Dragoman"
+    )
+    await me.picture("permission")
+    await me.page.get_by_role("button", name="Allow", exact=False).first.click()
+    await me.sees("The greeting is friendlier now:")
+    await me.ready()
+    await expect(me.page.get_by_text("Good day,").first).to_be_visible()
+    await me.picture("conversation")
+
+
+async def test_a_question_is_answered_with_a_key(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, QUESTION)
+    await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
+    await me.page.get_by_role("region", name="Waiting for you").get_by_role("button").first.focus()
+    await me.page.keyboard.press("1")
+    await me.sees('"optionId": "yes"')
+    await me.ready()
+
+
+async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> None:
+    (workspace / "notes.md").write_text("remember the milk\n")
+    me = await arrive()
+    await me.start_session(workspace, agent="builtin")
+    await me.composer.press_sequentially("/rea")
+    await expect(me.page.get_by_role("listbox", name="Commands")).to_be_visible()
+    await me.picture("commands")
+    await me.composer.press("Tab")
+    await me.composer.press_sequentially("notes.md")
+    await me.composer.press("Enter")
+    await me.sees("remember the milk")
+
+
+async def test_a_turn_is_stopped_with_escape(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "sleep-until-cancel I wait.")
+    await me.sees("I wait.")
+    await expect(me.page.get_by_role("button", name="Stop (Esc)")).to_be_visible()
+    await me.composer.press("Escape")
+    await me.ready()
+
+
+async def test_a_message_waits_for_the_turn_and_can_be_changed_or_dropped(
+    arrive: Arrive, workspace: Path
+) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "sleep-until-cancel busy")
+    await me.sees("busy")
+    await me.say("say one")
+    await me.say("say two")
+    queue = me.page.get_by_role("list", name="Queued messages")
+    await expect(queue.get_by_role("listitem")).to_have_count(2)
+    await me.picture("queue")
+    await queue.get_by_role("listitem").nth(0).get_by_role("button", name="Edit").click()
+    await queue.get_by_role("textbox").fill("say uno")
+    await queue.get_by_role("textbox").press("Enter")
+    await expect(queue.get_by_text("say uno")).to_be_visible()
+    await queue.get_by_role("listitem").nth(1).get_by_role("button", name="Remove").click()
+    await expect(queue.get_by_role("listitem")).to_have_count(1)
+    await me.page.get_by_role("button", name="Stop (Esc)").click()
+    await expect(me.page.get_by_text("uno", exact=True)).to_be_visible()
+    await expect(queue).to_have_count(0)
+
+
+async def test_a_file_is_mentioned(arrive: Arrive, workspace: Path) -> None:
+    (workspace / "src").mkdir()
+    (workspace / "src" / "greeting.py").write_text("")
+    me = await arrive()
+    await me.start_session(workspace)
+    await me.composer.press_sequentially("echo-params\n@sr")
+    await expect(me.page.get_by_role("listbox", name="Files")).to_be_visible()
+    await me.composer.press("Tab")
+    await me.composer.press_sequentially("gre")
+    await expect(me.page.get_by_role("option", name="greeting.py")).to_be_visible()
+    await me.composer.press("Enter")
+    await expect(me.composer).to_have_value("echo-params\n@src/greeting.py ")
+    await me.composer.press("Enter")
+    await me.sees(f"file://{workspace}/src/greeting.py")

@@ -1,0 +1,97 @@
+"""Reloads, other tabs, other devices, a gateway that dies: nothing is lost and nothing comes twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from support.browser import Arrive
+from support.screenplay import QUESTION, script
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_reload_in_the_middle_of_a_turn_keeps_the_place(
+    arrive: Arrive, workspace: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    me = await arrive()
+    await me.start_session(workspace, script("say before", f"wait-file {go}", "say after"))
+    await me.sees("before")
+    await me.composer.fill("half a thought")
+    await me.page.reload()
+    await me.sees("before")
+    await expect(me.composer).to_have_value("half a thought")
+    go.touch()
+    await me.sees("after")
+    await me.ready()
+    await expect(me.page.get_by_text("before", exact=True)).to_have_count(1)
+
+
+async def test_a_question_is_there_again_after_a_reload(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, QUESTION)
+    region = me.page.get_by_role("region", name="Waiting for you")
+    await expect(region).to_be_visible()
+    await me.page.reload()
+    await expect(region).to_be_visible()
+    await region.get_by_role("button", name="Allow", exact=False).first.click()
+    await me.sees('"optionId": "yes"')
+
+
+async def test_two_tabs_show_the_same_session(arrive: Arrive, workspace: Path) -> None:
+    one = await arrive()
+    await one.start_session(workspace, "say hello")
+    await one.sees("hello")
+    two = await arrive(f"/#/s/{one.session_id}", beside=one)
+    await two.sees("hello")
+    await two.say(QUESTION)
+    region = one.page.get_by_role("region", name="Waiting for you")
+    await expect(region).to_be_visible()
+    await region.get_by_role("button", name="Allow", exact=False).first.click()
+    await two.sees('"optionId": "yes"')
+    await expect(two.page.get_by_role("region", name="Waiting for you")).to_have_count(0)
+    await two.ready()
+
+
+async def test_a_session_deleted_in_another_tab_says_so(arrive: Arrive, workspace: Path) -> None:
+    one = await arrive()
+    await one.start_session(workspace, "say short lived")
+    await one.ready()
+    two = await arrive(f"/#/s/{one.session_id}", beside=one)
+    await two.sees("short lived")
+    await one.page.get_by_role("button", name="Session actions").click()
+    await one.page.get_by_role("menuitem", name="Delete").click()
+    await one.sees("Deleted “say short lived”.")
+    await two.sees("This session was deleted somewhere else.")
+    await two.sees("short lived")
+
+
+async def test_a_deletion_is_undone(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say keep me please")
+    await me.ready()
+    row = me.page.get_by_role("navigation").get_by_role("link", name=re.compile("keep me please"))
+    await me.page.get_by_role("button", name="Session actions").click()
+    await me.page.get_by_role("menuitem", name="Delete").click()
+    await expect(row).to_have_count(0)
+    await me.picture("undo")
+    await me.page.get_by_role("button", name="Undo").click()
+    await expect(row).to_be_visible()
+
+
+async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say anything")
+    await me.ready()
+    await me.page.get_by_role("button", name="Session actions").click()
+    await me.page.get_by_role("menuitem", name="Rename").click()
+    await me.page.get_by_role("textbox", name="Session title").fill("A very particular name")
+    await me.page.get_by_role("textbox", name="Session title").press("Enter")
+    await expect(me.page.get_by_role("heading", name="A very particular name")).to_be_visible()
+    await me.page.keyboard.press("Control+k")
+    await me.page.keyboard.type("particular")
+    await expect(me.page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)

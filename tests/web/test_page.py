@@ -1,0 +1,140 @@
+"""The page itself: who may see it, what it may load, how it fits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from dragoman.server.pages import BUILT
+from support.browser import Arrive, Person
+from support.serving import Serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FIRST_LOAD = 150 * 1024
+
+
+async def test_the_token_leaves_the_address_bar(arrive: Arrive) -> None:
+    me = await arrive()
+    assert "token" not in me.page.url
+    assert "token" not in await me.page.evaluate("document.referrer + document.cookie")
+
+
+async def test_without_a_token_there_is_a_page_that_says_what_to_do(arrive: Arrive, shared: Serving) -> None:
+    stranger = await arrive("/healthz")
+    await stranger.page.context.clear_cookies()
+    answer = await stranger.page.goto(shared.base)
+    assert answer is not None and answer.status == 401
+    await stranger.sees("open the address that `dragoman serve` printed")
+    await stranger.page.get_by_label("Token").fill(shared.token)
+    await stranger.page.get_by_role("button", name="Open").click()
+    await expect(stranger.page.get_by_role("heading", name="New session")).to_be_visible()
+    assert "token" not in stranger.page.url
+    stranger.complaints.clear()  # the browser calls a 401 an error
+
+
+async def test_a_token_that_is_not_valid_any_more_is_said_and_nothing_typed_is_lost(
+    arrive: Arrive, workspace: Path, shared: Serving
+) -> None:
+    me = await arrive()
+    await me.start_session(workspace)
+    await me.composer.fill("precious words")
+    await me.page.context.clear_cookies()
+    await me.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    await lose_connection(me)
+    await me.sees("The token is not valid any more.")
+    await me.picture("token")
+    await me.page.get_by_label("Token").fill(shared.token)
+    await me.page.get_by_role("button", name="Enter", exact=True).click()
+    await expect(me.composer).to_have_value("precious words")
+    me.complaints.clear()
+
+
+async def lose_connection(me: Person) -> None:
+    """Without a network the socket dies as it does on a train."""
+    await me.page.context.set_offline(True)
+    await me.page.evaluate("window.dispatchEvent(new Event('online'))")  # ask it whether it lives
+    await me.page.context.set_offline(False)
+
+
+def test_the_first_load_is_small() -> None:
+    manifest = json.loads((BUILT / ".vite" / "manifest.json").read_text())
+    needed: set[str] = set()
+    names = ["index.html"]
+    while names:
+        entry = manifest[names.pop()]
+        if entry["file"] not in needed:
+            needed.update((entry["file"], *entry.get("css", [])))
+            names.extend(entry.get("imports", []))
+    sizes = {
+        name: (BUILT / f"{name}.gz" if (BUILT / f"{name}.gz").exists() else BUILT / name) for name in needed
+    }
+    total = sum(path.stat().st_size for path in sizes.values())
+    assert total <= FIRST_LOAD, {name: path.stat().st_size for name, path in sizes.items()}
+
+
+async def test_a_phone_has_the_session_list_in_a_drawer(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive(phone=True)
+    await me.picture("phone-start")
+    await me.start_session(workspace, "say " + "a long line of words " * 12)
+    await me.ready()
+    await me.picture("phone")
+    assert await me.page.evaluate("document.documentElement.scrollWidth") == 360
+    sessions = me.page.get_by_role("navigation", name="Sessions")
+    await expect(sessions).not_to_be_visible()
+    await me.page.get_by_role("button", name="Sessions", exact=True).tap()
+    await expect(sessions).to_be_visible()
+    await me.picture("phone-drawer")
+    await sessions.get_by_role("button", name="New session (Alt+N)").tap()
+    await expect(me.page.get_by_role("heading", name="New session")).to_be_visible()
+    await expect(sessions).not_to_be_visible()
+
+
+async def test_everything_is_reached_with_the_keyboard(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say first")
+    await me.ready()
+    await me.page.keyboard.press("Alt+n")
+    await expect(me.page.get_by_label("First message")).to_be_focused()
+    await me.page.get_by_role("heading", name="New session").click()
+    await me.page.keyboard.press("?")
+    await expect(me.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    await me.picture("shortcuts")
+    await me.page.keyboard.press("Escape")
+    await expect(me.page.get_by_role("dialog")).to_have_count(0)
+    await me.page.keyboard.press("Alt+ArrowDown")
+    await expect(me.page).to_have_url(re.compile("#/s/"))
+    await expect(me.composer).to_be_focused()
+
+
+async def test_an_image_that_is_too_large_is_refused_before_it_is_sent(
+    arrive: Arrive, workspace: Path
+) -> None:
+    me = await arrive()
+    await me.start_session(workspace)
+    large = {"name": "wall.png", "mimeType": "image/png", "buffer": b"\x89PNG" + bytes(30 * 1024 * 1024)}
+    await me.page.get_by_label("Files to attach").set_input_files(large)
+    await me.sees("wall.png was not attached: it has 30 MB, and at most 24 MB fit into this message.")
+    small = {**large, "name": "dot.png", "buffer": b"\x89PNG"}
+    await me.page.get_by_label("Files to attach").set_input_files(small)
+    await expect(me.page.get_by_role("list", name="Attached")).to_be_visible()
+    await me.picture("attached")
+    await me.composer.fill("echo-params")
+    await me.composer.press("Enter")
+    await me.sees('"mimeType": "image/png"')
+
+
+async def test_light_and_dark_follow_the_system_or_the_choice(arrive: Arrive) -> None:
+    me = await arrive(dark=False)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert await me.page.evaluate(ground) == "rgb(252, 252, 253)"
+    await me.picture("light-start")
+    await me.page.get_by_role("button", name="Colours: system").click()
+    await me.page.get_by_role("button", name="Colours: light").click()
+    assert await me.page.evaluate(ground) == "rgb(16, 17, 19)"
+    await me.page.reload()
+    assert await me.page.evaluate(ground) == "rgb(16, 17, 19)"
