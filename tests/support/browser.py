@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -52,12 +53,14 @@ class Person:
         ):
             self.complaints.append(message.text)
 
-    async def arrive(self, path: str = "/") -> None:
-        """With the address that `serve` printed."""
+    async def arrive(self, path: str = "/", token: str | None = None) -> None:
+        """With the address that `serve` printed, or with a token that somebody was given."""
         mark = "&" if "?" in path else "?"
         before, _, place = path.partition("#")
         fragment = f"#{place}" if place else ""
-        await self.page.goto(f"{self.serving.base}{before}{mark}token={self.serving.token}{fragment}")
+        await self.page.goto(
+            f"{self.serving.base}{before}{mark}token={token or self.serving.token}{fragment}"
+        )
 
     async def start_session(self, folder: Path, first: str = "", agent: str = "scripted") -> None:
         """Through the form, as a person does."""
@@ -83,6 +86,12 @@ class Person:
 
     async def sees(self, text: str) -> None:
         await expect(self.page.get_by_text(text).first).to_be_visible()
+
+    async def press_until(self, key: str, seen: Locator) -> None:
+        """A question ignores keys in its first moment, so a person presses again."""
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            while await seen.count() == 0:
+                await self.page.keyboard.press(key)
 
     async def ready(self) -> None:
         """The turn is over."""

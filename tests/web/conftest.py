@@ -5,6 +5,7 @@ They live in the session's loop, so every file here says `pytestmark = pytest.ma
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,8 +22,9 @@ from support.serving import Serving, UrlFraming
 
 HERE = Path(__file__).parent
 
+CAPABILITIES = {"loadSession": True, "promptCapabilities": {"image": True, "embeddedContext": True}}
 AGENTS = {
-    "scripted": agent("--late-commands"),
+    "scripted": agent("--late-commands", "--modes", "--config-options", "--caps", json.dumps(CAPABILITIES)),
     "builtin": {"kind": "builtin"},
     "missing": {"kind": "acp", "command": ["an-agent-that-nobody-has"]},
 }
@@ -77,14 +79,16 @@ async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
     """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
     people: list[Person] = []
 
-    async def come(path: str = "/", *, beside: Person | None = None, **options: Any) -> Person:
+    async def come(
+        path: str = "/", *, beside: Person | None = None, token: str | None = None, **options: Any
+    ) -> Person:
         someone = (
             await another_tab(beside.page.context, beside.serving)
             if beside is not None
             else await person(browser, options.pop("serving", shared), **options)
         )
         people.append(someone)
-        await someone.arrive(path)
+        await someone.arrive(path, token)
         return someone
 
     yield come

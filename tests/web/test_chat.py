@@ -40,9 +40,8 @@ async def test_a_question_is_answered_with_a_key(arrive: Arrive, workspace: Path
     me = await arrive()
     await me.start_session(workspace, QUESTION)
     await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
-    await me.page.get_by_role("region", name="Waiting for you").get_by_role("button").first.focus()
-    await me.page.keyboard.press("1")
-    await me.sees('"optionId": "yes"')
+    await expect(me.composer).not_to_be_focused()
+    await me.press_until("y", me.page.get_by_text('"optionId": "yes"'))
     await me.ready()
 
 
@@ -56,6 +55,8 @@ async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> No
     await me.composer.press("Tab")
     await me.composer.press_sequentially("notes.md")
     await me.composer.press("Enter")
+    await me.ready()
+    await me.page.get_by_role("button", name="Read notes.md done").click()
     await me.sees("remember the milk")
 
 
@@ -95,7 +96,8 @@ async def test_a_file_is_mentioned(arrive: Arrive, workspace: Path) -> None:
     (workspace / "src" / "greeting.py").write_text("")
     me = await arrive()
     await me.start_session(workspace)
-    await me.composer.press_sequentially("echo-params\n@sr")
+    await me.composer.fill("echo-params\n")
+    await me.composer.press_sequentially("@sr")
     await expect(me.page.get_by_role("listbox", name="Files")).to_be_visible()
     await me.composer.press("Tab")
     await me.composer.press_sequentially("gre")

@@ -26,9 +26,9 @@ async def test_a_reload_in_the_middle_of_a_turn_keeps_the_place(
     await me.sees("before")
     await expect(me.composer).to_have_value("half a thought")
     go.touch()
-    await me.sees("after")
+    await me.sees("beforeafter")
     await me.ready()
-    await expect(me.page.get_by_text("before", exact=True)).to_have_count(1)
+    await expect(me.page.get_by_text("beforeafter", exact=True)).to_have_count(1)
 
 
 async def test_a_question_is_there_again_after_a_reload(arrive: Arrive, workspace: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 from playwright.async_api import expect
 
 from dragoman.server.pages import BUILT
-from support.browser import Arrive, Person
+from support.browser import Arrive
 from support.serving import Serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FIRST_LOAD = 150 * 1024
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+)
 
 
 async def test_the_token_leaves_the_address_bar(arrive: Arrive) -> None:
@@ -37,31 +41,34 @@ async def test_without_a_token_there_is_a_page_that_says_what_to_do(arrive: Arri
     stranger.complaints.clear()  # the browser calls a 401 an error
 
 
-async def test_a_token_that_is_not_valid_any_more_is_said_and_nothing_typed_is_lost(
+async def test_a_token_that_is_revoked_is_said_and_nothing_typed_is_lost(
     arrive: Arrive, workspace: Path, shared: Serving
 ) -> None:
-    me = await arrive()
+    admin = shared.http()
+    made = await admin.post("/api/tokens", json={"name": "guest", "role": "control"})
+    me = await arrive(token=made.json()["secret"])
     await me.start_session(workspace)
     await me.composer.fill("precious words")
-    await me.page.context.clear_cookies()
-    await me.page.evaluate("window.dispatchEvent(new Event('offline'))")
-    await lose_connection(me)
+    assert (await admin.delete("/api/tokens/guest")).status_code == 204
     await me.sees("The token is not valid any more.")
     await me.picture("token")
     await me.page.get_by_label("Token").fill(shared.token)
     await me.page.get_by_role("button", name="Enter", exact=True).click()
     await expect(me.composer).to_have_value("precious words")
-    me.complaints.clear()
+    me.complaints.clear()  # the browser calls a 401 an error
 
 
-async def lose_connection(me: Person) -> None:
-    """Without a network the socket dies as it does on a train."""
-    await me.page.context.set_offline(True)
-    await me.page.evaluate("window.dispatchEvent(new Event('online'))")  # ask it whether it lives
-    await me.page.context.set_offline(False)
+async def test_an_observer_may_look_and_not_write(arrive: Arrive, workspace: Path, shared: Serving) -> None:
+    owner = await arrive()
+    await owner.start_session(workspace, "say look at this")
+    await owner.ready()
+    made = await shared.http().post("/api/tokens", json={"name": "observer", "role": "observe"})
+    guest = await arrive(f"/#/s/{owner.session_id}", token=made.json()["secret"])
+    await guest.sees("look at this")
+    await expect(guest.composer).to_be_disabled()
 
 
-def test_the_first_load_is_small() -> None:
+async def test_the_first_load_is_small() -> None:
     manifest = json.loads((BUILT / ".vite" / "manifest.json").read_text())
     needed: set[str] = set()
     names = ["index.html"]
@@ -112,14 +119,17 @@ async def test_everything_is_reached_with_the_keyboard(arrive: Arrive, workspace
 
 
 async def test_an_image_that_is_too_large_is_refused_before_it_is_sent(
-    arrive: Arrive, workspace: Path
+    arrive: Arrive, workspace: Path, tmp_path: Path
 ) -> None:
     me = await arrive()
     await me.start_session(workspace)
-    large = {"name": "wall.png", "mimeType": "image/png", "buffer": b"\x89PNG" + bytes(30 * 1024 * 1024)}
+    large = tmp_path / "wall.png"
+    with large.open("wb") as file:
+        file.truncate(30 * 1024 * 1024)
     await me.page.get_by_label("Files to attach").set_input_files(large)
     await me.sees("wall.png was not attached: it has 30 MB, and at most 24 MB fit into this message.")
-    small = {**large, "name": "dot.png", "buffer": b"\x89PNG"}
+    small = tmp_path / "dot.png"
+    small.write_bytes(PIXEL)
     await me.page.get_by_label("Files to attach").set_input_files(small)
     await expect(me.page.get_by_role("list", name="Attached")).to_be_visible()
     await me.picture("attached")

@@ -9,6 +9,7 @@ import { Chat } from "./model/chat";
 import { createPageStore } from "./model/store";
 
 applyTheme();
+measureScrollbar();
 
 const address = new URL("/bridge", window.location.href);
 address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
@@ -37,4 +38,13 @@ function storage(): Storage | null {
   } catch {
     return null; // the browser keeps nothing for this page
   }
+}
+
+/** What stands below the timeline leaves the same room as its scrollbar takes, so that both are in line. */
+function measureScrollbar(): void {
+  const probe = document.createElement("div");
+  probe.className = "scrollbar-probe";
+  document.body.append(probe);
+  document.documentElement.style.setProperty("--scrollbar", `${probe.offsetWidth - probe.clientWidth}px`);
+  probe.remove();
 }

@@ -1,4 +1,4 @@
-import { type Ref, useImperativeHandle, useMemo, useRef } from "react";
+import { type Ref, useEffect, useImperativeHandle, useMemo, useRef } from "react";
 import type { Entry } from "../bridge/outbox";
 import { type Actions, ActionsContext } from "../model/actions";
 import { hasOlder, openQuestions } from "../model/chat";
@@ -19,7 +19,10 @@ interface Props {
 
 /** One session: give it the session's id as key. */
 export function SessionPane({ sessionId, openDrawer, handle }: Props) {
-  const session = usePage((state) => state.sessions?.get(sessionId));
+  const listed = usePage((state) => state.sessions?.get(sessionId));
+  const lastSeen = useRef(listed);
+  if (listed !== undefined) lastSeen.current = listed;
+  const session = lastSeen.current; // one that was deleted elsewhere can still be read
   const conversation = usePage((state) => state.conversations.get(sessionId));
   const trouble = usePage((state) => state.trouble.get(sessionId));
   const loadingOlder = usePage((state) => state.loadingOlder.has(sessionId));
@@ -27,6 +30,7 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   useImperativeHandle(handle, () => ({
     focus: () => composer.current?.focus(),
     add: (text) => composer.current?.add(text),
+    yields: () => composer.current?.yields() ?? false,
   }), []);
   const items = useItems(sessionId, conversation);
   const actions = useSessionActions(sessionId, composer);
@@ -47,19 +51,43 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
           <div className={styles.timeline}>
             <Timeline sessionId={sessionId} items={items} terminals={conversation.terminals} working={conversation.working} turnStartedAt={conversation.turnStartedAt}
               caughtUp={conversation.caughtUp} hasOlder={hasOlder(conversation)} loadingOlder={loadingOlder} cwd={session.cwd} />
+            {items.length === 0 && conversation.caughtUp ? <Empty agent={session.agent} cwd={session.cwd} /> : null}
           </div>
           {conversation.plan.length > 0 ? <aside className={styles.plan} aria-label="Plan"><PlanPanel entries={conversation.plan} /></aside> : null}
-        </div>
-        {questions.length === 0 ? null : (
-          <div className={styles.questions} role="region" aria-label="Waiting for you">
-            {questions.map((item, index) =>
-              item.kind === "permission" ? <PermissionCard key={item.key} item={item} focused={index === 0} /> : <ElicitationCard key={item.key} item={item} />)}
+          <div className={styles.bottom}>
+            <Questions questions={questions} cwd={session.cwd} composer={composer} />
+            <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
           </div>
-        )}
-        <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
+        </div>
         <Announcer conversation={conversation} waiting={questions.length} />
       </main>
     </ActionsContext>
+  );
+}
+
+function Empty({ agent, cwd }: { agent: string; cwd: string }) {
+  return (
+    <div className={styles.empty}>
+      <b>{agent} is ready</b>
+      <span>It works in {cwd}</span>
+    </div>
+  );
+}
+
+/** Over the composer, whatever the timeline shows: what waits for an answer cannot be missed. */
+function Questions({ questions, cwd, composer }: { questions: ReturnType<typeof openQuestions>; cwd: string; composer: { current: ComposerHandle | null } }) {
+  const region = useRef<HTMLDivElement>(null);
+  const first = questions[0]?.requestId;
+  useEffect(() => {
+    // The keys that answer are for whoever is not writing; an empty field that has the focus by habit gives it up.
+    if (first !== undefined && composer.current?.yields() === true) region.current?.focus({ preventScroll: true });
+  }, [first, composer]);
+  if (questions.length === 0) return null;
+  return (
+    <div ref={region} className={styles.questions} role="region" aria-label="Waiting for you" tabIndex={-1}>
+      {questions.map((item, index) =>
+        item.kind === "permission" ? <PermissionCard key={item.key} item={item} focused={index === 0} cwd={cwd} /> : <ElicitationCard key={item.key} item={item} />)}
+    </div>
   );
 }
 

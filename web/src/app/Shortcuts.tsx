@@ -8,7 +8,7 @@ const SHORTCUTS: readonly [keys: string[], does: string][] = [
   [["Esc"], "Stop the agent"],
   [["/"], "Write a message; at its beginning: commands"],
   [["@"], "Mention a file"],
-  [["1", "…", "9"], "Answer a permission question"],
+  [["Y", "A", "N"], "Answer a question: yes, always, no"],
   [["Alt", "N"], "New session"],
   [["Alt", "↑"], "Session above"],
   [["Alt", "↓"], "Session below"],

@@ -6,15 +6,12 @@
  */
 
 import type { Incoming } from "../bridge/connection";
-import type { ConfigOption, JournalEvent, SessionSnapshot, ToolCallFields } from "../bridge/events";
+import type { JournalEvent, SessionSnapshot, ToolCallFields } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
-
-/** Settings that the agent or the gateway confirms with an event of its own: nothing to draw. */
-const SILENT = new Set(["setting_chosen"]);
 
 const NO_TURN = new Set(["idle", "parked", "agent_dead", "context_lost", "closed"]);
 
@@ -71,8 +68,8 @@ function applyOne(draft: Draft, event: Incoming): void {
   const at = Date.parse(String((event as { timestamp?: unknown }).timestamp)) || 0;
   const known = event as JournalEvent;
   const handler = HANDLERS[known.type] as ((draft: Draft, event: JournalEvent, at: number) => void) | undefined;
-  if (handler === undefined && !SILENT.has(event.type)) unknown(draft, event, seq, at);
-  handler?.(draft, known, at);
+  if (handler === undefined) unknown(draft, event, seq, at);
+  else handler(draft, known, at);
 }
 
 const HANDLERS: Handlers = {
@@ -137,7 +134,7 @@ const HANDLERS: Handlers = {
     const callId = event.toolCallId ?? (asked as PermissionItem | undefined)?.toolCall.toolCallId;
     const call = callId === undefined ? undefined : draft.tool(callId);
     if (call !== undefined) draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false });
-    const answer = { ...event.outcome, by: event.by, at };
+    const answer = { ...event.outcome, by: event.client ?? event.by, at };
     if (asked?.kind !== "permission" || place === undefined) {
       if (event.requestId !== null) draft.setAnswer(event.requestId, answer);
       return;
@@ -156,7 +153,7 @@ const HANDLERS: Handlers = {
   elicitation_resolved: (draft, event, at) => {
     const place = draft.question(event.requestId);
     const asked = place === undefined ? undefined : draft.at(place);
-    const answer = { action: event.action, by: event.by, at };
+    const answer = { action: event.action, by: event.client ?? event.by, at };
     if (asked?.kind !== "elicitation" || place === undefined) draft.setAnswer(event.requestId, answer);
     else draft.replace(place, { ...asked, answer, sending: false, mine: asked.sending });
   },
@@ -177,6 +174,7 @@ const HANDLERS: Handlers = {
     mark(draft, event.seq, at, `Mode: ${mode?.name ?? event.modeId}`);
   },
   model_changed: (draft, event, at) => mark(draft, event.seq, at, `Model: ${event.modelId}`),
+  setting_chosen: () => undefined, // what came of it has an event of its own
   config_options: (draft, event) => { if (draft.fields.caughtUp) draft.fields.configOptions = event.options; },
   commands_available: (draft, event) => { if (draft.fields.caughtUp) draft.fields.commands = event.commands; },
   usage: (draft, event) => { draft.fields.usage = { ...draft.fields.usage, ...usageOf(event) }; },
@@ -184,7 +182,7 @@ const HANDLERS: Handlers = {
     if (event.title !== undefined) draft.fields.title = event.title;
     if (!draft.fields.caughtUp) return; // the snapshot knows better
     if (event.state !== undefined) draft.fields.state = event.state;
-    const { modes, configOptions } = event as { modes?: SessionSnapshot["modes"]; configOptions?: ConfigOption[] };
+    const { modes, configOptions } = event;
     if (modes) Object.assign(draft.fields, { modes: modes.availableModes, modeId: modes.currentModeId });
     if (configOptions) draft.fields.configOptions = configOptions;
   },
