@@ -59,6 +59,7 @@ class Bridge:
             "defaultAgent": config.default_agent,
             "sandboxes": list(config.sandboxes),
             "home": str(Path.home()),
+            "folder": _started_in(),
             "limits": {"maxMessageBytes": config.limits.max_message_bytes},
         }
 
@@ -133,3 +134,9 @@ class Bridge:
             for client in self.clients:
                 if client.hears_of(session_id):
                     client.tell(event)
+
+
+def _started_in() -> str:
+    """Where people start `serve` is where they want to work; a service is started in `/`, where nobody does."""
+    here = Path.cwd()
+    return str(Path.home() if here == Path(here.anchor) else here)

@@ -33,7 +33,7 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
 
   const agents = hello?.agents ?? [];
   const agent = chosenAgent(agents, picked, hello?.defaultAgent);
-  const cwd = folder ?? hello?.home ?? "";
+  const cwd = folder ?? hello?.folder ?? "";
   const change = (text: string) => {
     const next = { ...draft, text };
     keepDraft(NEW, next);

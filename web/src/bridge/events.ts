@@ -91,7 +91,7 @@ export interface SessionSnapshot extends SessionSummary {
 }
 
 export type LooseEvent =
-  | { type: "hello"; version: string; bridge: 1; role: "admin" | "control" | "observe"; agents: AgentSummary[]; defaultAgent: string; sandboxes: string[]; home: string; limits: { maxMessageBytes: number } }
+  | { type: "hello"; version: string; bridge: 1; role: "admin" | "control" | "observe"; agents: AgentSummary[]; defaultAgent: string; sandboxes: string[]; home: string; folder: string; limits: { maxMessageBytes: number } }
   | { type: "session_created"; sessionId: string; session: SessionSnapshot; clientMessageId?: string }
   | { type: "session_loaded"; sessionId: string; session: SessionSnapshot; afterSeq: number; clientMessageId?: string }
   | { type: "caught_up"; sessionId: string; lastSeq: number } // everything until now has been sent; what follows is live

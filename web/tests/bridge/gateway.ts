@@ -10,7 +10,7 @@ globalThis.WebSocket = WebSocket as unknown as typeof globalThis.WebSocket;
 export type Heard = BridgeCommand & { clientMessageId?: string };
 
 export const HELLO = {
-  type: "hello", version: "1.0.0", bridge: 1, role: "admin", agents: [], defaultAgent: "scripted", sandboxes: [], home: "/home/me",
+  type: "hello", version: "1.0.0", bridge: 1, role: "admin", agents: [], defaultAgent: "scripted", sandboxes: [], home: "/home/me", folder: "/home/me/work",
   limits: { maxMessageBytes: 1000 },
 } as const;
 
