@@ -89,7 +89,7 @@ async def test_an_answer_from_elsewhere_closes_it_and_says_whose(tab: BenchPage)
     await tab.show([scene.answered("q1", "once", "zed")], anew=False)
     await expect(card).to_have_count(0)
     line = tab.page.get_by_label("Permission: Allowed once")
-    await expect(line).to_contain_text("elsewhere, by zed")
+    await expect(line).to_contain_text("elsewhere, in zed")
 
 
 FORM: dict[str, Any] = {

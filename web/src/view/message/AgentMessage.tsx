@@ -9,7 +9,7 @@ import styles from "./Message.module.css";
 export const AgentMessage = memo(function AgentMessage({ item }: { item: AgentItem }) {
   const last = item.parts.length - 1;
   return (
-    <section className={styles.agent} aria-label="Agent's message" aria-busy={item.streaming}>
+    <div role="group" className={styles.agent} aria-label="Agent's message" aria-busy={item.streaming}>
       {item.parts.map((part, index) =>
         part.type === "text" ? (
           <Markdown key={index} text={part.text} streaming={item.streaming && index === last} />
@@ -22,7 +22,7 @@ export const AgentMessage = memo(function AgentMessage({ item }: { item: AgentIt
           <CopyButton text={() => textOf(item)} label="Copy this message as Markdown" iconOnly />
         </div>
       )}
-    </section>
+    </div>
   );
 });
 

@@ -11,13 +11,13 @@ import styles from "./Message.module.css";
 /** Something that the gateway has to say. */
 export const Notice = memo(function Notice({ item }: { item: NoticeItem }) {
   return (
-    <section className={styles.notice} data-severity={item.severity} aria-label={`Notice, ${item.severity}`}>
+    <div role="group" className={styles.notice} data-severity={item.severity} aria-label={`Notice, ${item.severity}`}>
       <Icon name={item.severity === "info" ? "info" : "warning"} />
       <div>
         <p>{item.title}</p>
         {item.detail === null ? null : <p className={styles.detail}>{item.detail}</p>}
       </div>
-    </section>
+    </div>
   );
 });
 
@@ -36,24 +36,24 @@ export const TurnEnd = memo(function TurnEnd({ item }: { item: TurnEndItem }) {
     return item.duration < 1000 ? <div className={styles.rest} /> : <p className={styles.rest}>{duration(item.duration)}</p>;
   }
   return (
-    <section className={styles.notice} data-severity={end.severity} aria-label="End of the turn">
+    <div role="group" className={styles.notice} data-severity={end.severity} aria-label="End of the turn">
       <Icon name={end.severity === "info" ? "stopped" : "warning"} />
       <div>
         <p>{end.title}</p>
         {end.hint === null ? null : <p className={styles.detail}>{end.hint}</p>}
       </div>
-    </section>
+    </div>
   );
 });
 
 /** An event that this page has no drawing for: shown as what it is. */
 export const Unknown = memo(function Unknown({ item }: { item: UnknownItem }) {
   return (
-    <section className={styles.unknown} aria-label="Unknown event">
+    <div role="group" className={styles.unknown} aria-label="Unknown event">
       <Fold name={item.key} label={<><Icon name="unknown" /> <span>{nameOf(item)}</span> <span className={styles.faint}>not known to this page</span></>}>
         {() => <CodeBlock code={json(item.raw)} language="json" />}
       </Fold>
-    </section>
+    </div>
   );
 });
 

@@ -11,7 +11,7 @@ import styles from "./Message.module.css";
 export const Thought = memo(function Thought({ item }: { item: ThoughtItem }) {
   const [open, setOpen] = useFold(item.key, false);
   return (
-    <section className={styles.thought} aria-label="Agent's thought">
+    <div role="group" className={styles.thought} aria-label="Agent's thought">
       <button type="button" className={styles.thoughtHead} aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="think" />
         <Label item={item} />
@@ -25,7 +25,7 @@ export const Thought = memo(function Thought({ item }: { item: ThoughtItem }) {
           <Markdown text={item.text} streaming={item.streaming} />
         </div>
       ) : null}
-    </section>
+    </div>
   );
 });
 

@@ -18,7 +18,7 @@ const LONG = 2_400;
 export const UserMessage = memo(function UserMessage({ item }: { item: UserItem }) {
   const others = item.content.filter((block) => block.type !== "text");
   return (
-    <section className={styles.user} data-state={item.state} aria-label="Your message">
+    <div role="group" className={styles.user} data-state={item.state} aria-label="Your message">
       {item.content.map((block, index) => (block.type === "text" ? <Text key={index} name={`${item.key}.${index}`} text={block.text} /> : null))}
       {others.length === 0 ? null : (
         <div className={styles.attached}>
@@ -29,7 +29,7 @@ export const UserMessage = memo(function UserMessage({ item }: { item: UserItem 
       )}
       {item.state === "sent" ? null : <State item={item} />}
       {item.at > 0 && item.state === "sent" ? <time className={styles.time} dateTime={new Date(item.at).toISOString()}>{clock(item.at)}</time> : null}
-    </section>
+    </div>
   );
 });
 

@@ -21,14 +21,14 @@ const KINDS: Record<string, Told> = {
 export const PermissionAnswer = memo(function PermissionAnswer({ item, cwd }: { item: PermissionItem; cwd?: string | undefined }) {
   const { icon, tone, words } = tell(item);
   return (
-    <section className={styles.answer} data-tone={tone} aria-label={`Permission: ${words}`}>
+    <div role="group" className={styles.answer} data-tone={tone} aria-label={`Permission: ${words}`}>
       <Icon name={icon} />
       <span className={styles.verdict}>{words}</span>
       <span className={styles.about}>
         <Title text={item.toolCall.title ?? "a tool call"} cwd={cwd} />
       </span>
       {item.answer === null ? null : <span className={styles.by}>{whoAnswered(item)}</span>}
-    </section>
+    </div>
   );
 });
 
@@ -40,10 +40,16 @@ function tell(item: PermissionItem): Told {
   return known ?? { icon: "allowed", tone: "faint", words: option?.name ?? "Answered" };
 }
 
-/** "by you", "by policy", "elsewhere, by Zed". */
+/** What ends a question that nobody answered, as the gateway names it. */
+const ENDS: Record<string, string> = {
+  cancel: "the turn was stopped", timeout: "nobody answered in time", turn_end: "the turn ended",
+  agent_exited: "the agent ended", restart: "Dragoman was restarted", close: "the session was closed", policy: "by policy", gateway: "by Dragoman",
+};
+
+/** "by you", "elsewhere, in Zed", "the turn was stopped". */
 export function whoAnswered(item: { readonly mine: boolean; readonly answer: { readonly by: string } | null }): string {
-  if (item.mine) return "by you";
   const by = item.answer?.by ?? "";
-  if (by === "") return "elsewhere";
-  return by === "policy" || by === "gateway" ? `by ${by}` : `elsewhere, by ${by}`;
+  if (Object.hasOwn(ENDS, by)) return ENDS[by] ?? "";
+  if (item.mine) return "by you";
+  return by === "" || by === "user" ? "elsewhere" : `elsewhere, in ${by}`;
 }

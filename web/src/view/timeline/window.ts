@@ -44,7 +44,10 @@ class Place {
   view = typeof window === "undefined" ? 800 : window.innerHeight;
   drawn: Range = { start: 0, end: 0 };
   lastSeen: string | null = null;
+  /** What was first when older items were asked for, so that they are asked for once. */
   askedBefore: string | null = null;
+  /** They were asked for, and came or did not. */
+  settled = false;
 
   wanted(): Range {
     const y = this.stuck ? Math.max(0, this.heights.total - this.view) : ((this.anchor && this.heights.find(this.anchor)) ?? this.top);
@@ -117,6 +120,7 @@ export function useWindow({ keys, guess, needOlder }: Options): Window {
   );
 
   const older = useRef(needOlder);
+  if (older.current === null && needOlder !== null) place.settled = true;
   older.current = needOlder;
   const ask = useCallback(() => {
     const first = place.heights.first;
@@ -135,6 +139,9 @@ export function useWindow({ keys, guess, needOlder }: Options): Window {
         place.scrolled(box);
         if (!place.covers(place.inSight())) flushSync(redraw);
         else if (before !== place.stuck || !place.covers(place.wanted())) redraw();
+        // What did not come is asked for again, but only by a reader who scrolls: not in a circle by ourselves.
+        if (place.settled) place.askedBefore = null;
+        place.settled = false;
         ask();
       };
       const sized = new ResizeObserver(() => {

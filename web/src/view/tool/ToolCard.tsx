@@ -21,7 +21,7 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
   const [open, setOpen] = useFold(item.key, opensByItself(item));
   const state = stateOf(item);
   return (
-    <section className={styles.card} data-state={state} aria-label={`Tool call: ${item.title}, ${WORDS[state]}`}>
+    <div role="group" className={styles.card} data-state={state} aria-label={`Tool call: ${item.title}, ${WORDS[state]}`}>
       <button type="button" className={styles.head} aria-expanded={open} aria-controls={open ? body : undefined} onClick={() => setOpen(!open)}>
         <span className={styles.kind}>
           <ToolIcon kind={item.toolKind} />
@@ -41,7 +41,7 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
           <ToolBody item={item} terminals={terminals} cwd={cwd} />
         </div>
       ) : null}
-    </section>
+    </div>
   );
 });
 
