@@ -1,27 +1,15 @@
-"""A browser, and the page with the conversation's components in it."""
+"""The page with the conversation's components in it."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
 
 from support import bench_page
 from support.bench_page import BenchPage
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("NO CHROMIUM: nothing that a browser shows was tested (apt-get install chromium)")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        await browser.close()
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +19,9 @@ def bench_site() -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def tab(chromium: Browser, bench_site: str) -> AsyncIterator[BenchPage]:
+async def tab(browser: Browser, bench_site: str) -> AsyncIterator[BenchPage]:
     """One tab for all tests of a process; `show` starts each of them with an empty conversation."""
-    bench = await BenchPage.open(chromium, bench_site)
+    bench = await BenchPage.open(browser, bench_site)
     yield bench
     await bench.page.close()
 

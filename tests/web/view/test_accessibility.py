@@ -48,11 +48,11 @@ async def _findings(tab: BenchPage) -> list[str]:
 @pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize("size", [(1100, 2600), (360, 740)], ids=["desk", "phone"])
 async def test_axe_finds_nothing_serious(
-    chromium: Browser, bench_site: str, theme: str, size: tuple[int, int]
+    browser: Browser, bench_site: str, theme: str, size: tuple[int, int]
 ) -> None:
     viewport = {"width": size[0], "height": size[1]}
     tab = await BenchPage.open(
-        chromium, bench_site, color_scheme=theme, viewport=viewport, reduced_motion="reduce"
+        browser, bench_site, color_scheme=theme, viewport=viewport, reduced_motion="reduce"
     )
     await tab.show(scene.gallery())
     await tab.page.evaluate(

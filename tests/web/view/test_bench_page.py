@@ -34,9 +34,9 @@ def report(
 
 
 async def test_opening_and_streaming_are_measured(
-    chromium: Browser, bench_site: str, report: Callable[[dict[str, Any]], None]
+    browser: Browser, bench_site: str, report: Callable[[dict[str, Any]], None]
 ) -> None:
-    tab = await BenchPage.open(chromium, bench_site)
+    tab = await BenchPage.open(browser, bench_site)
     await tab.page.evaluate("bench.open(200)")  # the chunks are loaded, the code is warm
     small, large, tail = [
         min([await tab.page.evaluate(how) for _ in range(3)], key=lambda run: float(run["total"]))
