@@ -342,9 +342,9 @@ class Claude:
         sys.stderr.flush()
         os._exit(int(code or 1))
 
-    def garbage(self, _: str) -> None:
+    def garbage(self, count: str) -> None:
         with self.lock:
-            sys.stdout.write("this is not JSON\n")
+            sys.stdout.write("this is not JSON\n" * int(count or 1))
             sys.stdout.flush()
 
     def logged_out(self, _: str) -> None:

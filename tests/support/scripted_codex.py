@@ -41,6 +41,10 @@ MODELS = [
 ]
 
 
+class Refused(Exception):
+    """A request that is answered with an error."""
+
+
 class Codex:
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -79,6 +83,9 @@ class Codex:
     def answer(self, id: Any, method: str, params: Line) -> None:
         try:
             result = METHODS[method](self, params)
+        except Refused as refusal:
+            self.write({"id": id, "error": {"code": -32600, "message": str(refusal)}})
+            return
         except KeyError as missing:
             self.write(
                 {"id": id, "error": {"code": -32600, "message": f"no rollout found for thread id {missing}"}}
@@ -92,6 +99,9 @@ class Codex:
 
     def initialize(self, params: Line) -> Line:
         return {"userAgent": "dragoman/0.166.0 (Linux; x86_64) dragoman"}
+
+    def unknown(self, params: Line) -> Line:
+        raise Refused("Invalid request: unknown variant `thread/start`")
 
     def models(self, params: Line) -> Line:
         return {"data": MODELS, "nextCursor": None}
@@ -342,9 +352,9 @@ class Codex:
         sys.stderr.flush()
         os._exit(int(code or 1))
 
-    def garbage(self, _: str) -> None:
+    def garbage(self, count: str) -> None:
         with self.lock:
-            sys.stdout.write("this is not JSON\n")
+            sys.stdout.write("this is not JSON\n" * int(count or 1))
             sys.stdout.flush()
 
 
@@ -386,10 +396,18 @@ DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {
 def main() -> None:
     flags = argparse.ArgumentParser()
     flags.add_argument("--x-bad-config", action="store_true")
+    flags.add_argument("--x-no-server", action="store_true", help="so old that it has no app-server")
+    flags.add_argument("--x-no-threads", action="store_true", help="so old that it has no threads")
     flags.add_argument("command", choices=["app-server"])
-    if flags.parse_args().x_bad_config:
+    given = flags.parse_args()
+    if given.x_bad_config:
         sys.stderr.write("Error: approval_policy untrusted is no longer supported\n")
         sys.exit(1)
+    if given.x_no_server:
+        sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
+        sys.exit(2)
+    if given.x_no_threads:
+        METHODS["thread/start"] = Codex.unknown
     Codex().run()
 
 

@@ -108,8 +108,10 @@ class AgentConnection:
             raise internal(self.gone_error().message, "agent_unavailable", agent=self.name)
         if not reply.ok:
             refusal = as_object(decode_object(reply.error))
+            why = str(refusal.get("message"))
+            told = why if "Its last words" in why else f"{why}{self._stderr()}"
             raise internal(
-                f"The agent {self.name} refused to start: {refusal.get('message')}{self._stderr()}",
+                f"The agent {self.name} refused to start: {told}",
                 "agent_unavailable",
                 agent=self.name,
                 error=refusal,

@@ -35,6 +35,7 @@ FLAGS = (
 )
 START_PATIENCE = 60.0
 """Seconds until a program that says nothing is given up."""
+NEXT_STEP = "Correct its settings (CLAUDE_CONFIG_DIR or ~/.claude, settings.json), or see what `claude -p hello` says."
 SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
 
 
@@ -357,7 +358,9 @@ class Session:
         if "No conversation found" in tail:
             return session_not_found(self.id)
         said = f". Its last words:\n{tail}" if tail else ""
-        return internal(f"The agent {self._handle.name} {how}{said}", "agent_exited", agent=self._handle.name)
+        step = f"\n{NEXT_STEP}" if self._starting is not None else ""
+        name = self._handle.name
+        return internal(f"The agent {name} {how}{said}{step}", "agent_exited", agent=name)
 
     def tell(self, update: JsonObject) -> None:
         if update:

@@ -14,17 +14,25 @@ from dragoman.agents.adapter import Voice, text_of
 from dragoman.agents.codex import approval, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
-from dragoman.agents.codex.server import Server
+from dragoman.agents.codex.server import UPDATE, Server
 from dragoman.agents.codex.thread import Thread
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.native import Native
 from dragoman.rpc.peer import Request
-from dragoman.wire.errors import Malformed, RpcError, invalid_params, method_not_found, session_not_found
+from dragoman.wire.errors import (
+    Malformed,
+    RpcError,
+    internal,
+    invalid_params,
+    method_not_found,
+    session_not_found,
+)
 
 CLIENT = {"name": "dragoman", "title": "Dragoman", "version": __version__}
 PAGE = 50
 SESSIONS: JsonObject = {"list": {}, "resume": {}, "fork": {}, "close": {}, "delete": {}}
+_UNKNOWN = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unknown thread", re.IGNORECASE)
 
 
@@ -106,6 +114,12 @@ class CodexAgent(NativeAgent[Thread]):
             former = members.get("threadId")
             if former is not None and _LOST.search(error.message):
                 raise session_not_found(str(former)) from error
+            if _UNKNOWN.search(error.message):
+                raise internal(
+                    f"The agent {self.native.name} is too old: it does not know {method}. Install it again: {UPDATE}",
+                    "agent_unavailable",
+                    agent=self.native.name,
+                ) from error
             raise
         stored = as_object(started.get("thread"))
         if self._models is None:

@@ -18,6 +18,7 @@ from dragoman.wire.errors import Malformed, RpcError, internal
 
 START_PATIENCE = 60.0
 """Seconds until a program that says nothing is given up."""
+UPDATE = "npm install -g @openai/codex"
 CAPABILITIES = {"experimentalApi": True, "requestAttestation": False}
 """Collaboration modes are experimental."""
 _VERSION = b'{"jsonrpc":"2.0",'
@@ -51,6 +52,7 @@ class Server:
         self._peer = _Peer("Codex", receiver, strict=False)
         self._garbage = 0
         self._stopping = False
+        self._ready = False
 
     async def start(self, spawn: Spawn, client: JsonObject) -> JsonObject:
         """Start it and shake hands; returns its answer to `initialize`."""
@@ -64,6 +66,7 @@ class Server:
         except TimeoutError as error:
             raise self.failed(f"said nothing for {START_PATIENCE:g} s") from error
         self._peer.notify("initialized", b"{}")
+        self._ready = True
         return answer
 
     async def stop(self) -> None:
@@ -88,7 +91,7 @@ class Server:
     def closed(self) -> RpcError:
         """The process has ended; the error answers whoever still asks."""
         end = self.program.end() if self.program is not None else AgentEnd()
-        if not self._stopping:
+        if self._ready and not self._stopping:  # before, whoever waits for the start hears of it
             self._lost(end)
         return self.failed(end.describe())
 
@@ -100,4 +103,12 @@ class Server:
     def failed(self, how: str) -> RpcError:
         tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
         said = f". Its last words:\n{tail}" if tail else ""
-        return internal(f"The agent {self._name} {how}{said}", "agent_exited", agent=self._name)
+        step = "" if self._ready else f"\n{_next_step(tail)}"
+        return internal(f"The agent {self._name} {how}{said}{step}", "agent_exited", agent=self._name)
+
+
+def _next_step(tail: str) -> str:
+    """What to do about a program that did not start."""
+    if "unrecognized subcommand" in tail:
+        return f"It is too old to have an app-server. Install it again: {UPDATE}"
+    return "Correct its configuration (CODEX_HOME or ~/.codex, config.toml), or see what `codex app-server` says."
