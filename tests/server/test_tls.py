@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.server import limits
+from dragoman.server.admission import Visit
+from dragoman.server.crowd import Crowd
+from dragoman.server.door import Door
+from dragoman.server.entrance import Entrance
+from dragoman.server.tls import Certificate
 from support.certificates import make_certificate
 from support.rpc_peer import PATIENCE
-from support.serving import Serving
+from support.serving import Serving, read_head
 
 from .conftest import Serve
 
@@ -89,16 +95,47 @@ async def test_one_file_without_the_other_is_a_mistake(serve: Serve, tmp_path: P
         await serve(serve=files)
 
 
-async def test_a_connection_that_never_shakes_hands_is_ended(
-    serve: Serve, certificate: tuple[Path, Path]
+class EmptyHouse:
+    """Nobody is behind the door."""
+
+    def __init__(self) -> None:
+        self.came = 0
+
+    def enter(self, door: Door) -> None:
+        self.came += 1
+
+    def leave(self, door: Door) -> None:
+        door.on_end()
+
+    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
+        door.refuse(404, "nothing here")
+
+    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+        door.refuse(404, "nothing here")
+
+
+async def test_a_connection_that_never_shakes_hands_is_counted_and_ended(
+    certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cert, key = certificate
-    serving = await serve(serve={"tls_cert": str(cert), "tls_key": str(key)})
-    reader, writer = await serving.open()
-    plain_reader, plain_writer = await serving.open()
-    plain_writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.5)
+    crowd, house = Crowd(10_000, 0), EmptyHouse()
+    entrance = Entrance(crowd, lambda on_end: Door(house, on_end))
+    entrance.certificate = Certificate(str(certificate[0]), str(certificate[1]))
+    port = await entrance.open("localhost", 0)
+    silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
+    plain, plain_writer = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(PATIENCE):
-        assert not (await plain_reader.read()).startswith(b"HTTP")
-        assert await reader.read() == b""
-    writer.close()
-    plain_writer.close()
+        while len(crowd) < 2:
+            await asyncio.sleep(0.01)
+        plain_writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert not (await plain.read()).startswith(b"HTTP")
+        assert await silent.read() == b""
+        while len(crowd):
+            await asyncio.sleep(0.01)
+    assert house.came == 0
+    good, good_writer = await asyncio.open_connection("127.0.0.1", port, ssl=TRUSTING)
+    good_writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert (await read_head(good))[0] == 404
+    entrance.close()
+    for writer in (silent_writer, plain_writer, good_writer):
+        writer.close()

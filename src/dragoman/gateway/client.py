@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 SETUP_TIMEOUT = 5.0
 """Seconds that a request which waits for an agent has after the client closed its side."""
+LOGGED_MALFORMED = 20
+"""Lines about one client that sends no messages: it is answered each time, but does not fill the log."""
 GOODBYE_TIMEOUT = 2.0
 """Seconds that turns have to end after their client went, before their agents are ended (G-113)."""
 
@@ -95,6 +97,7 @@ class ClientConnection:
         self.handshake: Handshake = Handshake(self)
         self.login: Login = Login(self)
         self._setups: set[asyncio.Task[None]] = set()
+        self._malformed = 0
 
     # -- Receiver
 
@@ -138,7 +141,11 @@ class ClientConnection:
                 agent.peer.notify(method, params)
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        log.info("client sent something that is not a message: %s", error.message, extra={"client": self.key})
+        self._malformed += 1
+        if self._malformed <= LOGGED_MALFORMED:
+            log.info(
+                "client sent something that is not a message: %s", error.message, extra={"client": self.key}
+            )
         return True
 
     def peer_writable(self, writable: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import h11
 from h2.errors import ErrorCodes
@@ -12,7 +13,7 @@ from hypercorn import protocol
 from hypercorn.events import Closed
 from hypercorn.protocol import h2, ws_stream
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import StreamClosed
+from hypercorn.protocol.events import Response, StreamClosed
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 
 from dragoman.server import limits
@@ -54,9 +55,19 @@ class PlainH11(H11Protocol):
         if (event.method, event.target, event.http_version) == (b"PRI", b"*", b"2.0"):
             raise H2ProtocolAssumedError(b"PRI * HTTP/2.0\r\n\r\n" + self.connection.trailing_data[0])
 
+    async def _create_stream(self, request: h11.Request) -> None:
+        # h11 counts only what it has to wait for; headers that came at once may be of any length.
+        if sum(len(name) + len(value) for name, value in request.headers) > limits.MAX_HEAD_BYTES:
+            await self._send_error_response(431)
+            await self.send(Closed())
+        else:
+            await super()._create_stream(request)
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        await super().stream_send(_with_headers(event))
+
     async def _send_error_response(self, status_code: int) -> None:
-        secure = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS]
-        headers = [(b"content-length", b"0"), (b"connection", b"close"), *secure]
+        headers = [(b"content-length", b"0"), (b"connection", b"close"), *_SECURE]
         await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
         await self._send_h11_event(h11.EndOfMessage())
 
@@ -95,7 +106,7 @@ class PatientH2(h2.H2Protocol):
             self._reset(event.stream_id, ErrorCodes.CANCEL)
             await self._window_updated(event.stream_id)
             await self._flush()
-        await super().stream_send(event)
+        await super().stream_send(_with_headers(event))
 
     def _acknowledge(self, event: DataReceived) -> None:
         try:
@@ -115,6 +126,19 @@ class PatientH2(h2.H2Protocol):
             self._since, self._resets = now, 0
         self._resets += 1
         return self._resets > limits.MAX_H2_RESETS
+
+
+_SECURE = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS]
+
+
+def _with_headers(event: StreamEvent) -> StreamEvent:
+    """Answers that hypercorn makes itself, such as to a bad handshake, lack what ours have."""
+    if isinstance(event, Response) and event.status_code >= 200:
+        has = {name for name, _ in event.headers}
+        missing = [(name, value) for name, value in _SECURE if name not in has]
+        if missing:
+            return replace(event, headers=[*event.headers, *missing])
+    return event
 
 
 def _readable(request: RequestReceived) -> bool:
