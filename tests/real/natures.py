@@ -14,7 +14,7 @@ USUAL: dict[str, object] = {
     "ways back after a kill": {"resume"},
     "files are written through a client that offers it": True,
     "processes of two sessions that share an agent": 1,
-    "has another model to choose": True,
+    "a change of model is tested": True,
 }
 """Behaviour, and what most agents do."""
 
@@ -25,7 +25,7 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     # Advertises session/resume and answers that there is no such method.
     ("qwen", "0.15.10", "ways back after a kill"): {"load"},
     # All but the one in use need a login.
-    ("qwen", "0.15.10", "has another model to choose"): False,
+    ("qwen", "0.15.10", "a change of model is tested"): False,
     ("claude-agent-acp", "0.49.0", "files are written through a client that offers it"): False,
     # Not offered to it: an error for a file that is not there yet makes its write fail.
     ("gemini", "0.61.0", "files are written through a client that offers it"): False,

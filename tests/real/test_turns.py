@@ -140,7 +140,7 @@ async def test_mode_and_model_change_in_any_words(begin: Begin, real: RealAgent,
     created = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []}, STARTING)
     session, options = created["sessionId"], created["configOptions"]
     chosen = {}
-    for category in ("mode", "model") if real.does("has another model to choose") else ("mode",):
+    for category in ("mode", "model") if real.does("a change of model is tested") else ("mode",):
         option = next(each for each in options if each.get("category") == category)
         chosen[category] = other_value(option)
         params = {"sessionId": session, "configId": option["id"], "value": chosen[category]}
