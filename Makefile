@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
 
-.PHONY: help setup web test test-real soak lint types unit web-test browser serve bench lock clean
+.PHONY: help setup web test test-real soak lint types unit web-test browser serve bench bench-real lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -58,6 +58,9 @@ serve: $(READY) $(WEB) ## run the gateway; prints its address
 
 bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench
+
+bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their npm adapters
+	PYTHONPATH=tests $(BIN)/python -m real.bench
 
 lock: $(READY) ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
