@@ -26,7 +26,8 @@ export const ItemView = memo(function ItemView({ item, terminals, cwd }: Props) 
     case "tool":
       return <ToolCard item={item} terminals={terminals} cwd={cwd} />;
     case "permission":
-      return <PermissionAnswer item={item} cwd={cwd} />;
+      // Its call's card says that it waits, and so does the end of the list.
+      return item.answer === null ? null : <PermissionAnswer item={item} cwd={cwd} />;
     case "elicitation":
       return <ElicitationAnswer item={item} />;
     case "notice":
