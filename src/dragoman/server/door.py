@@ -17,6 +17,8 @@ from dragoman.server import limits
 from dragoman.server.admission import Visit
 from dragoman.server.asgi import SECURITY_HEADERS
 
+_CLIENT_HELLO = b"\x16"
+"""How TLS begins: who tries it where there is none is told at once instead of waiting."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
@@ -54,7 +56,9 @@ class Door(asyncio.Protocol):
         if self._passed:
             return
         self._head += data
-        if self._head.startswith(_PREFACE):
+        if self._head[:1] == _CLIENT_HELLO:
+            self.refuse(400, "there is no TLS here")
+        elif self._head.startswith(_PREFACE):
             self._pass()
             self._house.http(self.transport, self._head, self)
         elif _PREFACE.startswith(self._head[: len(_PREFACE)]):

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.rewrite import with_members
 from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
@@ -70,6 +71,8 @@ class HttpConnection:
         self._stream = EventStream(self._changed)
         self._sessions: dict[str, EventStream] = {}
         self._asked: dict[bytes, Asked] = {}
+        self._last_seen: dict[str, int] = {}
+        """How far the readers of streams had come whose sessions are not resumed yet."""
         self._congested = False
         self._closing = False
         self._loop = asyncio.get_running_loop()
@@ -84,6 +87,8 @@ class HttpConnection:
             self._asked.setdefault(
                 bytes(id), asked
             )  # an id in use again is refused; the first keeps its place
+        if asked.method == RESUME and asked.session_id in self._last_seen:
+            body = with_position(body, self._last_seen.pop(asked.session_id))
         self.client.peer.link_messages([body])
 
     def touch(self) -> None:
@@ -130,6 +135,8 @@ class HttpConnection:
             stream.drop()
             for each in kept:
                 stream.send_again(each)
+        elif attachment is None:  # after a restart the stream may come first
+            self._last_seen[session_id] = position
 
     # -- Link
 
@@ -209,3 +216,13 @@ def named(line: bytes, session_id: str) -> bytes:
     if "result" not in members:
         return line
     return with_members(line, result=Raw(with_members(bytes(members["result"]), sessionId=session_id)))
+
+
+def with_position(line: bytes, seq: int) -> bytes:
+    """A resume that says how far its client had come, unless it does so itself."""
+    members = message.members(line)
+    params = message.members(members["params"])
+    meta = as_object(decode_object(params["_meta"])) if "_meta" in params else {}
+    meta["dragoman"] = {"afterSeq": seq, **as_object(meta.get("dragoman"))}
+    told = Raw(encode({**params, "_meta": Raw(encode(meta))}))
+    return encode({**members, "params": told})

@@ -323,10 +323,12 @@ class _Reader:
 
 
 def _explained(address: Address, error: httpx2.HTTPError) -> Trouble:
-    """The system's own error is somewhere behind httpx's."""
+    """The system's own error is somewhere behind httpx's, which tries several addresses."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError):
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and (cause.errno is not None or isinstance(cause, TimeoutError)):
             return unreachable(address, cause)
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
