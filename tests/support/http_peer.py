@@ -68,6 +68,14 @@ class Stream:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def commented(self, count: int) -> None:
+        """Wait until that many comments came."""
+        async with asyncio.timeout(PATIENCE):
+            while self.comments < count:
+                assert not self.ended
+                self._changed.clear()
+                await self._changed.wait()
+
     async def response_to(self, id: object) -> Message:
         return (await self.next(lambda m: "method" not in m and m.get("id") == id)).message
 

@@ -44,6 +44,7 @@ class WebSocketFraming(Framing):
     def __init__(self) -> None:
         self.close_code: int | None = None
         self.pings = 0
+        self._pinged = asyncio.Event()
 
     def frame(self, body: bytes, opcode: int = 1, fin: bool = True) -> bytes:
         size = len(body)
@@ -77,7 +78,16 @@ class WebSocketFraming(Framing):
             if opcode == 8:
                 (self.close_code,) = struct.unpack("!H", body[:2])
                 return None
-            self.pings += opcode == 9
+            if opcode == 9:
+                self.pings += 1
+                self._pinged.set()
+
+    async def pinged(self, count: int) -> None:
+        """Wait until the server has pinged that often."""
+        async with asyncio.timeout(PATIENCE):
+            while self.pings < count:
+                self._pinged.clear()
+                await self._pinged.wait()
 
 
 class Socket(RpcPeer):
