@@ -93,6 +93,7 @@ async def test_the_agent_that_was_asked_for_is_named(dragoman: Start, serve: Ser
         ):
             client.start_request(method, {"cwd": "/x", **({"_meta": meta} if meta else {})})
             params = (await editor.next_message(is_request(method)))["params"]
+            params.pop("clientCapabilities", None)  # with the relay's own wish for numbers
             assert params == {"cwd": "/x", "_meta": expected}
         client.start_request("session/load", {"sessionId": "dgm_1"})
         assert (await editor.next_message("session/load"))["params"] == {"sessionId": "dgm_1"}

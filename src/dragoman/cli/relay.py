@@ -1,5 +1,8 @@
 """`dragoman acp --connect`: the editor's stdio passed on to a running `dragoman serve`, message by message.
 
+A `serve` that is restarted is like a remote agent whose connection broke: sessions are resumed after the last event that
+the editor has, and a turn that was interrupted ends with an error that says so.
+
 Nothing is looked into but what is needed: which agent new sessions get, and which prompts are in flight, so that the
 end of stdin cancels exactly those (DESIGN.md: stdin EOF of `dragoman acp` always cancels).
 """
@@ -13,13 +16,15 @@ from pathlib import Path
 
 from msgspec import Raw
 
+from dragoman.agents.remote.agent import RemoteAgent
+from dragoman.agents.remote.trouble import Trouble
 from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.ports.agent import AgentUnavailable
-from dragoman.rpc.link import Link
+from dragoman.rpc.link import Link, LinkHandler
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.stdio import StdioLink
 from dragoman.wire import message
-from dragoman.wire.errors import INVALID_REQUEST, PARSE_ERROR, Malformed, RpcError
+from dragoman.wire.errors import INVALID_REQUEST, PARSE_ERROR, Malformed, RpcError, internal
 from dragoman.wire.framing import Frame, FramingError
 from dragoman.wire.message import ABSENT, IdKey
 
@@ -40,9 +45,16 @@ async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
     server = _End("dragoman serve")
     client = _End("the editor")
     passing = _Relay(client, server, agent)
+
+    async def dial(handler: LinkHandler) -> Link:
+        try:
+            return await UnixDialer(max_bytes).dial(str(socket), handler)
+        except AgentUnavailable as error:
+            raise Trouble(str(error)) from error
+
     try:
-        await UnixDialer(max_bytes).dial(str(socket), server)
-    except AgentUnavailable as error:
+        await RemoteAgent("serve", str(socket), server, dial, {}).connect()
+    except Trouble as error:
         log.info("not connected: %s", error)
         return NOBODY
     stdio = await StdioLink.open(client, max_bytes)
@@ -119,6 +131,9 @@ class _Relay:
         await _first(self.client.closed, self._server.closed)
         if self._server.closed.is_set():
             log.error("dragoman serve ended the connection")
+            gone = internal("dragoman serve ended the connection; start it again", "connection_closed")
+            for _, id in self._prompts:
+                self.client.link.send(message.failure(encode(id), gone.encode()))
             return 1
         for session_id in set(self._prompts.values()):
             cancel = encode({"sessionId": session_id})

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 
 import msgspec
 
-from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.backoff import Backoff
 from dragoman.agents.remote.ledger import Ledger
 from dragoman.agents.remote.lines import dragoman_facts, meta_of, with_id
@@ -42,13 +41,13 @@ class RemoteAgent:
     def __init__(
         self,
         name: str,
-        address: Address,
+        where: str,
         handler: LinkHandler,
         open_channel: OpenChannel,
         positions: MutableMapping[str, int],
     ) -> None:
         self._name = name
-        self._address = address
+        self._where = where
         self._handler = handler
         self._open_channel = open_channel
         self._ledger = Ledger(positions)
@@ -154,7 +153,7 @@ class RemoteAgent:
         elif self._closing or not self._ledger.can_return:
             self._end(reason)
         else:
-            log.warning("connection lost: %s", reason, extra={"agent": self._name, "url": str(self._address)})
+            log.warning("connection lost: %s", reason, extra={"agent": self._name, "url": self._where})
             self._away = True
             self._ledger.lost()
             self._hand_over()
@@ -186,7 +185,7 @@ class RemoteAgent:
         trouble = getattr(self._channel, "trouble", None)
         if isinstance(trouble, Trouble):
             return f"cannot be reached: {trouble}"
-        return f"ended its connection ({self._address}{f': {reason}' if reason else ''})"
+        return f"ended its connection ({self._where}{f': {reason}' if reason else ''})"
 
     # -- coming back
 
@@ -222,12 +221,12 @@ class RemoteAgent:
                         )
         except TimeoutError as error:
             self._abandon(channel)
-            raise Trouble(f"{self._address} did not answer within {ANSWER_TIMEOUT:g} s") from error
+            raise Trouble(f"{self._where} did not answer within {ANSWER_TIMEOUT:g} s") from error
         except Trouble:
             self._abandon(channel)
             raise
         self._away = False
-        log.info("connected again", extra={"agent": self._name, "url": str(self._address)})
+        log.info("connected again", extra={"agent": self._name, "url": self._where})
         self._ledger.returned()
         self._write()
 
@@ -248,7 +247,7 @@ class RemoteAgent:
         if answer.error is not ABSENT:
             error = msgspec.json.decode(answer.error)
             said = error.get("message") if isinstance(error, dict) else error
-            raise Trouble(f"{self._address} does not take the session up again: {said}", lasting=True)
+            raise Trouble(f"{self._where} does not take the session up again: {said}", lasting=True)
         return answer
 
     def _is_private(self, line: bytes) -> bool:
@@ -267,7 +266,7 @@ class RemoteAgent:
         failure = (
             trouble
             if isinstance(trouble, Trouble)
-            else Trouble(f"the connection to {self._address} broke again: {reason or 'closed'}")
+            else Trouble(f"the connection to {self._where} broke again: {reason or 'closed'}")
         )
         for future in self._private.values():
             if not future.done():

@@ -42,7 +42,7 @@ class Remotes:
         positions = self._positions.setdefault(name, Positions())
         try:
             open_channel = await self._opener(address, agent)
-            remote = RemoteAgent(name, address, handler, open_channel, positions)
+            remote = RemoteAgent(name, str(address), handler, open_channel, positions)
             await remote.connect()
         except (Trouble, SecretError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be reached: {error}") from error

@@ -29,6 +29,7 @@ from dragoman.agents.remote.lines import (
     meta_of,
     setup_fields,
     text_of,
+    wants_seq,
     with_dragoman,
     with_id,
     with_seq_wanted,
@@ -135,6 +136,8 @@ class Ledger:
         self._renamed = 0
         self.hello = b""
         """`initialize` as it was sent."""
+        self._shows_seq = False
+        """Whoever asks wants the numbers too."""
         self.is_dragoman = False
         self.to_gateway: list[bytes] = []
         self.to_server: list[bytes] = []
@@ -142,7 +145,11 @@ class Ledger:
     # -- from the gateway
 
     def outgoing(self, line: bytes) -> None:
-        envelope = message.decode(line)
+        try:
+            envelope = message.decode(line)
+        except Malformed:
+            self.to_server.append(line)  # the server's to complain about
+            return
         if not envelope.method:
             self._answered(bytes(envelope.id), line)
             return
@@ -160,10 +167,13 @@ class Ledger:
         self, id: bytes, method: str, session_id: str | None, line: bytes, params: dict[str, Raw]
     ) -> bytes:
         if method == "initialize":
-            line = self.hello = with_seq_wanted(line, params)
+            self._shows_seq = wants_seq(params)
+            line = self.hello = line if self._shows_seq else with_seq_wanted(line, params)
         asked = self._asked[id] = Asked(method, session_id, line, self._connection)
         if method in ("session/load", "session/resume") and session_id is not None:
+            former = self._sessions.get(session_id)
             known = self._sessions[session_id] = Known(setup_fields(params))
+            known.prompt = former.prompt if former is not None else None
             if method == "session/resume" and self.is_dragoman and session_id in self._positions:
                 known.seq = self._positions[session_id]
                 known.returning = True
@@ -201,7 +211,8 @@ class Ledger:
     def _updated(self, params: _Params, line: bytes) -> None:
         known = self._sessions.get(params.sessionId)
         if params.meta is not ABSENT:
-            seq, line = without_seq(line, params.meta)
+            seq, plain = without_seq(line, params.meta)
+            line = line if self._shows_seq else plain
             if seq is not None and known is not None:
                 if seq <= known.seq:
                     return  # had already
@@ -223,7 +234,7 @@ class Ledger:
     def _told(self, session_id: str, known: Known, meta: Raw) -> bool:
         """A Dragoman says how its session stands; True if that is not for others."""
         facts = dragoman_facts(msgspec.json.decode(meta)) if meta is not ABSENT else {}
-        if "caughtUp" in facts:
+        if "caughtUp" in facts and known.returning:
             self._caught_up(session_id, known, str(facts.get("state")))
             return True
         ended = facts.keys() & {"stopReason", "error"} or facts.get("state") == "interrupted"
@@ -324,15 +335,16 @@ class Ledger:
             self._sessions.pop(asked.session_id, None)
         elif asked.method == "session/resume" and asked.session_id is not None:
             known = self._sessions[asked.session_id]
-            known.seq = known.seq or int(dragoman_facts(meta_of(result)).get("seq") or 0)
+            facts = dragoman_facts(meta_of(result))
+            last = facts.get("afterSeq" if "afterSeq" in facts else "seq")
+            known.seq = known.seq or (last if isinstance(last, int) else 0)
 
     # -- the connection
 
     @property
     def can_return(self) -> bool:
-        """Somebody would miss the connection, and the other side can take it up again."""
-        setting_up = any(asked.method in SETUP for asked in self._asked.values())
-        return self.is_dragoman and bool(self._sessions) and not setting_up
+        """The other side can take the connection up again, and nothing is half begun."""
+        return self.is_dragoman and not any(asked.method in SETUP for asked in self._asked.values())
 
     def lost(self) -> None:
         """The connection is gone: fail what cannot be asked twice."""

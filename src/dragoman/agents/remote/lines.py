@@ -28,11 +28,19 @@ def end_of_turn(id: bytes, facts: JsonObject) -> bytes:
     return message.failure(id, error.encode())
 
 
+def wants_seq(params: dict[str, Raw]) -> bool:
+    """Whether this `initialize` asks for the numbers of updates by itself."""
+    capabilities = lenient_members(params.get("clientCapabilities", Raw(b"{}")))
+    meta = capabilities.get("_meta")
+    return bool(meta is not None and dragoman_facts(msgspec.json.decode(meta)).get("seq"))
+
+
 def with_seq_wanted(line: bytes, params: dict[str, Raw]) -> bytes:
     """`initialize` that asks for the numbers of updates; a server that is no Dragoman does not mind."""
     capabilities = lenient_members(params.get("clientCapabilities", Raw(b"{}")))
     meta = lenient_members(capabilities.get("_meta", Raw(b"{}")))
-    meta["dragoman"] = Raw(b'{"seq":true}')
+    asked = lenient_members(meta.get("dragoman", Raw(b"{}")))
+    meta["dragoman"] = Raw(msgspec.json.encode({**asked, "seq": True}))
     capabilities["_meta"] = Raw(msgspec.json.encode(meta))
     told = {**params, "clientCapabilities": capabilities}
     return msgspec.json.encode({**message.members(line), "params": told})

@@ -1,0 +1,91 @@
+"""`dragoman acp --connect` and a real `dragoman serve`: one set of sessions, seen from both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.gateway import Dragoman, Start
+from support.rpc_peer import is_request, text_of
+from support.serving import Serving, UrlFraming
+
+Serve = Callable[..., Awaitable[Serving]]
+
+
+@pytest.fixture
+async def serve(dragoman: Start) -> AsyncIterator[Serve]:
+    started: list[Serving] = []
+
+    async def start(**sections: Any) -> Serving:
+        framing = UrlFraming()
+        gateway = await dragoman("serve", "--port", "0", framing=framing, **sections)
+        started.append(Serving(gateway, await framing.url()))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        await serving.close()
+
+
+async def editor_of(dragoman: Start, *arguments: str) -> Dragoman:
+    editor = await dragoman("acp", *(arguments or ("--connect", "always")))
+    await editor.initialize()
+    return editor
+
+
+@pytest.mark.parametrize("mode", ["auto", "always"])
+async def test_a_session_is_seen_from_both_sides(
+    dragoman: Start, serve: Serve, workspace: Path, mode: str
+) -> None:
+    serving = await serve()
+    editor = await editor_of(dragoman, "scripted", "--connect", mode)
+    session = await editor.new_session(workspace)
+    browser = await serving.socket()
+    await browser.initialize()
+    await browser.request("session/resume", {"sessionId": session, "cwd": str(workspace)})
+    turn = editor.start_prompt(session, "say one\npermission\nsay two")
+    question = await browser.next_message(is_request("session/request_permission"))
+    browser.reply(question, {"outcome": {"outcome": "selected", "optionId": "yes"}})
+    assert (await turn).stop_reason == "end_turn"
+    await browser.text(session, "two")
+    assert (await browser.prompt(session, "say from the browser")).texts == ["from the browser"]
+    await editor.text(session, "from the browser")
+
+
+async def test_never_has_sessions_of_its_own_that_both_can_see(
+    dragoman: Start, serve: Serve, workspace: Path
+) -> None:
+    serving = await serve()
+    editor = await editor_of(dragoman, "scripted", "--connect", "never")
+    session = await editor.new_session(workspace)
+    await editor.prompt(session, "say here")
+    browser = await serving.socket()
+    await browser.initialize()
+    await browser.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    await browser.text(session, "here")
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+async def test_the_editor_outlives_a_restart_of_serve(
+    dragoman: Start, serve: Serve, workspace: Path, how: str
+) -> None:
+    serving = await serve()
+    editor = await editor_of(dragoman)
+    session = await editor.new_session(workspace)
+    assert (await editor.prompt(session, "flood 500 100")).stop_reason == "end_turn"
+    turn = editor.start_prompt(session, "flood 500 100\nsay all\nsleep-until-cancel")
+    await editor.text(session, "all")
+    if how == "kill":
+        await serving.gateway.kill()
+    else:
+        await serving.gateway.stop()
+    await serve()
+    error = (await turn).error
+    assert error is not None and ("restarted" in error.message or "shutting down" in error.message)
+    assert (await editor.prompt(session, "say again")).texts == ["again"]
+    counted = [text.split()[0] for text in map(text_of, editor.of(session)) if text[:1].isdigit()]
+    assert counted == [str(number) for number in range(500)] * 2
+    assert '"seq"' not in str(editor.received)
