@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from server.conftest import Serve
 from support.bridge_peer import Page
+from support.gateway import agent
 from support.serving import Serving
 
 
@@ -39,6 +42,33 @@ async def test_a_conversation_with_a_tool_and_a_question(page: Page, workspace: 
         "session_info",
     ]
     assert page.seqs(session) == list(range(1, 14))
+
+
+async def test_a_terminal_that_the_gateway_runs_is_told_with_its_end(serve: Serve, workspace: Path) -> None:
+    page = await Page.open(await serve(agents={"scripted": agent(serve_terminal=True)}))
+    session = await page.new_session(workspace)
+    events = await page.turn(session, "terminal echo hello")
+    begun, ended = [event for event in events if event["type"] == "terminal_output"]
+    assert (begun["terminalId"], begun["output"]) == (ended["terminalId"], "")
+    assert (ended["output"], ended["exitStatus"]["exitCode"]) == ("hello\n", 0)
+
+
+async def test_a_command_of_the_agent_s_own_is_a_terminal(page: Page, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    call = {"toolCallId": "t", "content": [{"type": "terminal", "terminalId": "t"}]}
+    begun = {"sessionUpdate": "tool_call", **call, "title": "ls", "kind": "execute", "status": "in_progress"}
+    printed = {"sessionUpdate": "tool_call_update", **call, "_meta": {"terminal_output": {"data": "a"}}}
+    ended = {"sessionUpdate": "tool_call_update", **call, "status": "completed"}
+    ended["_meta"] = {"terminal_exit": {"exit_code": 0, "signal": None}}
+    lines = [f"update {json.dumps(each)}" for each in (begun, printed, ended)]
+    events = await page.turn(session, "\n".join(lines))
+    assert [event["type"] for event in events][1:-1] == [
+        "tool_call_started",
+        "terminal_output",
+        "tool_call_completed",
+    ]
+    assert (events[2]["terminalId"], events[2]["output"]) == ("t", "a")
+    assert events[3]["terminal"]["exitStatus"]["exitCode"] == 0
 
 
 async def test_a_page_that_comes_later_sees_the_same_events(

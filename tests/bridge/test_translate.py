@@ -97,6 +97,34 @@ UPDATES: list[tuple[Json, Json]] = [
             "result": "hi",
         },
     ),
+    (
+        update(
+            "tool_call_update",
+            toolCallId="t",
+            content=[{"type": "terminal", "terminalId": "t"}],
+            _meta={"terminal_output": {"terminal_id": "t", "data": "more"}},
+        ),
+        {"type": "terminal_output", "toolCallId": "t", "terminalId": "t", "output": "more"},
+    ),
+    (
+        update(
+            "tool_call_update",
+            toolCallId="t",
+            status="completed",
+            _meta={"terminal_output_delta": "end", "terminal_exit": {"exit_code": 3, "signal": None}},
+        ),
+        {
+            "type": "tool_call_completed",
+            "toolCallId": "t",
+            "status": "completed",
+            "terminal": {
+                "terminalId": "t",
+                "output": "end",
+                "exitStatus": {"exitCode": 3, "signal": None},
+            },
+            "result": None,
+        },
+    ),
     (update("plan", entries=[{"content": "a"}]), {"type": "plan_created", "entries": [{"content": "a"}]}),
     (update("current_mode_update", currentModeId="code"), {"type": "mode_changed", "modeId": "code"}),
     (update("current_model_update", currentModelId="big"), {"type": "model_changed", "modelId": "big"}),

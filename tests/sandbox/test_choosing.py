@@ -49,6 +49,33 @@ async def test_the_command_line_comes_before_all(dragoman: Start, bubblewrap: Ki
     assert await where(gateway, project) == INSIDE
 
 
+async def test_a_session_may_choose_among_the_boxes_and_keeps_its_own(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    agents = {"scripted": boxed_agent()}
+    gateway = await dragoman("acp", "scripted", agents=agents, sandboxes={"box": BOX})
+    await gateway.initialize()
+    assert await where(gateway, project) != INSIDE
+    session = await gateway.new_session(project, _meta={"dragoman": {"sandbox": "box"}})
+    assert (await gateway.prompt(session, "sh pwd")).report("sh")["out"] == INSIDE
+    await gateway.kill()
+    again = await dragoman("acp", "scripted", agents=agents, sandboxes={"box": BOX})
+    await again.initialize()
+    await again.request("session/load", {"sessionId": session, "cwd": str(project), "mcpServers": []})
+    assert (await again.prompt(session, "sh pwd")).report("sh")["out"] == INSIDE
+    with pytest.raises(RpcFailure, match="There is no sandbox jar"):
+        await again.new_session(project, _meta={"dragoman": {"sandbox": "jar"}})
+
+
+async def test_a_session_cannot_choose_to_be_in_no_box_where_one_is_prescribed(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config())
+    await gateway.initialize()
+    with pytest.raises(RpcFailure, match="prescribe the sandbox"):
+        await gateway.new_session(project, _meta={"dragoman": {"sandbox": "local"}})
+
+
 async def test_a_box_can_be_left_out_for_tests(dragoman: Start, bubblewrap: Kind, project: Path) -> None:
     gateway = await dragoman("acp", "scripted", env={"DRAGOMAN_ACP_DIRECT_SPAWN": "1"}, **bubblewrap.config())
     await gateway.initialize()

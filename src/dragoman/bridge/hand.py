@@ -30,6 +30,7 @@ CAPABILITIES: JsonObject = {
     "terminal": False,
     "elicitation": {"form": {}, "url": {}},
     "session": {"configOptions": {"boolean": {}}, "notices": {}},
+    "_meta": {"terminal_output": True},
 }
 """Files and terminals are the gateway's to serve: a page has none."""
 

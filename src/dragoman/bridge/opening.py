@@ -27,8 +27,9 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
         raise BridgeError("cwd", "A session needs a folder to work in.")
     home = str(Path.home()) if cwd == "~" or cwd.startswith("~/") else ""
     params: JsonObject = {"cwd": home + cwd.removeprefix("~") if home else cwd, "mcpServers": []}
-    if command.get("agent") is not None:
-        params["_meta"] = {"dragoman": {"agent": command["agent"]}}
+    asked = {name: command[name] for name in ("agent", "sandbox") if command.get(name) is not None}
+    if asked:
+        params["_meta"] = {"dragoman": asked}
     if command.get("additionalDirectories"):
         params["additionalDirectories"] = command["additionalDirectories"]
     named = {name: command[name] for name in ("clientMessageId",) if name in command}

@@ -136,9 +136,30 @@ def tool_name(tool: JsonObject) -> str:
 
 def _tool_changed(update: JsonObject) -> Fields:
     fields = tool_fields(update)
-    if fields.get("status") not in ("completed", "failed"):
+    terminal = _terminal(update)
+    done = fields.get("status") in ("completed", "failed")
+    if terminal and not done and fields.keys() <= {"toolCallId", "content"}:
+        return {"type": "terminal_output", "toolCallId": fields.get("toolCallId"), **terminal}
+    if terminal:
+        fields["terminal"] = terminal
+    if not done:
         return {"type": "tool_call_progress", **fields}
     return {"type": "tool_call_completed", **fields, "result": _result(update)}
+
+
+def _terminal(update: JsonObject) -> Fields:
+    """What a command of the agent's own printed, and how it ended: agents tell that in `_meta`."""
+    meta = as_object(update.get("_meta"))
+    told = meta.get("terminal_output_delta", meta.get("terminal_output"))
+    ended = meta.get("terminal_exit")
+    if told is None and ended is None:
+        return {}
+    text = told if isinstance(told, str) else as_object(told).get("data")
+    where = as_object(told).get("terminal_id") or as_object(ended).get("terminal_id")
+    fields: Fields = {"terminalId": where or update.get("toolCallId"), "output": text or ""}
+    if isinstance(ended, dict):
+        fields["exitStatus"] = {"exitCode": ended.get("exit_code"), "signal": ended.get("signal")}
+    return fields
 
 
 def _result(update: JsonObject) -> object:

@@ -88,10 +88,11 @@ async def gateway(
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes | None:
-    """The sandboxes, where anybody asks for one."""
+    """The sandboxes, where anybody asks for one or may."""
     named = [
         *(agent.sandbox for agent in config.agents.values()),
         *(rule.sandbox for rule in config.workspaces),
+        *config.sandboxes,
     ]
     if not any((chosen, *named)):
         return None

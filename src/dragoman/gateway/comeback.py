@@ -155,7 +155,9 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
     """A session that only its agent knows: journal the agent's own replay. Returns where history ends."""
     if journal.seq or session.agent is not None or not session.agent_session_id or not client.may_control:
         return journal.delivered
-    agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+    agent = await session.gateway.pool.take(
+        client, session.agent_name, session.cwd, session.workspace, session.sandbox
+    )
     if not agent.capabilities.load:
         session.gateway.pool.reap(agent)
         return 0
@@ -211,7 +213,9 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
         _watch(client, request, session)
         return
     if agent is None:
-        agent = await gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+        agent = await gateway.pool.take(
+            client, session.agent_name, session.cwd, session.workspace, session.sandbox
+        )
     try:
         raw = (
             _watching_params(session, params)

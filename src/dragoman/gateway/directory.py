@@ -179,6 +179,7 @@ class StoreDirectory:
             updated_at=time,
             state="idle",
             forked_from=original.id if original is not None else None,
+            extra=session.extra,
             owner=self.store.owner_id,
             epoch=1,
         )

@@ -26,7 +26,7 @@ from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.retention import keep_house
 from dragoman.gateway.session import Session
-from dragoman.wire.errors import RpcError, internal
+from dragoman.wire.errors import RpcError, internal, invalid_params
 
 log = logging.getLogger(__name__)
 
@@ -140,11 +140,15 @@ class Gateway:
                 return rule.agent
         return self.config.default_agent
 
-    def box_for(self, name: str, cwd: str | None, workspace: str | None) -> Box | None:
+    def box_for(
+        self, name: str, cwd: str | None, workspace: str | None, wanted: str | None = None
+    ) -> Box | None:
         """The sandbox that an agent's session runs in; before any session, one over an empty workspace."""
         if self.boxes is None or self.agent_config(name).kind == "remote":  # that one runs where it is
+            if wanted is not None:
+                raise invalid_params(f"There is no sandbox {wanted} for the agent {name}", "sandbox")
             return None
-        return self.boxes.find(name, self.agent_config(name), cwd, workspace)
+        return self.boxes.find(name, self.agent_config(name), cwd, workspace, wanted)
 
     def cached_capabilities(
         self, config: AgentConfig, told: JsonObject, box: Box | None = None

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.gateway import revival
 from dragoman.gateway.ids import new_session_id
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.rewrite import reply_for_client, session_of
@@ -19,7 +19,7 @@ from dragoman.gateway.turn import CANCELLED
 from dragoman.gateway.workspace import check_cwd, check_cwd_exists, check_directories, workspace_root
 from dragoman.rpc.peer import Request
 from dragoman.wire import message
-from dragoman.wire.errors import RpcError, internal, method_not_found
+from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -40,8 +40,10 @@ async def new(client: ClientConnection, request: Request) -> None:
     client.gateway.agent_config(name)
     check_cwd_exists(cwd)
     workspace = workspace_root(cwd)
-    agent = await client.gateway.pool.take(client, name, cwd, workspace)
+    sandbox = _sandbox(params)
+    agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
     session = Session(client.gateway, new_session_id(), name, cwd, workspace)
+    session.extra = {} if sandbox is None else {"sandbox": sandbox}
     session.additional_directories = directories
     session.setup = params
     session.owner = client.terms.identity.name
@@ -53,6 +55,14 @@ async def new(client: ClientConnection, request: Request) -> None:
     await _create(client, request, agent, session, "session/new", raw)
 
 
+def _sandbox(params: JsonObject) -> str | None:
+    """The box that a client asks for in `_meta.dragoman.sandbox`."""
+    name = as_object(as_object(params.get("_meta")).get("dragoman")).get("sandbox")
+    if name is not None and not isinstance(name, str):
+        raise invalid_params("_meta.dragoman.sandbox must be the name of a sandbox", "sandbox")
+    return name or None
+
+
 async def fork(client: ClientConnection, request: Request) -> None:
     """By the agent itself where it can; else a copy of the journal, told to a new agent session."""
     original = client.require_session(request)
@@ -61,6 +71,7 @@ async def fork(client: ClientConnection, request: Request) -> None:
     cwd = check_cwd(params.get("cwd", original.cwd))
     session = Session(client.gateway, new_session_id(), original.agent_name, cwd, workspace_root(cwd))
     session.setup = params
+    session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
     session.owner = client.terms.identity.name
     session.title = original.title
     agent = original.agent

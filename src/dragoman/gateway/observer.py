@@ -62,6 +62,9 @@ class Observer:
         return mode is not None
 
     def _terminals_in_meta(self) -> bool:
-        """Every client that watches draws terminals from `_meta` by itself."""
-        attachments = self._session.attachments
-        return bool(attachments) and all(each.client.capabilities.draws_terminals for each in attachments)
+        """Every client that watches draws terminals from `_meta` by itself; where nobody does, who asked counts."""
+        session = self._session
+        clients = [each.client for each in session.attachments]
+        if not clients and session.turn is not None:
+            clients = [session.turn.client]
+        return bool(clients) and all(client.capabilities.draws_terminals for client in clients)

@@ -69,15 +69,19 @@ class Pool:
         self.reap(agent)
         return agent.capabilities.result
 
-    async def take(self, client: ClientConnection, name: str, cwd: str, workspace: str) -> AgentConnection:
-        """The agent for a new session of this client."""
+    async def take(
+        self, client: ClientConnection, name: str, cwd: str, workspace: str, sandbox: str | None = None
+    ) -> AgentConnection:
+        """The agent for a new session of this client, in the `sandbox` that it asks for."""
         share = self._gateway.agent_config(name).share
-        box = self._gateway.box_for(name, cwd, workspace)
+        box = self._gateway.box_for(name, cwd, workspace, sandbox)
         if share == "session":
             spare = await self._spare(client, name) if box is None else None
             return spare or await self._launch(client, name, cwd, shared=False, box=box)
         # Different roots never share a box, whatever `share` says.
         key = self._shared_key(client, name, workspace if share == "workspace" or box is not None else "")
+        if box is not None:
+            key = (*key, box.name)
         for _ in range(2):
             agent = await asyncio.shield(self._shared_task(key, client, name, cwd, box))
             if agent.alive:

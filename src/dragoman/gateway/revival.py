@@ -92,7 +92,9 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     await takeover.take_over(session, client)
     agent = session.agent  # the process that has the session by now, if another one was faster
     if agent is None:
-        agent = await session.gateway.pool.take(client, session.agent_name, session.cwd, session.workspace)
+        agent = await session.gateway.pool.take(
+            client, session.agent_name, session.cwd, session.workspace, session.sandbox
+        )
     try:
         rung, result = await _climb(session, agent, client)
     except BaseException:

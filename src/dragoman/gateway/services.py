@@ -27,6 +27,10 @@ MAX_OUTPUTS = 100
 """Outputs of terminals kept for other clients; older ones are in the journal."""
 
 
+ENDED = ("exitStatus", "truncated")
+"""What an output tells besides the text."""
+
+
 class Services:
     """One session's calls to its client's files and terminals."""
 
@@ -37,6 +41,7 @@ class Services:
         self._owners: dict[str, ClientConnection | None] = {}
         """Every terminal of this process's life, by the id that clients know; None for our own."""
         self._outputs: dict[str, str] = {}
+        self._ends: dict[str, JsonObject] = {}
 
     def call(self, request: Request) -> None:
         if request.method in TERMINAL_METHODS and request.method != "terminal/create":
@@ -155,14 +160,22 @@ class Services:
 
     def _keep_output(self, terminal: str, result: bytes) -> None:
         """What other clients see now, and a replay later, in place of the terminal (G-069)."""
-        self._outputs[terminal] = str(decode_object(result).get("output", ""))
+        told = decode_object(result)
+        self._outputs[terminal] = str(told.get("output", ""))
+        self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
         if len(self._outputs) > MAX_OUTPUTS:
-            del self._outputs[next(iter(self._outputs))]
+            oldest = next(iter(self._outputs))
+            del self._outputs[oldest], self._ends[oldest]
 
     def _record_output(self, terminal: str) -> None:
         """Once, at its end: a poll would journal the same text again and again."""
         if terminal in self._outputs:
-            self._session.record("terminal_output", terminalId=terminal, output=self._outputs[terminal])
+            self._session.record(
+                "terminal_output",
+                terminalId=terminal,
+                output=self._outputs[terminal],
+                **self._ends[terminal],
+            )
 
     def _own(self, terminal: str, client: ClientConnection | None) -> None:
         self._owners[terminal] = client

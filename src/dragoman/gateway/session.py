@@ -392,6 +392,12 @@ class Session:
         if journal is not None and not journal.broken:
             journal.store.update(self.id, journal.epoch, changes, self._saved)
 
+    @property
+    def sandbox(self) -> str | None:
+        """The box that it asked for when it was made; its agents always get it."""
+        name = self.extra.get("sandbox")
+        return name if isinstance(name, str) else None
+
     def save_extra(self, **facts: object) -> None:
         self.extra = {**self.extra, **facts}
         self.save(SessionChanges(extra=self.extra))

@@ -54,8 +54,15 @@ class Sandboxes:
         self._boxes: dict[tuple[str, str], WorkspaceBox] = {}
         self._empty: Path | None = None
 
-    def find(self, name: str, agent: AgentConfig, cwd: str | None, workspace: str | None) -> Box | None:
-        sandbox = self._sandbox(agent, cwd)
+    def find(
+        self,
+        name: str,
+        agent: AgentConfig,
+        cwd: str | None,
+        workspace: str | None,
+        wanted: str | None = None,
+    ) -> Box | None:
+        sandbox = self._sandbox(agent, cwd, wanted)
         if sandbox is None:
             return None
         config = self._config.sandboxes.get(sandbox) or PLAIN[sandbox]
@@ -72,14 +79,34 @@ class Sandboxes:
         if self._empty is not None:
             shutil.rmtree(self._empty, ignore_errors=True)
 
-    def _sandbox(self, agent: AgentConfig, cwd: str | None) -> str | None:
-        """The command line's, else the first workspace rule's that names one, else the agent's."""
+    def _sandbox(self, agent: AgentConfig, cwd: str | None, wanted: str | None) -> str | None:
+        """The command line's, the one that the session asks for, the first workspace rule's, or the agent's."""
         if self._environ.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
             return None
         rules = (rule.sandbox for rule in self._config.workspaces if cwd and _matches(rule.path, cwd))
-        name = self._chosen or next((rule for rule in rules if rule is not None), None) or agent.sandbox
+        name = next((rule for rule in rules if rule is not None), None) or agent.sandbox
+        if wanted is not None:
+            self._check_wanted(wanted, name)
+        name = self._chosen or wanted or name
         plain_local = name == "local" and name not in self._config.sandboxes
         return None if plain_local else name
+
+    def _check_wanted(self, wanted: str, prescribed: str | None) -> None:
+        """A session may choose among the boxes that there are, but not to be in none where one is prescribed."""
+        kinds = {name: config.kind for name, config in self._config.sandboxes.items()}
+        kinds = {"local": "local", **dict.fromkeys(PLAIN, "bubblewrap"), **kinds}
+        if wanted not in kinds:
+            raise invalid_params(
+                f"There is no sandbox {wanted}; there are {', '.join(sorted(kinds))}",
+                "sandbox",
+                sandbox=wanted,
+            )
+        if kinds[wanted] == "local" and kinds.get(prescribed or "local") != "local":
+            raise invalid_params(
+                f"The settings prescribe the sandbox {prescribed} here; {wanted} would be none",
+                "sandbox",
+                sandbox=wanted,
+            )
 
     def _box(self, name: str, config: SandboxConfig, workspace: str, *, lasting: bool) -> WorkspaceBox:
         key = (name, workspace)

@@ -37,7 +37,11 @@ export interface StopError { code: string; message: string; hint?: string }
 export interface QueuedMessage { clientMessageId: string; content: ContentBlock[] }
 export interface ToolCallFields {
   toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
-  locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue;
+  locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;
+}
+/** What a terminal printed since the last time; an exit status means that it ended. */
+export interface TerminalOutput {
+  terminalId: string; output: string; exitStatus?: { exitCode?: number | null; signal?: string | null } | null; truncated?: boolean;
 }
 
 // -- down: from the bridge to the UI
@@ -55,7 +59,7 @@ export type JournalEvent = Numbered & (
   | { type: "permission_resolved"; requestId: string | null; outcome: { outcome: "selected" | "cancelled"; optionId?: string }; by: string; client?: string; toolCallId?: string }
   | { type: "elicitation_request"; requestId: string; mode: "form" | "url"; message: string; requestedSchema?: JsonObject; url?: string }
   | { type: "elicitation_resolved"; requestId: string; action: "accept" | "decline" | "cancel"; by: string; client?: string }
-  | { type: "terminal_output"; terminalId: string; output: string; exitStatus?: { exitCode?: number | null; signal?: string | null } | null; truncated?: boolean }
+  | { type: "terminal_output"; toolCallId?: string } & TerminalOutput
   | { type: "plan_created"; entries: PlanEntry[] }
   | { type: "mode_changed"; modeId: string }
   | { type: "model_changed"; modelId: string }

@@ -6,7 +6,7 @@
  */
 
 import type { Incoming } from "../bridge/connection";
-import type { JournalEvent, SessionSnapshot, ToolCallFields } from "../bridge/events";
+import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 
@@ -114,8 +114,14 @@ const HANDLERS: Handlers = {
   },
 
   tool_call_started: (draft, event, at) => tool(draft, event, at, { toolName: event.toolName, input: event.arguments ?? event.rawInput }),
-  tool_call_progress: (draft, event, at) => tool(draft, event, at, {}),
-  tool_call_completed: (draft, event, at) => tool(draft, event, at, { output: event.rawOutput ?? event.result ?? undefined }),
+  tool_call_progress: (draft, event, at) => {
+    tool(draft, event, at, {});
+    if (event.terminal !== undefined) print(draft, event.terminal);
+  },
+  tool_call_completed: (draft, event, at) => {
+    tool(draft, event, at, { output: event.rawOutput ?? event.result ?? undefined });
+    if (event.terminal !== undefined) print(draft, event.terminal);
+  },
 
   permission_request: (draft, event, at) => {
     settle(draft, at);
@@ -158,14 +164,7 @@ const HANDLERS: Handlers = {
     else draft.replace(place, { ...asked, answer, sending: false, mine: asked.sending });
   },
 
-  terminal_output: (draft, event) => {
-    const before = draft.terminal(event.terminalId);
-    const exit = event.exitStatus == null ? (before?.exit ?? null) : { exitCode: event.exitStatus.exitCode ?? null, signal: event.exitStatus.signal ?? null };
-    draft.setTerminal({
-      terminalId: event.terminalId, output: (before?.output ?? "") + event.output,
-      truncated: event.truncated ?? before?.truncated ?? false, exit,
-    });
-  },
+  terminal_output: (draft, event) => print(draft, event),
 
   plan_created: (draft, event) => { draft.fields.plan = event.entries; },
   mode_changed: (draft, event, at) => {
@@ -239,6 +238,16 @@ function abandon(draft: Draft, at: number): void {
       draft.replace(index, { ...item, answer: { action: "cancel", by: "turn", at }, sending: false });
     }
   }
+}
+
+/** More output of a terminal, and perhaps its end. */
+function print(draft: Draft, printed: TerminalOutput): void {
+  const before = draft.terminal(printed.terminalId);
+  const exit = printed.exitStatus == null ? (before?.exit ?? null) : { exitCode: printed.exitStatus.exitCode ?? null, signal: printed.exitStatus.signal ?? null };
+  draft.setTerminal({
+    terminalId: printed.terminalId, output: (before?.output ?? "") + printed.output,
+    truncated: printed.truncated ?? before?.truncated ?? false, exit,
+  });
 }
 
 function tool(draft: Draft, fields: ToolCallFields & { seq: number }, at: number, own: Partial<ToolItem>): void {

@@ -69,9 +69,17 @@ class Box(Protocol):
 class Boxes(Protocol):
     """All sandboxes of a gateway."""
 
-    def find(self, name: str, agent: AgentConfig, cwd: str | None, workspace: str | None) -> Box | None:
+    def find(
+        self,
+        name: str,
+        agent: AgentConfig,
+        cwd: str | None,
+        workspace: str | None,
+        wanted: str | None = None,
+    ) -> Box | None:
         """The box for a session, None for an agent that runs beside the gateway; raises `RpcError`.
 
+        `wanted` is the name that the session itself asks for.
         Without a folder, before any session: a box over an empty workspace, to ask an agent what it can do.
         """
 
