@@ -59,10 +59,17 @@ async def test_a_stored_session_is_renamed_closed_and_deleted(serve: Serve, work
     await page.turn(session, "say hi")
     await first.gateway.kill()
     page = await Page.open(await serve())
-    assert (await page.ask("rename_session", sessionId=session, title="old"))["type"] == "ack"
-    page.send("list_sessions", search="old")
+    page.send("list_sessions")
     (listed,) = (await page.next("session_list"))["sessions"]
     assert (listed["sessionId"], listed["state"], listed["live"]) == (session, "parked", False)
+    assert (await page.ask("rename_session", sessionId=session, title="old"))["type"] == "ack"
+    await page.socket.next_message(
+        lambda m: (
+            m["type"] == "session_changed" and not m["session"]["live"] and m["session"]["title"] == "old"
+        )
+    )
+    page.send("list_sessions", search="old")
+    assert len((await page.next("session_list"))["sessions"]) == 1
     assert (await page.ask("close_session", sessionId=session))["type"] == "ack"
     await page.socket.next_message(lambda m: m.get("session", {}).get("state") == "closed")
     assert (await page.ask("delete_session", sessionId=session))["type"] == "ack"
