@@ -156,10 +156,12 @@ async def test_a_revoked_tokens_sockets_and_streams_are_closed_and_the_others_st
     http.client.headers.update(bearer(secret))
     await http.initialize()
     stream = await http.listen()
+    page = await serving.socket("/bridge", headers=bearer(secret))
     began = time.monotonic()
     tokens.revoke("leaver")
     assert (await http.post({"id": 1, "method": "session/list"})).status_code == 401
     assert await socket.closed() == 1008
+    assert await page.closed() == 1008
     assert stream.task is not None
     async with asyncio.timeout(20):
         await stream.task

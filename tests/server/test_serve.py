@@ -47,6 +47,17 @@ async def test_a_token_can_be_configured(serve: Serve, home: Path) -> None:
     assert not (home / "run" / "token").exists()
 
 
+async def test_a_token_can_come_from_the_environment_but_not_a_short_one(
+    serve: Serve, dragoman: Start
+) -> None:
+    serving = await serve(env={"DRAGOMAN_SERVE_AUTH_TOKEN": "from-the-environment"})
+    assert serving.token == "from-the-environment"
+    assert (await serving.http().get("/readyz")).status_code == 200
+    short = await dragoman("serve", "--port", "0", env={"DRAGOMAN_SERVE_AUTH_TOKEN": "short"})
+    assert await short.wait_exit() == 2
+    assert "16 characters" in short.stderr
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])
 async def test_it_does_not_listen_beyond_this_machine_without_tls(dragoman: Start, host: str) -> None:
     gateway = await dragoman("serve", "--port", "0", "--host", host)
