@@ -10,7 +10,7 @@ from pathlib import Path
 from dragoman import __version__
 from dragoman.bridge import limits
 from dragoman.bridge.client import BridgeClient
-from dragoman.bridge.commands import Outcome
+from dragoman.bridge.dispatch import Seen
 from dragoman.bridge.errors import unknown_session
 from dragoman.bridge.lookback import Recalled, look_back
 from dragoman.bridge.room import Room
@@ -35,8 +35,7 @@ class Bridge:
         self.gateway = gateway
         self.clients: set[BridgeClient] = set()
         self.rooms: dict[str, Room] = {}
-        self.seen: dict[str, Outcome] = {}
-        """Commands by their id, and the session that came of them: what is sent again is not done again."""
+        self.seen = Seen()
         self._describe_agents = describe_agents
         self.stewards = Stewards(gateway)
         self._changed: set[str] = set()
@@ -83,6 +82,12 @@ class Bridge:
     def new_room(self, session_id: str) -> Room:
         return self.rooms.setdefault(session_id, Room(session_id, self.stewards, Recalled()))
 
+    def tidy(self, session_id: str) -> None:
+        """A room that nobody is in, of a session that sleeps, is made anew from the journal when it is needed."""
+        room = self.rooms.get(session_id)
+        if room is not None and not room.watchers and session_id not in self.gateway.sessions:
+            del self.rooms[session_id]
+
     async def enliven(self, session_id: str) -> Session:
         """The session, live in this process, with the steward attached until `rest`."""
         session = self.gateway.sessions.get(session_id)
@@ -103,8 +108,7 @@ class Bridge:
         room = self.rooms.get(session.id)
         if room is not None and room.turn_over(session):
             asyncio.get_running_loop().call_soon(room.send_on, session)
-        if room is not None and not room.watchers and session.id not in self.gateway.sessions:
-            del self.rooms[session.id]
+        self.tidy(session.id)
         if any(client.hears_of(session.id) for client in self.clients):
             self._changed.add(session.id)
             if self._timer is None:
@@ -112,6 +116,7 @@ class Bridge:
 
     def session_deleted(self, session_id: str) -> None:
         self._changed.discard(session_id)
+        self.rooms.pop(session_id, None)
         for client in self.clients:
             if client.hears_of(session_id):
                 client.tell({"type": "session_deleted", "sessionId": session_id})

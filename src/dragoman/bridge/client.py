@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.bridge import commands, limits
+from dragoman.bridge import dispatch, limits
 from dragoman.bridge.errors import BridgeError, as_bridge_error
 from dragoman.bridge.hand import Hand
 from dragoman.bridge.room import Room
+from dragoman.bridge.steward import Steward
 from dragoman.bridge.translate import timestamp
 from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
-from dragoman.rpc.link import CodedLink, Link
+from dragoman.rpc.link import CodedLink, Link, Tap
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
 
@@ -102,7 +103,7 @@ class BridgeClient:
 
     async def _run(self, command: JsonObject) -> None:
         try:
-            await commands.run(self, command)
+            await dispatch.run(self, command)
         except (BridgeError, RpcError, StoreError) as error:
             self.fail(as_bridge_error(error), command)
         except Exception as error:  # a bug of ours must not cost the page its answer
@@ -129,9 +130,9 @@ class BridgeClient:
 
     def watch(self, room: Room, opening: Callable[[], None]) -> None:
         """Events of this session come from now on; `opening` runs before the first of them."""
+        room.watchers += 1  # first: a room that is empty for a moment is cleared away
         self.unwatch(room.session_id)
         self._watches[room.session_id] = Watch(self, room, opening)
-        room.watchers += 1
 
     def opened(self, session_id: str) -> None:
         self._watches[session_id].open()
@@ -140,6 +141,7 @@ class BridgeClient:
         watch = self._watches.pop(session_id, None)
         if watch is not None:
             watch.room.watchers -= 1
+            self.bridge.tidy(session_id)
 
     def send_raw(self, event: bytes) -> None:
         self._socket.send(event)
@@ -150,9 +152,10 @@ class BridgeClient:
     def backlog(self) -> int:
         return self._socket.backlog
 
-    def tap(self, session_id: str) -> Watch:
-        watch = self._watches.get(session_id)
-        if watch is None:  # a session that is being made
+    def tap(self, session_id: str) -> Tap:
+        if self not in self.bridge.clients:  # it left while its session was being made
+            return Steward()
+        if session_id not in self._watches:  # a session that is being made
             self.watch(self.bridge.new_room(session_id), lambda: None)
         return self._watches[session_id]
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.bridge import limits, opening, paths
-from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
+from dragoman.bridge.errors import BridgeError, unknown_session
 from dragoman.bridge.room import Message
 from dragoman.bridge.summary import summary
 from dragoman.bridge.translate import timestamp, translate
 from dragoman.gateway.directory import RUNNING_STATES
-from dragoman.gateway.identity import Role
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import BadCursor
 from dragoman.gateway.session import Session
@@ -42,104 +41,6 @@ class Command:
     handler: Handler
     observers: bool = False
     """Whoever may only look may do this too; it changes nothing, so it is simply done again when it comes again."""
-
-
-async def run(client: BridgeClient, command: JsonObject) -> None:
-    """Do it once, however often it is sent, and say so. What takes long goes on beside the commands that follow."""
-    known = COMMANDS.get(str(command["type"]))
-    if known is None:
-        raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", _NAMES)
-    refused = None if known.observers else client.terms.identity.refusal(Role.CONTROL, command["type"])
-    if refused is not None:
-        raise refused
-    message_id = _message_id(command)
-    former = client.bridge.seen.get(message_id) if message_id is not None else None
-    if former is not None and not known.observers:
-        client.bridge.gateway.spawn(_answer_again(client, command, former))
-        return
-    outcome = _remember(client, message_id) if message_id is not None and not known.observers else None
-    try:
-        result = await known.handler(client, command)
-    except Repeated as repeated:
-        _done(client, message_id, outcome, repeated.session_id, duplicate=True)
-        return
-    except Exception as error:  # whatever it was, who sends it again must not wait for it
-        _failed(client, message_id, outcome, as_bridge_error(error))
-        raise
-    if isinstance(result, asyncio.Future):
-        client.bridge.gateway.spawn(_finish(client, command, outcome, result))
-    else:
-        _done(client, message_id, outcome, result)
-
-
-async def _finish(
-    client: BridgeClient, command: JsonObject, outcome: Outcome | None, result: Outcome
-) -> None:
-    found, message_id = await result, _message_id(command)
-    if isinstance(found, BridgeError):
-        _failed(client, message_id, outcome, found)
-        client.fail(found, command)
-    else:
-        _done(client, message_id, outcome, found)
-
-
-async def _answer_again(client: BridgeClient, command: JsonObject, former: Outcome) -> None:
-    found = await asyncio.shield(former)
-    if isinstance(found, BridgeError):
-        client.fail(found, command)
-    else:
-        acknowledge(client, _message_id(command), found, duplicate=True)
-
-
-def _done(
-    client: BridgeClient,
-    message_id: str | None,
-    outcome: Outcome | None,
-    found: str | None,
-    *,
-    duplicate: bool = False,
-) -> None:
-    if outcome is not None:
-        outcome.set_result(found)
-    acknowledge(client, message_id, found, duplicate=duplicate)
-
-
-def _failed(
-    client: BridgeClient, message_id: str | None, outcome: Outcome | None, error: BridgeError
-) -> None:
-    """It may be tried again under the same id."""
-    if outcome is not None:
-        outcome.set_result(error)
-        client.bridge.seen.pop(str(message_id), None)
-
-
-def acknowledge(
-    client: BridgeClient, message_id: str | None, session_id: str | None = None, *, duplicate: bool = False
-) -> None:
-    if message_id is not None:
-        ack: JsonObject = {"type": "ack", "clientMessageId": message_id}
-        if session_id is not None:
-            ack["sessionId"] = session_id
-        client.tell({**ack, "duplicate": True} if duplicate else ack)
-
-
-def _message_id(command: JsonObject) -> str | None:
-    given = command.get("clientMessageId")
-    if given is not None and (not isinstance(given, str) or not 0 < len(given) <= limits.ID_LENGTH):
-        del command["clientMessageId"]
-        raise BridgeError(
-            "bad_request", f"`clientMessageId` must be a text of at most {limits.ID_LENGTH} letters."
-        )
-    return given
-
-
-def _remember(client: BridgeClient, message_id: str) -> Outcome:
-    seen = client.bridge.seen
-    done: Outcome = asyncio.get_running_loop().create_future()
-    seen[message_id] = done
-    if len(seen) > limits.REMEMBERED_COMMANDS:
-        del seen[next(iter(seen))]
-    return done
 
 
 # -- sessions
@@ -396,4 +297,3 @@ COMMANDS: dict[str, Command] = {
     "complete_path": Command(complete_path),
     "ping": Command(ping, observers=True),
 }
-_NAMES = "Known are " + ", ".join(COMMANDS) + "."
