@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from pathlib import Path
 
 import pytest
 
 from support.http_peer import HttpPeer
-from support.rpc_peer import is_request
+from support.rpc_peer import PATIENCE, is_request
 from support.serving import Socket
 
 from .conftest import Serve
@@ -54,6 +56,32 @@ async def test_an_idle_event_stream_has_comments(serve: Serve, workspace: Path) 
     await peer.new_session(workspace, events)
     await events.commented(4)
     await peer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="TCP_USER_TIMEOUT")
+async def test_a_reader_of_events_that_takes_nothing_is_noticed(serve: Serve, workspace: Path) -> None:
+    serving = await serve(serve=QUICK)
+    peer = HttpPeer(serving.http())
+    await peer.initialize()
+    session = await peer.new_session(workspace, await peer.listen())
+    with socket.socket() as dead:
+        dead.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        dead.connect(("127.0.0.1", serving.port))
+        named = peer.headers(session, Accept="text/event-stream", Host="127.0.0.1", **serving.bearer)
+        lines = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+        dead.sendall(f"GET /acp HTTP/1.1\r\n{lines}\r\n".encode())
+        assert dead.recv(12) == b"HTTP/1.1 200"
+        await peer.prompt(session, "flood 20000 500\nsay the end")
+        async with asyncio.timeout(PATIENCE):
+            while await is_occupied(peer, session):
+                await asyncio.sleep(0.05)  # nothing tells us that the server let go
+    await peer.close()
+
+
+async def is_occupied(peer: HttpPeer, session: str) -> bool:
+    headers = peer.headers(session, Accept="text/event-stream")
+    async with peer.client.stream("GET", peer.path, headers=headers) as response:
+        return response.status_code == 409
 
 
 async def answered(socket: Socket, pings: int) -> None:

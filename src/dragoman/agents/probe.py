@@ -104,5 +104,7 @@ class _Asker:
         if self.handle is None:
             return None
         end = self.handle.end()
+        if end.reason is not None:
+            return internal(f"it {end.reason}", "agent_unavailable")
         tail = f": {end.stderr_tail.strip()}" if end.stderr_tail.strip() else ""
         return internal(f"it {end.describe()} before it answered{tail}", "agent_exited")

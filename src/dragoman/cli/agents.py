@@ -119,7 +119,8 @@ def _installed(agents: dict[str, AgentConfig]) -> list[str]:
     return [
         name
         for name, agent in agents.items()
-        if agent.kind in RUNNABLE_KINDS and locate(with_command(agent).command, agent.env.get("PATH"))
+        if agent.kind == "remote"
+        or (agent.kind in RUNNABLE_KINDS and locate(with_command(agent).command, agent.env.get("PATH")))
     ]
 
 

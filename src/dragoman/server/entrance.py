@@ -28,9 +28,13 @@ PAUSE = 0.5
 
 
 class Entrance:
-    def __init__(self, crowd: Crowd, make_door: Callable[[Callable[[], None]], Door]) -> None:
-        """`make_door` makes the door of one connection, which calls what it is given when the connection is over."""
+    def __init__(self, crowd: Crowd, make_door: Callable[[Callable[[], None]], Door], silence: float) -> None:
+        """`make_door` makes the door of one connection, which calls what it is given when the connection is over.
+
+        `silence` is how many seconds a peer may take nothing of what it was sent.
+        """
         self._crowd = crowd
+        self._silence = silence
         self._make_door = make_door
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -43,7 +47,9 @@ class Entrance:
         try:
             for family, kind, protocol, _, address in dict.fromkeys(found):
                 chosen = port or (self.port if self._sockets else 0)
-                self._sockets.append(_listening(family, kind, protocol, (address[0], chosen, *address[2:])))
+                listening = _listening(family, kind, protocol, (address[0], chosen, *address[2:]))
+                _set_silence(listening, self._silence)
+                self._sockets.append(listening)
         except OSError:
             self.close()
             raise
@@ -140,3 +146,13 @@ def _listening(family: int, kind: int, protocol: int, address: tuple[object, ...
         made.close()
         raise
     return made
+
+
+def _set_silence(listening: socket.socket, seconds: float) -> None:
+    """Half-open event streams are only written to: the kernel gives up when nothing is acknowledged or taken.
+
+    Connections inherit it. Without it Linux tries for a quarter of an hour.
+    """
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)
+    if option is not None:
+        listening.setsockopt(socket.IPPROTO_TCP, option, max(1, int(seconds * 1000)))

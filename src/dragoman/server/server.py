@@ -30,6 +30,9 @@ LOOK_INTERVAL = 1.0
 GOODBYE = 2.0
 """Seconds that responses have to end after the gateway is closed."""
 
+SILENT_HEARTBEATS = 4
+"""Comments on an event stream that nobody takes until its reader is taken for gone."""
+
 
 class Server:
     """Implements `House`."""
@@ -49,7 +52,8 @@ class Server:
         app = App(gateway, admission, self._fronts)
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
-        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end))
+        silence = SILENT_HEARTBEATS * config.serve.keep_alive
+        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence)
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
         self._ending: asyncio.Future[None] | None = None
