@@ -1,0 +1,131 @@
+"""A command is done once, however often it is sent, and its sender is told: `ack`, or `error`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dragoman.bridge import limits
+from dragoman.bridge.commands import COMMANDS, Command, Outcome, Repeated
+from dragoman.bridge.errors import BridgeError, as_bridge_error
+from dragoman.gateway.identity import Role
+from dragoman.gateway.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from dragoman.bridge.client import BridgeClient
+
+
+class Seen:
+    """What came of the commands of late."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, Outcome] = {}
+
+    def get(self, key: str) -> Outcome | None:
+        return self._outcomes.get(key)
+
+    def begin(self, key: str) -> Outcome:
+        outcome: Outcome = asyncio.get_running_loop().create_future()
+        self._outcomes[key] = outcome
+        if len(self._outcomes) > limits.REMEMBERED_COMMANDS:
+            del self._outcomes[next(iter(self._outcomes))]
+        return outcome
+
+    def end(self, key: str, found: str | BridgeError | None) -> None:
+        """What failed is forgotten: it may be tried again under the same id."""
+        outcome = self._outcomes.get(key)
+        if outcome is not None and not outcome.done():
+            outcome.set_result(found)
+        if isinstance(found, BridgeError):
+            self._outcomes.pop(key, None)
+
+
+async def run(client: BridgeClient, command: JsonObject) -> None:
+    """What takes long goes on beside the commands that follow."""
+    known = _find(client, command)
+    message_id = _message_id(command)
+    if known.observers or message_id is None:
+        key = None
+    else:
+        key = "\n".join(
+            (client.terms.identity.name, command["type"], str(command.get("sessionId")), message_id)
+        )
+        former = client.bridge.seen.get(key)
+        if former is not None:
+            client.bridge.gateway.spawn(_answer_again(client, command, former))
+            return
+        client.bridge.seen.begin(key)
+    try:
+        result = await known.handler(client, command)
+    except Repeated as repeated:
+        _done(client, command, key, repeated.session_id, duplicate=True)
+        return
+    except Exception as error:  # whatever it was, who sends it again must not wait for it
+        if key is not None:
+            client.bridge.seen.end(key, as_bridge_error(error))
+        raise
+    if isinstance(result, asyncio.Future):
+        client.bridge.gateway.spawn(_finish(client, command, key, result))
+    else:
+        _done(client, command, key, result)
+
+
+def _find(client: BridgeClient, command: JsonObject) -> Command:
+    known = COMMANDS.get(str(command["type"]))
+    if known is None:
+        names = "Known are " + ", ".join(COMMANDS) + "."
+        raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", names)
+    refused = None if known.observers else client.terms.identity.refusal(Role.CONTROL, command["type"])
+    if refused is not None:
+        raise refused
+    return known
+
+
+async def _finish(client: BridgeClient, command: JsonObject, key: str | None, result: Outcome) -> None:
+    found = await result
+    if isinstance(found, BridgeError):
+        if key is not None:
+            client.bridge.seen.end(key, found)
+        client.fail(found, command)
+    else:
+        _done(client, command, key, found)
+
+
+async def _answer_again(client: BridgeClient, command: JsonObject, former: Outcome) -> None:
+    found = await asyncio.shield(former)
+    if isinstance(found, BridgeError):
+        client.fail(found, command)
+    else:
+        _acknowledge(client, command, found, duplicate=True)
+
+
+def _done(
+    client: BridgeClient, command: JsonObject, key: str | None, found: str | None, *, duplicate: bool = False
+) -> None:
+    if key is not None:
+        client.bridge.seen.end(key, found)
+    _acknowledge(client, command, found, duplicate=duplicate)
+
+
+def _acknowledge(
+    client: BridgeClient, command: JsonObject, session_id: str | None, *, duplicate: bool
+) -> None:
+    if "clientMessageId" not in command:
+        return
+    ack: JsonObject = {"type": "ack", "clientMessageId": command["clientMessageId"]}
+    if session_id is not None:
+        ack["sessionId"] = session_id
+    client.tell({**ack, "duplicate": True} if duplicate else ack)
+
+
+def _message_id(command: JsonObject) -> str | None:
+    given = command.get("clientMessageId")
+    if given is None:
+        command.pop("clientMessageId", None)
+        return None
+    if not isinstance(given, str) or not 0 < len(given) <= limits.ID_LENGTH:
+        del command["clientMessageId"]
+        raise BridgeError(
+            "bad_request", f"`clientMessageId` must be a text of at most {limits.ID_LENGTH} letters."
+        )
+    return given
