@@ -64,7 +64,7 @@ bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their 
 
 lock: $(READY) ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --extra agent --group dev pyproject.toml -o requirements/dev.lock
+		--no-emit-index-url --extra agent --extra traces --group dev pyproject.toml -o requirements/dev.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.cache import FileCapabilityCache
@@ -25,11 +26,17 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway, Outside
 from dragoman.gateway.ports.sandbox import Boxes
 from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.listen import Listener, ListenError
 
+if TYPE_CHECKING:
+    from dragoman.server.traces import Traces
+
 log = logging.getLogger(__name__)
+
+OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
 
 SWITCH_INTERVAL = 0.001
 """Seconds until the journal's thread gets its turn; Python's 5 ms would show as latency (docs/explanation/store.md)."""
@@ -57,10 +64,16 @@ def stop_on_signals(hangup: asyncio.Event | None = None) -> asyncio.Event:
 
 @asynccontextmanager
 async def gateway(
-    config: Config, paths: Paths, *, spawn_in_cwd: bool = False, sandbox: str | None = None
+    config: Config,
+    paths: Paths,
+    *,
+    spawn_in_cwd: bool = False,
+    sandbox: str | None = None,
+    witnesses: Iterable[Witness] = (),
 ) -> AsyncIterator[Gateway]:
     """A running gateway, all of its agents in one `sandbox` if given; at the end nothing of it is left running."""
     custody = Custody()
+    traces = open_traces(config)
     store, trouble = await open_store(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
@@ -75,6 +88,7 @@ async def gateway(
         policy_for=_policies(config, paths),
         boxes=_boxes(config, paths, custody, sandbox),
         spawn_in_cwd=spawn_in_cwd,
+        witness=Several([*witnesses, *traces]),
     )
     running = Gateway(config, outside)
     neighbours = await _listen_to_neighbours(running, store)
@@ -85,6 +99,25 @@ async def gateway(
             await neighbours.close()
         await running.close()
         await custody.close()
+        for each in traces:
+            each.close()
+
+
+def open_traces(config: Config) -> list[Traces]:
+    """One, where spans are wanted; OpenTelemetry is loaded only then."""
+    wanted = config.traces.endpoint is not None or any(os.environ.get(name) for name in OTEL_WANTED)
+    if not wanted or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return []
+    if os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
+        return []
+    try:
+        from dragoman.server.traces import Traces
+    except ImportError as error:
+        if config.traces.endpoint is not None:
+            raise ConfigError("traces.endpoint needs OpenTelemetry: install dragoman[traces]") from error
+        log.warning("OTEL_* is set, but there are no traces: install dragoman[traces]")
+        return []
+    return [Traces(config.traces.endpoint)]
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes | None:

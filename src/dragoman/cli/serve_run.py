@@ -20,6 +20,7 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.admission import Admission
 from dragoman.server.keys import Keys
+from dragoman.server.metrics import Metrics
 from dragoman.server.server import Server
 from dragoman.server.tls import Certificate
 from dragoman.server.token import instance_token
@@ -58,11 +59,14 @@ async def _run(
 ) -> int:
     hangup = asyncio.Event()
     stopped = stop_on_signals(hangup if certificate is not None else None)
-    async with gateway(config, paths, spawn_in_cwd=True) as running:
+    metrics = Metrics()
+    async with gateway(config, paths, spawn_in_cwd=True, witnesses=[metrics]) as running:
         neighbours = await _unix_socket(running, options, paths.socket)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
         bridge = Bridge(running, lambda: describe_agents(config))
-        server = Server(running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect})
+        server = Server(
+            running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect}, metrics
+        )
         try:
             port = await server.listen(config.serve.host, config.serve.port, certificate)
             _announce(config.serve.host, port, token, options, secure=certificate is not None)

@@ -314,6 +314,19 @@ class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(description="`text` is for people on a terminal, `key=value` elsewhere."),
     ] = "text"
     file: Annotated[str | None, Meta(description="Written to instead of stderr.")] = None
+    prompts: Annotated[bool, Meta(description="Also write what people ask; off, no line holds it.")] = False
+
+
+class TracesConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """OpenTelemetry spans of turns, agent starts and waits; needs `dragoman[traces]`."""
+
+    endpoint: Annotated[
+        str | None,
+        Meta(
+            description="Where spans go, as OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. "
+            "OpenTelemetry's own `OTEL_*` variables do it too; with neither there are no spans."
+        ),
+    ] = None
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -331,3 +344,4 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    traces: TracesConfig = field(default_factory=TracesConfig)

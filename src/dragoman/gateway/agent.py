@@ -334,6 +334,8 @@ class AgentConnection:
         error = self.gone_error()
         level = logging.INFO if self.stopping else logging.WARNING
         log.log(level, "agent ended: %s", error.message.partition("\n")[0], extra={"agent": self.name})
+        if not self.stopping:
+            self.client.gateway.witness.crash(self.name)
         sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
             endings.agent_gone(session, error, expected=self.stopping)

@@ -20,8 +20,9 @@ from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.login import Login
 from dragoman.gateway.meter import Meter
+from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
-from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.rewrite import meta_of, session_of
 from dragoman.gateway.session import Session
 from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import message
@@ -86,6 +87,7 @@ class ClientConnection:
         """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
         self.wakes = terms.wake and self.may_control
         self.peer = Peer("The client", self, accept_batches=gateway.config.protocol.batches == "accept")
+        self.peer.on_answer = gateway.witness.request
         self.capabilities = ClientCapabilities({})
         self.info: object = None
         self.attachments: dict[str, Attachment] = {}
@@ -98,6 +100,12 @@ class ClientConnection:
         self.login: Login = Login(self)
         self._setups: set[asyncio.Task[None]] = set()
         self._malformed = 0
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that it has not taken yet; none before its link is open."""
+        link = getattr(self.peer, "link", None)
+        return link.backlog if link is not None else 0
 
     # -- Receiver
 
@@ -208,6 +216,7 @@ class ClientConnection:
         request.on_cancel = partial(_stop, task)
 
     async def _run(self, request: Request, work: lifecycle.Setup) -> None:
+        TRACE.set(meta_of(request.params))
         try:
             await work(self, request)
         except RpcError as error:

@@ -7,7 +7,7 @@ import fnmatch
 import itertools
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ from dragoman.gateway.ports.dial import Dialer
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
+from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.retention import keep_house
 from dragoman.gateway.session import Session
 from dragoman.wire.errors import RpcError, internal, invalid_params
@@ -77,6 +78,7 @@ class Outside:
     boxes: Boxes | None = None
     policy_for: Callable[[str], PolicyConfig] | None = None
     """The policy as a workspace narrows it; without one, the same for all."""
+    witness: Witness = field(default_factory=Several)
     spawn_in_cwd: bool = False
     """Agents start in their session's folder; on stdio they start where the editor started us."""
 
@@ -94,6 +96,7 @@ class Gateway:
         self.store = outside.store
         self.trouble = outside.trouble
         self.spawn_in_cwd = outside.spawn_in_cwd
+        self.witness = outside.witness
         self.pool = Pool(self)
         self.parking = Parking(self)
         self.sessions: dict[str, Session] = {}

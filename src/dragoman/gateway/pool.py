@@ -40,6 +40,9 @@ class Pool:
         started = [agent for agent in self._agents if agent.client is client and agent.alive]
         return [agent for agent in dict.fromkeys([*started, *used]) if not agent.is_owner]
 
+    def running(self) -> list[AgentConnection]:
+        return [agent for agent in self._agents if agent.alive]
+
     def warm(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
         """Start an agent before it is needed."""
         config = self._gateway.agent_config(name)
@@ -182,7 +185,7 @@ class Pool:
                     return gateway.launcher.launch(name, config, handler, cwd, box)
                 return gateway.launcher.launch(name, config, handler, spawn_cwd)
 
-            result = await agent.start(launch, told, client.info, limit)
+            result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
             gateway.remember_capabilities(config, told, result, box)
             await client.login.repeat(agent)
         except (RpcError, asyncio.CancelledError):
@@ -190,3 +193,16 @@ class Pool:
             gateway.spawn(agent.stop())
             raise
         return agent
+
+    async def _observed_start(self, name: str, starting: Awaitable[JsonObject]) -> JsonObject:
+        observed = self._gateway.witness.start(name)
+        try:
+            result = await starting
+        except RpcError as error:
+            observed.end("error", error.message)
+            raise
+        except asyncio.CancelledError:
+            observed.end("cancelled")
+            raise
+        observed.end("ok")
+        return result

@@ -15,6 +15,7 @@ from dragoman.gateway import dialects, policy, quirks, replay
 from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.witness import Observed
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
@@ -54,6 +55,7 @@ class Question:
         self.options = options
         self.asked: dict[ClientConnection, int] = {}
         self.timer: asyncio.TimerHandle | None = None
+        self.observed: Observed | None = None
 
     @property
     def named_params(self) -> bytes:
@@ -116,7 +118,7 @@ class Questions:
         """The agent that asked is gone: nobody is left to be answered."""
         for question in list(self._open):
             self._withdraw(question, None)
-            self._open.remove(question)
+            self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
     def answer(self, question_id: str, result: bytes, client: ClientConnection) -> bool:
@@ -166,7 +168,7 @@ class Questions:
             return
         question.request.abandon()
         self._withdraw(question, None)
-        self._open.remove(question)
+        self._close(question, why)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
@@ -189,6 +191,8 @@ class Questions:
         self._open.append(question)
         asked = decode_object(question.params)
         kind, shown = RECORDED[question.method]
+        told = "permission" if question.method == PERMISSION else "elicitation"
+        question.observed = self._session.gateway.witness.question(self._session.id, told)
         self._session.record(kind, id=question.id, **{name: asked.get(name) for name in shown})
         self._session.changed()
         timeout = self._session.gateway.config.sessions.question_timeout
@@ -252,9 +256,7 @@ class Questions:
     def _settle(
         self, question: Question, reply: Reply, by: str, client: ClientConnection | None = None
     ) -> None:
-        self._open.remove(question)
-        if question.timer is not None:
-            question.timer.cancel()
+        self._close(question, by)
         question.request.answer(reply)
         self._record_answer(question, reply.result, by, client)
         self._withdraw(question, None)
@@ -262,6 +264,13 @@ class Questions:
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
         )
+
+    def _close(self, question: Question, by: str) -> None:
+        self._open.remove(question)
+        if question.timer is not None:
+            question.timer.cancel()
+        if question.observed is not None:
+            question.observed.end(by)
 
     def _record_answer(
         self, question: Question, result: bytes, by: str, client: ClientConnection | None

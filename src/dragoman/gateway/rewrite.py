@@ -34,6 +34,15 @@ def session_of(params: bytes) -> str | None:
     return key[1] if key is not None and isinstance(key[1], str) else None
 
 
+def meta_of(params: bytes) -> JsonObject:
+    """`params._meta`, empty if there is none."""
+    try:
+        raw = message.members(params).get("_meta")
+        return as_object(decode_object(raw)) if raw is not None else {}
+    except Malformed:
+        return {}
+
+
 def reply_for_client(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
     """An agent's answer as the client sees it: the client's session id wherever the agent's stands."""
     if reply.ok:

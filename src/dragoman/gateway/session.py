@@ -97,7 +97,8 @@ class Session:
         """What else the directory keeps of it."""
         self.swallowed: deque[bytes] = deque(maxlen=MAX_SWALLOWED)
         """The end of a replay that was not shown, to compare it with the journal."""
-        self._muted = False
+        self._held: Callable[[str, bytes], None] | None = None
+        """Gets the agent's next updates instead of everybody."""
         self._offered: JsonObject = {}
         self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
         self._observer = Observer(self)
@@ -111,7 +112,7 @@ class Session:
         self.agent_session_id = agent_session_id
         self.gone = None
         self.parked = False
-        self._muted = False
+        self._held = None
         self._rewriter = agent.rewriter(agent_session_id, self.id, self._observer.see)
         agent.sessions[agent_session_id] = self
         if agent.box is not None:
@@ -119,7 +120,7 @@ class Session:
 
     def mute(self, muted: bool) -> None:
         """Swallow what the agent says: a replay that is not to be seen twice."""
-        self._muted = muted
+        self._held = self._swallow if muted else None
         if muted:
             self.swallowed.clear()
 
@@ -272,8 +273,8 @@ class Session:
 
     def agent_update(self, kind: str, line: bytes) -> None:
         """The message path: splice and publish (see updates.py for what is looked into)."""
-        if self._muted:
-            self._swallow(kind, line)
+        if self._held is not None:
+            self._held(kind, line)
             return
         if line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._observer.mode_said(line):
             return
@@ -287,6 +288,20 @@ class Session:
             self.feed.publish(
                 events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
             )
+
+    def tell_first(self, tell: Callable[[], None]) -> None:
+        """Call `tell` when the agent's next update comes, without a look at those after it."""
+
+        def first(kind: str, line: bytes) -> None:
+            self._held = None
+            tell()
+            self.agent_update(kind, line)
+
+        self._held = first
+
+    def forget_first(self) -> None:
+        if self._held != self._swallow:
+            self._held = None
 
     def _swallow(self, kind: str, line: bytes) -> None:
         """Not shown, but noticed: what the agent can do now is news, also in the middle of an old story."""
@@ -311,7 +326,7 @@ class Session:
 
     def agent_notification(self, method: str, params: bytes) -> None:
         """Anything but an update; for updates that are odd enough to come this way it is the same."""
-        if not self._muted:
+        if self._held != self._swallow:
             self.feed.publish(events.STATE, message.notification(method, self.for_client(params)))
 
     def forward_to_client(self, request: Request, client: ClientConnection, params: bytes,
@@ -430,7 +445,7 @@ class Session:
 
     def late_answer(self) -> None:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
-        self._muted = False
+        self._held = None
 
     def withdraw_forwarded(self) -> None:
         """What clients were asked on behalf of an agent that is gone."""

@@ -22,6 +22,8 @@ from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import SessionChanges
+from dragoman.gateway.ports.witness import TRACE, Observed
+from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
@@ -50,6 +52,8 @@ class Turn:
         """Set when the answer is on its way to the client."""
         self._params = message.members(request.params)
         self._blocks: list[Raw] = []
+        self._meta = meta_of(request.params)
+        self._observed: Observed | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._seen = -1
         self._shown = False
@@ -67,6 +71,7 @@ class Turn:
     async def revive_and_start(self) -> None:
         """Bring the agent back, then go on as usual."""
         self.request.on_cancel = self.session.cancel
+        TRACE.set({**self._meta, **self._begin().carried})
         try:
             await revival.ready(self.session, self.client)
             if not self.settled:
@@ -88,12 +93,23 @@ class Turn:
         if session.seed is not None:
             blocks = [Raw(session.seed), *blocks]
         session.late_answer()
+        observed = self._begin()
+        session.tell_first(observed.first)
         session.corrections.turn_begins()
+        if observed.carried:
+            self._params["_meta"] = Raw(encode({**self._meta, **observed.carried}))
         params = prompt_params(self._params, encode(session.agent_session_id), blocks)
         self.call = agent.peer.request("session/prompt", params, self._answered)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
         self._watch()
+
+    def _begin(self) -> Observed:
+        """From here on it is a turn; what was refused before is none."""
+        if self._observed is None:
+            session = self.session
+            self._observed = session.gateway.witness.turn(session.id, session.agent_name, self._meta)
+        return self._observed
 
     def _show_prompt(self) -> None:
         """The others see what was asked, and so does whoever loads the session later."""
@@ -120,8 +136,7 @@ class Turn:
 
     def _named(self) -> JsonObject:
         """The id that the client gave its message: kept, so that it is known again when it is sent again."""
-        meta = decode_object(self._params["_meta"]) if "_meta" in self._params else {}
-        message_id = as_object(meta.get("dragoman")).get("clientMessageId")
+        message_id = as_object(self._meta.get("dragoman")).get("clientMessageId")
         return {"_meta": {"dragoman": {"clientMessageId": message_id}}} if message_id is not None else {}
 
     # -- ending
@@ -149,7 +164,9 @@ class Turn:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
             self.session.agent.origins.pop(self.call, None)
+        self.session.forget_first()
         endings.turn_ended(self.session, self, reply)
+        self._begin().end(*_outcome(reply))
         self.done.set()
 
     def fail(self, error: RpcError) -> None:
@@ -225,6 +242,14 @@ class Turn:
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+
+
+def _outcome(reply: Reply) -> tuple[str, str]:
+    """Its stop reason, or `error` and what went wrong."""
+    told = decode_object(reply.result if reply.ok else reply.error)
+    if reply.ok:
+        return str(told.get("stopReason")), ""
+    return "error", str(told.get("message"))
 
 
 def _read_result(reply: Reply) -> Reply:

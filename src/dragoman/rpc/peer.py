@@ -84,11 +84,11 @@ class Request:
     def reply(self, result: bytes) -> None:
         if self.on_result is not None and not self.answered:
             self.on_result(result)
-        self._answer(message.response(self.id, result))
+        self._answer(message.response(self.id, result), failed=False)
 
     def fail(self, error: RpcError | bytes) -> None:
         raw = error if isinstance(error, bytes) else error.encode()
-        self._answer(message.failure(self.id, raw))
+        self._answer(message.failure(self.id, raw), failed=True)
 
     @property
     def peer(self) -> Peer:
@@ -107,11 +107,13 @@ class Request:
         else:
             self.fail(reply.error)
 
-    def _answer(self, line: bytes) -> None:
+    def _answer(self, line: bytes, *, failed: bool) -> None:
         if self.answered:
             return
         self.answered = True
         self._peer.settled(self.key)
+        if self._peer.on_answer is not None:
+            self._peer.on_answer(self.method, failed)
         if self._batch is not None:
             self._batch.add(line)
         else:
@@ -158,6 +160,8 @@ class Peer:
         self._next_call = 0
         self._incoming: dict[IdKey, Request] = {}
         self.closed = False
+        self.on_answer: Callable[[str, bool], None] | None = None
+        """Told of each request of the peer that was answered: its method, and whether with an error."""
 
     # -- outgoing
 

@@ -115,6 +115,8 @@ class WebSocket(asyncio.Protocol):
         self._broken = False  # what comes now cannot be read any more
         self._ended = False
         self._reason: str | None = None
+        self.received = 0
+        """Bytes that came, frames and all."""
 
     def open(self, transport: asyncio.Transport, answer: bytes, early: bytes) -> None:
         """Take the connection over after its handshake; `early` is what came right behind it."""
@@ -147,6 +149,10 @@ class WebSocket(asyncio.Protocol):
     @property
     def backlog(self) -> int:
         return self._outbox.backlog
+
+    @property
+    def sent(self) -> int:
+        return self._outbox.written
 
     # -- closing
 
@@ -188,6 +194,7 @@ class WebSocket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
+        self.received += len(data)
         if self._broken:
             return
         self._frames.receive_bytes(data)

@@ -11,6 +11,7 @@ from dragoman.server.admission import NOBODY, Admission, Refusal
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
+from dragoman.server.metrics import Metrics
 from dragoman.server.pages import ASSETS, Pages, refused_page
 from dragoman.wire.errors import RpcError
 
@@ -21,15 +22,17 @@ Route = Callable[[Request], Awaitable[Response | None]]
 
 
 class App:
-    def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts) -> None:
+    def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts, metrics: Metrics) -> None:
         self._gateway = gateway
         self._admission = admission
         self._fronts = fronts
+        self._metrics = metrics
         self._pages = Pages()
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/"): self._pages.index,
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
+            ("GET", "/metrics"): lambda request: metrics.answer(gateway),
             ("POST", "/acp/rpc"): fronts.rpc.post,
             ("GET", "/acp/sse"): fronts.rpc.listen,
             ("POST", INLINE): fronts.inline.post,
@@ -38,6 +41,7 @@ class App:
         self._paths = {path for _, path in self._routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive, send = self._metrics.traffic.counted(receive, send, self._metrics.response)
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
             return

@@ -18,6 +18,7 @@ from dragoman.server.door import Door
 from dragoman.server.entrance import Entrance
 from dragoman.server.fronts import Fronts, Opener
 from dragoman.server.http_leg import HttpLeg
+from dragoman.server.metrics import Metrics
 from dragoman.server.tls import Certificate
 from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
@@ -43,13 +44,15 @@ class Server:
         admission: Admission,
         agent: str | None = None,
         sockets: Mapping[str, Opener] | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """`sockets` are WebSockets by their path that speak something else than ACP."""
+        self._metrics = metrics or Metrics()
         self._gateway = gateway
         self._admission = admission
         self._fronts = Fronts(gateway, agent, admission.keys.file, sockets)
         config = gateway.config
-        app = App(gateway, admission, self._fronts)
+        app = App(gateway, admission, self._fronts, self._metrics)
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
@@ -152,10 +155,15 @@ class Server:
             restarting=lambda: self._gateway.closing,
             initialize_first=speaker.initialize_first,
             ping_interval=self._gateway.config.serve.ping_interval,
-            on_end=lambda: self.leave(door),
+            on_end=lambda: self._left(link, door),
         )
+        self._metrics.traffic.opened(link)
         cookie = self._fronts.affinity.header(secure=visit.secure)
         link.open(transport, _switching(key, cookie), early)
+
+    def _left(self, link: WebSocketLink, door: Door) -> None:
+        self._metrics.traffic.closed(link)
+        self.leave(door)
 
 
 def send_out(link: Link) -> None:

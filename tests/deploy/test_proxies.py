@@ -1,0 +1,190 @@
+"""The snippets for nginx and Caddy, run by the real programs: a conversation through each, over WebSocket and SSE."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support.http_peer import HttpPeer
+from support.rpc_peer import PATIENCE, is_request
+from support.serving import Serving
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+PROXIES = {"nginx": "/usr/sbin/nginx", "caddy": "/usr/bin/caddy"}
+
+
+def program(name: str) -> str:
+    found = shutil.which(name) or (PROXIES[name] if Path(PROXIES[name]).exists() else None)
+    if found is None:
+        pytest.skip(f"NOT TESTED: {name} is not installed, so its snippet in deploy/ was not run")
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def replaced(text: str, *changes: tuple[str, str]) -> str:
+    """The snippet for this test; every change must find its place, or the snippet is not what is tested."""
+    for pattern, value in changes:
+        text, count = re.subn(pattern, value.replace("\\", r"\\"), text)
+        assert count, f"{pattern} is not in the snippet"
+    return text
+
+
+def nginx(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, str]]:
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run([*command, *files], check=True, capture_output=True)
+    site = replaced(
+        (DEPLOY / "nginx" / "dragoman.conf").read_text(),
+        (r"server 127\.0\.0\.1:8420;", f"server 127.0.0.1:{upstream};"),
+        (r"listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
+        (r"server_name \S+;", "server_name localhost;"),
+        (r"/etc/ssl/\S+/fullchain\.pem", str(folder / "cert.pem")),
+        (r"/etc/ssl/\S+/privkey\.pem", str(folder / "key.pem")),
+    )
+    (folder / "site.conf").write_text(site)
+    places = "".join(
+        f"{kind}_temp_path {folder}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = "user root;\n" if os.geteuid() == 0 else ""
+    (folder / "nginx.conf").write_text(
+        f"{user}daemon off;\npid {folder}/pid;\nerror_log stderr;\nworker_processes 1;\n"
+        f"events {{}}\nhttp {{\naccess_log off;\n{places}include {folder}/site.conf;\n}}\n"
+    )
+    return [program("nginx"), "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")], {}
+
+
+def caddy(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, str]]:
+    options = (
+        "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n\tdefault_sni localhost\n}\n"
+    )
+    # A certificate for a test comes from Caddy's own authority.
+    snippet = (DEPLOY / "caddy" / "Caddyfile").read_text()
+    (folder / "Caddyfile").write_text(options + snippet)
+    names = {
+        "DRAGOMAN_DOMAIN": f"https://localhost:{port}, https://127.0.0.1:{port}",
+        "DRAGOMAN_UPSTREAM": f"127.0.0.1:{upstream}",
+        "XDG_DATA_HOME": str(folder),
+        "XDG_CONFIG_HOME": str(folder),
+        "HOME": str(folder),
+    }
+    return [program("caddy"), "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"], names
+
+
+SETUPS: dict[str, Callable[[Path, int, int], tuple[list[str], dict[str, str]]]] = {
+    "nginx": nginx,
+    "caddy": caddy,
+}
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@asynccontextmanager
+async def proxied(name: str, serving: Serving, folder: Path) -> AsyncIterator[Serving]:
+    """The same server, seen through a proxy."""
+    port = free_port()
+    folder.mkdir()
+    command, env = SETUPS[name](folder, port, serving.port)
+    process = await asyncio.create_subprocess_exec(
+        *command, env={**os.environ, **env}, stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
+    )
+    assert process.stderr is not None
+    said = asyncio.create_task(process.stderr.read())
+    front = Serving(serving.gateway, f"https://127.0.0.1:{port}/?token={serving.token}")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not await _answers(front):
+                assert process.returncode is None, (await said).decode()
+                await asyncio.sleep(0.05)  # nothing tells another process that a port is open now
+        yield front
+    finally:
+        await front.close()
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        said.cancel()
+
+
+async def _answers(front: Serving) -> bool:
+    try:
+        _, writer = await front.open(trusting())
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+@pytest.mark.parametrize("name", SETUPS)
+async def test_a_conversation_over_websocket(
+    name: str, serving: Serving, tmp_path: Path, workspace: Path
+) -> None:
+    async with proxied(name, serving, tmp_path / name) as front:
+        socket = await front.socket(context=trusting())
+        assert len(socket.handshake["acp-connection-id"]) >= 20
+        await socket.initialize()
+        session = await socket.new_session(workspace)
+        turn = socket.start_prompt(session, "say here\npermission")
+        await socket.text(session, "here")  # comes before the turn is over
+        question = await socket.next_message(is_request("session/request_permission"))
+        socket.reply(question, {"outcome": {"outcome": "selected", "optionId": "yes"}})
+        assert (await turn).stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize("name", SETUPS)
+async def test_a_conversation_over_event_streams_in_http2(
+    name: str, serving: Serving, tmp_path: Path, workspace: Path
+) -> None:
+    async with proxied(name, serving, tmp_path / name) as front:
+        peer = HttpPeer(front.http(http2=True, http1=False, verify=trusting()))
+        await peer.initialize()
+        events = await peer.listen()
+        assert events.response.http_version == "HTTP/2"
+        session = await peer.new_session(workspace, events)
+        updates = await peer.listen(session)
+        asked = await peer.prompt(session, "say here\nsleep-until-cancel")
+        await updates.text("here")  # nothing is held back until the stream ends
+        await peer.post({"method": "session/cancel", "params": {"sessionId": session}}, session)
+        assert (await updates.response_to(asked))["result"]["stopReason"] == "cancelled"
+
+
+@pytest.mark.parametrize("name", SETUPS)
+async def test_host_and_token_are_still_checked(name: str, serving: Serving, tmp_path: Path) -> None:
+    async with proxied(name, serving, tmp_path / name) as front:
+        client = front.http(token=False, verify=trusting())
+        assert (await client.get("/healthz")).text == "ok\n"
+        assert (await client.get("/readyz")).status_code == 401
+        foreign = {"Origin": "https://evil.example", **front.bearer}
+        assert (await client.get("/readyz", headers=foreign)).status_code == 403
+        own = {"Origin": f"https://127.0.0.1:{front.port}", **front.bearer}
+        assert (await client.get("/readyz", headers=own)).status_code == 200
