@@ -60,7 +60,7 @@ bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench
 
 bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their npm adapters
-	PYTHONPATH=tests $(BIN)/python -m real.bench
+	PYTHONPATH=tests:. $(BIN)/python -m real.bench
 
 lock: $(READY) ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.noise import NOISY, ForeignLoad
+
 from real.agents import AGENTS, RealAgent
 from real.client import STARTING, RealGateway
 from real.conftest import OTHERS, PROXIES
@@ -85,6 +87,7 @@ def main() -> int:
     for name in list(os.environ):
         if name.upper().startswith(OTHERS) or name.lower() in PROXIES:
             del os.environ[name]
+    load = ForeignLoad()
     samples = asyncio.run(measure_all(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS))
     failed = False
     for pair in PAIRS:
@@ -97,6 +100,11 @@ def main() -> int:
             failed = failed or verdict == "FAIL"
             print(f"{what:12} {pair[0]:7} {ours:7.0f} {unit}   {pair[1]:17} {theirs:7.0f} {unit}   "
                   f"{ours / theirs:.2f} (must be <= {limit}) {verdict}")  # fmt: skip
+    foreign = load.share() or 0.0
+    if foreign > NOISY:
+        print(
+            f"NOISY: other programs had {foreign:.0%} of the processors; times say little, repeat it when it is quiet"
+        )
     return int(failed)
 
 

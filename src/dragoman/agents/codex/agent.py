@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -29,6 +31,8 @@ from dragoman.wire.errors import (
     session_not_found,
 )
 
+log = logging.getLogger(__name__)
+
 CLIENT = {"name": "dragoman", "title": "Dragoman", "version": __version__}
 PAGE = 50
 SESSIONS: JsonObject = {"list": {}, "resume": {}, "fork": {}, "close": {}, "delete": {}}
@@ -42,7 +46,7 @@ class CodexAgent(NativeAgent[Thread]):
     def __init__(self, native: Native, handle: Voice) -> None:
         super().__init__(native, handle)
         self._server = Server(native.name, self, handle.lost)
-        self._models: list[JsonObject] | None = None
+        self._models: asyncio.Task[list[JsonObject]] | None = None
 
     def programs(self) -> Iterable[AcpAgent]:
         return [self._server.program] if self._server.program is not None else []
@@ -53,6 +57,7 @@ class CodexAgent(NativeAgent[Thread]):
     async def initialize(self, params: JsonObject) -> JsonObject:
         if self._server.program is None:
             self._answer = await self._server.start(self.native.spawn, CLIENT)
+            self._models = asyncio.create_task(self._list_models())  # ahead: no session waits for it
         version = re.search(r"/(\d+\.\d+\.\d+\S*)", str(self._answer.get("userAgent")))
         return {
             "protocolVersion": 1,
@@ -102,6 +107,13 @@ class CodexAgent(NativeAgent[Thread]):
     async def let_go(self, conversation: Thread) -> None:
         conversation.cancel()
 
+    async def _list_models(self) -> list[JsonObject]:
+        try:
+            return objects((await self._server.ask("model/list", {})).get("data"))
+        except RpcError as error:
+            log.warning("codex does not tell its models: %s", error, extra={"agent": self.native.name})
+            return []
+
     async def _open(self, method: str, params: JsonObject, **members: object) -> tuple[Thread, JsonObject]:
         cwd = text_of(params, "cwd")
         asked: JsonObject = {"cwd": cwd, **members}
@@ -122,9 +134,7 @@ class CodexAgent(NativeAgent[Thread]):
                 ) from error
             raise
         stored = as_object(started.get("thread"))
-        if self._models is None:
-            self._models = objects((await self._server.ask("model/list", {})).get("data"))
-        options = CodexOptions(self._models, started)
+        options = CodexOptions(await self._models if self._models is not None else [], started)
         thread = Thread(text_of(stored, "id"), cwd, options, self._server, self.handle)
         self.conversations[thread.id] = thread
         return thread, stored
