@@ -394,3 +394,11 @@ async def test_a_body_that_does_not_come_is_408(monkeypatch: pytest.MonkeyPatch)
             while not ended:
                 await asyncio.sleep(0.02)  # the end of a connection has no event here
     assert (statuses, ended) == ([408], ["ended"])
+
+
+async def test_an_answer_that_comes_before_the_body_says_that_the_connection_ends(serving: Serving) -> None:
+    reader, writer = await serving.open()
+    writer.write(b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
+    status, headers = await read_head(reader)
+    assert (status, headers["connection"]) == (401, "close")
+    writer.close()

@@ -49,7 +49,10 @@ class BoundedBuffer(h2.StreamBuffer):
 
 
 class PlainH11(H11Protocol):
-    """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything."""
+    """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything.
+
+    A connection that ends because its request was answered before all of it came says so: its peer would use it again.
+    """
 
     async def _check_protocol(self, event: h11.Request) -> None:
         if (event.method, event.target, event.http_version) == (b"PRI", b"*", b"2.0"):
@@ -64,7 +67,11 @@ class PlainH11(H11Protocol):
             await super()._create_stream(request)
 
     async def stream_send(self, event: StreamEvent) -> None:
-        await super().stream_send(_with_headers(event))
+        event = _with_headers(event)
+        early = self.connection.their_state is h11.SEND_BODY
+        if early and isinstance(event, Response) and event.status_code >= 200:
+            event = replace(event, headers=[*event.headers, (b"connection", b"close")])
+        await super().stream_send(event)
 
     async def _send_error_response(self, status_code: int) -> None:
         headers = [(b"content-length", b"0"), (b"connection", b"close"), *_SECURE]
