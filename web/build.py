@@ -56,24 +56,28 @@ def npm() -> list[str]:
     found = machine_npm() or wheel_npm()
     lock = (WEB / "package-lock.json").read_bytes()
     if not installed_for(lock):
-        subprocess.run([*found, "ci", "--no-audit", "--no-fund", "--loglevel=error"], cwd=WEB, check=True)
+        run(found, "ci", "--no-audit", "--no-fund", "--loglevel=error")
         (WEB / "node_modules" / ".installed").write_bytes(lock)
     return found
 
 
+def run(npm: list[str], *arguments: str, **environment: str) -> None:
+    # Packages' programs look for `node` on PATH; the wheel's is beside this Python.
+    path = os.pathsep.join((os.environ.get("PATH", ""), str(Path(sys.executable).parent)))
+    subprocess.run([*npm, *arguments], cwd=WEB, env={**os.environ, "PATH": path, **environment}, check=True)
+
+
 def build() -> None:
-    environment = {**os.environ, "DRAGOMAN_WEB_OUT": str(OUT)}
-    script = ["run", "--silent", "build", "--", "--logLevel=warn"]
-    subprocess.run([*npm(), *script], cwd=WEB, env=environment, check=True)
+    run(npm(), "run", "--silent", "build", "--", "--logLevel=warn", DRAGOMAN_WEB_OUT=str(OUT))
 
 
 def check() -> None:
     for script in ("types", "test"):
-        subprocess.run([*npm(), "run", "--silent", script], cwd=WEB, check=True)
+        run(npm(), "run", "--silent", script)
 
 
 def bench() -> None:
-    subprocess.run([*npm(), "run", "--silent", "build:bench", "--", "--logLevel=warn"], cwd=WEB, check=True)
+    run(npm(), "run", "--silent", "build:bench", "--", "--logLevel=warn")
 
 
 TASKS = {"": build, "check": check, "bench": bench}

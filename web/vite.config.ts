@@ -12,7 +12,7 @@ function compressed(): Plugin {
   return {
     name: "compressed",
     apply: "build",
-    closeBundle() {
+    writeBundle() {
       const folder = join(OUT, "assets");
       for (const name of readdirSync(folder).filter((each) => /\.(js|css|svg)$/.test(each))) {
         const content = readFileSync(join(folder, name));
@@ -39,6 +39,7 @@ export default defineConfig({
     manifest: true,
     reportCompressedSize: false,
     chunkSizeWarningLimit: 900,
+    rolldownOptions: { checks: { bundlerTimings: false } }, // what a slow machine would be told
   },
   server: {
     proxy: {

@@ -97,6 +97,14 @@ class Person:
         """The turn is over."""
         await expect(self.page.get_by_role("button", name="Stop (Esc)")).to_have_count(0)
 
+    async def settled(self) -> None:
+        """What is loaded late has come, and nothing moves: worth a picture."""
+        await self.page.wait_for_load_state("networkidle")
+        await self.page.evaluate(
+            "Promise.allSettled(document.getAnimations().filter(a => a.effect.getTiming().iterations < 9)"
+            ".map(a => a.finished))"
+        )
+
     async def picture(self, name: str) -> None:
         if SCREENSHOTS:
             await self.page.screenshot(path=Path(SCREENSHOTS) / f"{name}.png")

@@ -62,6 +62,12 @@ QUESTION = "permission " + json.dumps(
         }
     }
 )
+RAN = update(
+    "tool_call_update",
+    toolCallId="run-1",
+    status="completed",
+    content=[{"type": "content", "content": {"type": "text", "text": "12 passed in 0.31s"}}],
+)
 ANSWER = say(
     "The greeting is **friendlier** now:\n\n"
     "```python\ndef greet(name: str) -> None:\n    print(f'Good day, {name}!')\n```\n\n"

@@ -85,6 +85,7 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
     add(
         "--list", type=json.loads, default=None, metavar="JSON", help="the sessions that session/list answers"
     )
+    add("--script", default=None, metavar="PATH", help="JSON: what to do for a prompt that reads so")
     add("--load-replay", type=int, default=0, metavar="N", help="updates that session/load replays")
     add("--load-late", type=int, default=0, metavar="N", help="updates right after the load response")
     add("--no-resume-method", action="store_true", help="advertises resume, answers -32601")
@@ -106,6 +107,7 @@ class Agent:
         self.flags = flags
         journal = flags.journal_file and Path(flags.journal_file.replace("{pid}", str(os.getpid())))
         self.connection = Connection(journal, flags.request_ids)
+        self.scripts: dict[str, str] = json.loads(Path(flags.script).read_text()) if flags.script else {}
         self.sessions: dict[str, Params] = {}
         self.session_numbers = itertools.count(1)
         self.turns: dict[str, Turn] = {}
@@ -280,7 +282,7 @@ class Agent:
             with self.connection.answering(turn.request_id) as reply:
                 if turn.session not in self.sessions:
                     raise RpcError(-32002, "no such session", {"sessionId": turn.session})
-                reply.result = run_script(turn)
+                reply.result = run_script(turn, self.scripts)
         finally:
             turn.finished.set()
 

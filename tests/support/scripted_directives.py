@@ -53,9 +53,10 @@ class Turn:
         return self.connection.request(method, {"sessionId": self.session, **params})
 
 
-def run_script(turn: Turn) -> Params:
+def run_script(turn: Turn, scripts: dict[str, str]) -> Params:
     blocks = turn.params.get("prompt") or []
     text = "\n".join(block.get("text", "") for block in blocks if block.get("type") == "text")
+    text = scripts.get(text, text)
     for line in filter(None, text.split("\n")):
         name, _, rest = line.partition(" ")
         directive = DIRECTIVES.get(name)
@@ -154,6 +155,11 @@ def permission_params(rest: str) -> Params:
 
 def permission(turn: Turn, rest: str) -> None:
     turn.report("permission", turn.ask("session/request_permission", permission_params(rest)))
+
+
+def ask(turn: Turn, rest: str) -> None:
+    """As `permission`, without telling what came of it."""
+    turn.ask("session/request_permission", permission_params(rest))
 
 
 def permission_no_wait(turn: Turn, rest: str) -> None:
@@ -361,6 +367,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "toolopen": tool_open,
     "tool-output": tool_output,
     "permission": permission,
+    "ask": ask,
     "permission-nowait": permission_no_wait,
     "cancel-request": cancel_request,
     "fsread": fs_read,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,21 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from dragoman.server.pages import BUILT
+from support.attaching import free_port
 from support.browser import FLAGS, Arrive, Person, another_tab, chromium, person
 from support.gateway import Dragoman, agent
 from support.serving import Serving, UrlFraming
 
 HERE = Path(__file__).parent
 
-CAPABILITIES = {"loadSession": True, "promptCapabilities": {"image": True, "embeddedContext": True}}
+CAPABILITIES = {
+    "loadSession": True,
+    "sessionCapabilities": {"resume": {}},
+    "promptCapabilities": {"image": True, "embeddedContext": True},
+}
 AGENTS = {
     "scripted": agent("--late-commands", "--modes", "--config-options", "--caps", json.dumps(CAPABILITIES)),
+    "demo": agent("--modes", "--config-options", "--caps", json.dumps(CAPABILITIES), "--script", "demo.json"),
     "builtin": {"kind": "builtin"},
     "missing": {"kind": "acp", "command": ["an-agent-that-nobody-has"]},
 }
@@ -52,11 +59,24 @@ async def browser() -> AsyncIterator[Browser]:
         await started.close()
 
 
-async def start_serving(home: Path, **sections: Any) -> Serving:
+async def start_serving(home: Path, port: int = 0) -> Serving:
     framing = UrlFraming()
-    config = {"default_agent": "scripted", "agents": AGENTS, **sections}
-    gateway = await Dragoman.start(home, "serve", "--port", "0", config=config, framing=framing)
+    config = {"default_agent": "scripted", "agents": AGENTS}
+    gateway = await Dragoman.start(home, "serve", "--port", str(port), config=config, framing=framing)
     return Serving(gateway, await framing.url())
+
+
+@dataclass
+class Mortal:
+    home: Path
+    serving: Serving
+
+    async def kill(self) -> None:
+        await self.serving.gateway.kill()
+
+    async def rise(self) -> None:
+        """At the same address, with the same state."""
+        self.serving = await start_serving(self.home, self.serving.port)
 
 
 async def end_serving(serving: Serving) -> None:
@@ -72,6 +92,14 @@ async def shared() -> AsyncIterator[Serving]:
         serving = await start_serving(Path(home))
         yield serving
         await end_serving(serving)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own(home: Path) -> AsyncIterator[Mortal]:
+    """A gateway that may be killed."""
+    mortal = Mortal(home, await start_serving(home, free_port()))  # the cookie is named after the port
+    yield mortal
+    await end_serving(mortal.serving)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

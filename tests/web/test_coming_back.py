@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import expect
@@ -95,3 +96,22 @@ async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -
     await me.page.keyboard.press("Control+k")
     await me.page.keyboard.type("particular")
     await expect(me.page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)
+
+
+async def test_a_gateway_killed_in_the_middle_of_a_turn_comes_back_and_nothing_is_lost(
+    arrive: Arrive, own: Any, workspace: Path, tmp_path: Path
+) -> None:
+    me = await arrive(serving=own.serving)
+    await me.start_session(workspace, script("say before the end", f"wait-file {tmp_path / 'never'}"))
+    await me.sees("before the end")
+    await own.kill()
+    await me.sees("The connection to the gateway is lost. Reconnecting…")
+    await me.say("say written offline")
+    await me.sees("1 message waits to be sent.")
+    await me.picture("offline")
+    await own.rise()
+    await expect(me.page.get_by_text("Reconnecting")).to_have_count(0)
+    await expect(me.page.get_by_text("written offline", exact=True)).to_be_visible()
+    await me.ready()
+    await expect(me.page.get_by_text("before the end", exact=True)).to_have_count(1)
+    await expect(me.page.get_by_text("say written offline")).to_have_count(1)

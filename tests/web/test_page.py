@@ -142,6 +142,7 @@ async def test_light_and_dark_follow_the_system_or_the_choice(arrive: Arrive) ->
     me = await arrive(dark=False)
     ground = "getComputedStyle(document.body).backgroundColor"
     assert await me.page.evaluate(ground) == "rgb(252, 252, 253)"
+    await expect(me.page.get_by_role("radio").first).to_be_attached()
     await me.picture("light-start")
     await me.page.get_by_role("button", name="Colours: system").click()
     await me.page.get_by_role("button", name="Colours: light").click()

@@ -29,7 +29,9 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
   const [draft, setDraft] = useState<Draft>(() => draftOf(NEW));
   const [error, setError] = useState<BridgeError | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useEffect(() => {
+    if (window.matchMedia("(pointer: fine)").matches) field.current?.focus(); // a phone would open its keyboard
+  }, []);
 
   const agents = hello?.agents ?? [];
   const agent = chosenAgent(agents, picked, hello?.defaultAgent);
@@ -119,6 +121,13 @@ function Agents({ agents, picked, pick }: { agents: readonly AgentSummary[]; pic
   );
 }
 
+/** The folder's name, with its parent's where another one is called the same. */
+function shortName(folder: string, all: readonly string[]): string {
+  const name = folderName(folder);
+  const alone = all.filter((other) => folderName(other) === name).length === 1;
+  return alone ? name : folder.split("/").filter(Boolean).slice(-2).join("/");
+}
+
 function RecentFolders({ current, pick }: { current: string; pick(folder: string): void }) {
   const sessions = usePage((state) => state.sessions);
   const folders = useMemo(() => {
@@ -130,7 +139,7 @@ function RecentFolders({ current, pick }: { current: string; pick(folder: string
     <div className={styles.recent} role="group" aria-label="Recent folders">
       {folders.map((folder) => (
         <button key={folder} type="button" className={styles.chip} title={folder} onClick={() => pick(folder)}>
-          <Icon name="folder" size={12} /> {folderName(folder)}
+          <Icon name="folder" size={12} /> {shortName(folder, folders)}
         </button>
       ))}
     </div>

@@ -53,7 +53,9 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
               caughtUp={conversation.caughtUp} hasOlder={hasOlder(conversation)} loadingOlder={loadingOlder} cwd={session.cwd} />
             {items.length === 0 && conversation.caughtUp ? <Empty agent={session.agent} cwd={session.cwd} /> : null}
           </div>
-          {conversation.plan.length > 0 ? <aside className={styles.plan} aria-label="Plan"><PlanPanel entries={conversation.plan} /></aside> : null}
+          {conversation.plan.length > 0 ? (
+            <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}><PlanPanel entries={conversation.plan} /></aside>
+          ) : null}
           <div className={styles.bottom}>
             <Questions questions={questions} cwd={session.cwd} composer={composer} />
             <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
@@ -63,6 +65,10 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
       </main>
     </ActionsContext>
   );
+}
+
+function isDone({ plan, working }: Conversation): boolean {
+  return !working && plan.every((entry) => entry.status === "completed");
 }
 
 function Empty({ agent, cwd }: { agent: string; cwd: string }) {
