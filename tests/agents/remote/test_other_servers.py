@@ -138,8 +138,8 @@ async def test_a_lost_connection_fails_the_turn_and_the_next_prompt_connects_ane
     error = (await turn).error
     assert error is not None and error.message.startswith("The agent far ")
     assert f"127.0.0.1:{foreign.cable.port}" in error.message
-    if (
-        scheme == "ws"
-    ):  # over HTTP this server does not know sessions that were loaded (agent-client-protocol 0.12)
-        again = await client.prompt(session, "hello again")
+    again = await client.prompt(session, "hello again")
+    if scheme == "ws":
         assert (again.stop_reason, again.texts) == ("end_turn", ["hello again"])
+    else:  # this server does not know sessions that were loaded (agent-client-protocol 0.12)
+        assert again.error is not None and "404" in again.error.message

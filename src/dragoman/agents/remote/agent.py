@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any
 
 import msgspec
 
@@ -28,6 +29,7 @@ from dragoman.wire.message import ABSENT
 log = logging.getLogger(__name__)
 
 OpenChannel = Callable[[LinkHandler], Awaitable[Link]]
+LetGo = Callable[[], Coroutine[Any, Any, None]]
 
 ANSWER_TIMEOUT = 30.0
 """Seconds that a server has to answer what takes a connection up again."""
@@ -45,11 +47,14 @@ class RemoteAgent:
         handler: LinkHandler,
         open_channel: OpenChannel,
         positions: MutableMapping[str, int],
+        let_go: LetGo | None = None,
     ) -> None:
+        """`let_go` gives back what all connections shared."""
         self._name = name
         self._where = where
         self._handler = handler
         self._open_channel = open_channel
+        self._let_go = let_go
         self._ledger = Ledger(positions)
         self._channel: Link | None = None
         self._below: _Below | None = None
@@ -61,6 +66,7 @@ class RemoteAgent:
         self._private: dict[bytes, asyncio.Future[message.Envelope]] = {}
         self._next_private = 0
         self._returning: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Task[None] | None = None
         handler.link_opened(self)
 
     async def connect(self) -> None:
@@ -177,6 +183,8 @@ class RemoteAgent:
         self._closed.set()
         self._closing = True
         self._ledger.keep_positions()
+        if self._let_go is not None:
+            self._leaving = asyncio.get_running_loop().create_task(self._let_go())
         if not self._said:
             self._said = self._explained(reason)
         self._handler.link_closed(self._said)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from dragoman.agents.remote.address import Address
-from dragoman.agents.remote.agent import OpenChannel, RemoteAgent
+from dragoman.agents.remote.agent import LetGo, OpenChannel, RemoteAgent
 from dragoman.agents.remote.credentials import Cookies, headers_of, tls_context
 from dragoman.agents.remote.trouble import Trouble
 from dragoman.agents.secrets import SecretError
@@ -41,23 +41,25 @@ class Remotes:
         address = Address.of(agent.url or "")
         positions = self._positions.setdefault(name, Positions())
         try:
-            open_channel = await self._opener(address, agent)
-            remote = RemoteAgent(name, str(address), handler, open_channel, positions)
+            open_channel, let_go = await self._opener(address, agent)
+            remote = RemoteAgent(name, str(address), handler, open_channel, positions, let_go)
             await remote.connect()
         except (Trouble, SecretError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be reached: {error}") from error
         return remote
 
-    async def _opener(self, address: Address, agent: AgentConfig) -> OpenChannel:
+    async def _opener(self, address: Address, agent: AgentConfig) -> tuple[OpenChannel, LetGo | None]:
         headers = await headers_of(agent, self._environ)
         context = tls_context(agent.ca) if address.secure else None
         if address.websocket:
             from dragoman.agents.remote.websocket import open_websocket
 
             cookies = Cookies()
-            return lambda handler: open_websocket(
-                address, headers, cookies, context, handler, self._max_bytes
-            )
+
+            async def open_socket(handler: LinkHandler) -> Link:
+                return await open_websocket(address, headers, cookies, context, handler, self._max_bytes)
+
+            return open_socket, None
         from dragoman.agents.remote.streamable import HttpChannel, http_client
 
         client = http_client(address, headers, context)
@@ -65,4 +67,4 @@ class Remotes:
         async def open_http(handler: LinkHandler) -> Link:
             return HttpChannel(address, client, handler, self._max_bytes)
 
-        return open_http
+        return open_http, client.aclose

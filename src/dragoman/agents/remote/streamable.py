@@ -1,8 +1,8 @@
 """Streamable HTTP as a client: POST what is said, GET what is heard, on one stream for the connection and one for each
 session (G-130).
 
-A stream that breaks is taken up again with `Last-Event-ID` where the server numbers its events; where it does not, the
-connection is lost with it, because nobody knows what was missed.
+A stream that breaks is taken up again with `Last-Event-ID` where the server numbers its events (`event_reader`); where
+it does not, the connection is lost with it, because nobody knows what was missed.
 """
 
 from __future__ import annotations
@@ -11,23 +11,19 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import partial
 
 import httpx2
 import msgspec
 from msgspec import Raw
 
 from dragoman.agents.remote.address import Address
-from dragoman.agents.remote.backoff import Backoff
-from dragoman.agents.remote.sse import EventDecoder, TooLong
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, refused, unreachable
+from dragoman.agents.remote.event_reader import EventReader, NotYet, explained
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, refused
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal
 from dragoman.wire.message import ABSENT
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +36,6 @@ OPENS_STREAM = frozenset({"session/load", "session/resume"})
 
 ANSWER_TIMEOUT = 60.0
 """Seconds until a POST has its status; `initialize` may start an agent first."""
-SILENCE = 90.0
-"""Seconds without a byte on a stream whose server sends comments, until it is taken for half-open (G-125: every 15)."""
 OPEN_TIMEOUT = 5.0
 """Seconds that a session's stream has to open before its session is loaded all the same."""
 
@@ -90,8 +84,7 @@ class HttpChannel:
         self._wake = asyncio.Event()
         self._flowing = asyncio.Event()
         self._flowing.set()
-        self._streams: dict[str | None, asyncio.Task[None]] = {}
-        self._opened: dict[str, asyncio.Event] = {}
+        self._streams: dict[str | None, tuple[asyncio.Task[None], EventReader]] = {}
         self._asked_about: dict[bytes, str] = {}
         self._closed = False
         self._congested = False
@@ -142,7 +135,7 @@ class HttpChannel:
         except Trouble as trouble:
             self._lost(trouble)
         except httpx2.HTTPError as error:
-            self._lost(_explained(self._address, error))
+            self._lost(explained(self._address, error))
 
     def _taken(self, size: int) -> None:
         self.backlog -= size
@@ -161,6 +154,8 @@ class HttpChannel:
         answer = await self._request(line, session_id)
         if answer.status_code in (400, 404) and head.method in OPENS_STREAM:
             answer = await self._request(line, None)  # the Python SDK's server knows such a header only later
+        if head.method in OPENS_STREAM and session_id is not None:
+            self._listen(session_id)  # where it was not known before
         if answer.status_code in (200, 202):
             if answer.content:
                 self._handler.link_messages([_one_line(answer.content)])
@@ -207,23 +202,38 @@ class HttpChannel:
             self._handler.link_messages([message.failure(bytes(head.id), error.encode())])
 
     async def _open_first(self, session_id: str) -> None:
-        self._listen(session_id)
+        reader = self._listen(session_id, early=True)
         try:
             async with asyncio.timeout(OPEN_TIMEOUT):
-                await self._opened[session_id].wait()
+                await reader.settled.wait()
         except TimeoutError:
             log.info("session stream is not open yet", extra={"url": str(self._address)})
 
     # -- hearing
 
-    def _listen(self, session_id: str | None) -> None:
-        task = self._streams.get(session_id)
-        if (task is None or task.done()) and not self._closed:
-            if session_id is not None:
-                self._opened[session_id] = asyncio.Event()
-            self._streams[session_id] = self._loop.create_task(_Reader(self, session_id).run())
+    def _listen(self, session_id: str | None, *, early: bool = False) -> EventReader:
+        """Read a stream, unless it is being read; `early` ones may be refused."""
+        task, reader = self._streams.get(session_id, (None, None))
+        if reader is None or (task is not None and task.done()):
+            reader = EventReader(
+                self._address,
+                self._client,
+                self._headers(session_id, EVENTS),
+                self._max_bytes,
+                partial(self._heard, session_id),
+                self._flowing,
+            )
+            self._streams[session_id] = self._loop.create_task(self._read(reader, early)), reader
+        return reader
 
-    def heard(self, session_id: str | None, lines: list[bytes]) -> None:
+    async def _read(self, reader: EventReader, early: bool) -> None:
+        try:
+            self._lost(await reader.run())
+        except NotYet:
+            if not early:
+                self._lost(refused(self._address, 404))
+
+    def _heard(self, session_id: str | None, lines: list[bytes]) -> None:
         for line in lines:
             try:
                 head = _head.decode(line)
@@ -258,82 +268,9 @@ class HttpChannel:
 
     def _stop_tasks(self) -> None:
         current = asyncio.current_task()
-        for task in (self._sender, *self._streams.values()):
+        for task in (self._sender, *(task for task, _ in self._streams.values())):
             if task is not current:
                 task.cancel()
-
-
-class _Reader:
-    """One stream, over all the requests that it takes."""
-
-    def __init__(self, channel: HttpChannel, session_id: str | None) -> None:
-        self._channel = channel
-        self._session_id = session_id
-        self._last_id: str | None = None
-        self._comments = 0
-
-    async def run(self) -> None:
-        backoff = Backoff()
-        while True:
-            try:
-                if await self._read():
-                    backoff = Backoff()
-                ended: Trouble = Trouble(f"{self._channel._address} ended the stream of events")
-            except Trouble as trouble:
-                ended = trouble
-            except TooLong as error:
-                ended = Trouble(f"{self._channel._address}: {error}", lasting=True)
-            except httpx2.HTTPError as error:
-                ended = _explained(self._channel._address, error)
-            if ended.lasting or self._last_id is None or backoff.over:
-                break
-            await backoff.wait()
-        self._channel._lost(ended)
-
-    async def _read(self) -> bool:
-        """One request; whether anything came."""
-        channel = self._channel
-        headers = channel._headers(self._session_id, EVENTS)
-        if self._last_id is not None:
-            headers["Last-Event-ID"] = self._last_id
-        timeout = httpx2.Timeout(SILENCE if self._comments else None, connect=CONNECT_TIMEOUT)
-        request = channel._client.build_request("GET", channel._address.url, headers=headers, timeout=timeout)
-        response = await channel._client.send(request, stream=True)
-        try:
-            if response.status_code != 200:
-                raise refused(channel._address, response.status_code)
-            if self._session_id is not None:
-                channel._opened[self._session_id].set()
-            return await self._hear(response.aiter_raw())
-        finally:
-            await response.aclose()
-
-    async def _hear(self, chunks: AsyncIterator[bytes]) -> bool:
-        decoder = EventDecoder(self._channel._max_bytes)
-        anything = False
-        async for chunk in chunks:
-            events = decoder.feed(chunk)
-            self._comments += decoder.comments
-            if events:
-                anything = True
-                self._last_id = events[-1].id or self._last_id
-                self._channel.heard(self._session_id, [_one_line(event.data) for event in events])
-            await self._channel._flowing.wait()
-        return anything
-
-
-def _explained(address: Address, error: httpx2.HTTPError) -> Trouble:
-    """The system's own error is somewhere behind httpx's, which tries several addresses."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        if isinstance(cause, OSError) and (cause.errno is not None or isinstance(cause, TimeoutError)):
-            return unreachable(address, cause)
-        cause = cause.__cause__ or cause.__context__
-    if isinstance(error, httpx2.TimeoutException):
-        return unreachable(address, TimeoutError())
-    return Trouble(f"the connection to {address} broke: {error or type(error).__name__}")
 
 
 def _is_request(head: _Head) -> bool:

@@ -1,0 +1,110 @@
+"""One event stream of a server, over all the requests that it takes to read it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import httpx2
+
+from dragoman.agents.remote.address import Address
+from dragoman.agents.remote.backoff import Backoff
+from dragoman.agents.remote.sse import EventDecoder, TooLong
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, refused, unreachable
+
+SILENCE = 90.0
+"""Seconds without a byte on a stream whose server sends comments, until it is taken for half-open (G-125: every 15)."""
+
+
+class NotYet(Exception):
+    """The server does not know the session of this stream."""
+
+
+class EventReader:
+    """A stream that breaks is taken up again where the server numbers its events; else it ends with the connection."""
+
+    def __init__(
+        self,
+        address: Address,
+        client: httpx2.AsyncClient,
+        headers: Mapping[str, str],
+        max_bytes: int,
+        heard: Callable[[list[bytes]], None],
+        flowing: asyncio.Event,
+    ) -> None:
+        self._address = address
+        self._client = client
+        self._headers = headers
+        self._max_bytes = max_bytes
+        self._heard = heard
+        self._flowing = flowing
+        self._last_id: str | None = None
+        self._comments = 0
+        self.settled = asyncio.Event()
+        """It is open, or will not be."""
+
+    async def run(self) -> Trouble:
+        """Until it cannot be read any more; why. Raises `NotYet`."""
+        backoff = Backoff()
+        try:
+            while True:
+                try:
+                    if await self._read():
+                        backoff = Backoff()
+                    ended = Trouble(f"{self._address} ended the stream of events")
+                except Trouble as trouble:
+                    ended = trouble
+                except TooLong as error:
+                    ended = Trouble(f"{self._address}: {error}", lasting=True)
+                except httpx2.HTTPError as error:
+                    ended = explained(self._address, error)
+                if ended.lasting or self._last_id is None or backoff.over:
+                    return ended
+                await backoff.wait()
+        finally:
+            self.settled.set()
+
+    async def _read(self) -> bool:
+        """One request; whether anything came."""
+        headers = dict(self._headers)
+        if self._last_id is not None:
+            headers["Last-Event-ID"] = self._last_id
+        timeout = httpx2.Timeout(SILENCE if self._comments else None, connect=CONNECT_TIMEOUT)
+        request = self._client.build_request("GET", self._address.url, headers=headers, timeout=timeout)
+        response = await self._client.send(request, stream=True)
+        try:
+            if response.status_code in (400, 404) and not self.settled.is_set():
+                raise NotYet
+            if response.status_code != 200:
+                raise refused(self._address, response.status_code)
+            self.settled.set()
+            return await self._hear(response.aiter_raw())
+        finally:
+            await response.aclose()
+
+    async def _hear(self, chunks: AsyncIterator[bytes]) -> bool:
+        decoder = EventDecoder(self._max_bytes)
+        anything = False
+        async for chunk in chunks:
+            events = decoder.feed(chunk)
+            self._comments += decoder.comments
+            if events:
+                anything = True
+                self._last_id = events[-1].id or self._last_id
+                self._heard([event.data for event in events])
+            await self._flowing.wait()
+        return anything
+
+
+def explained(address: Address, error: httpx2.HTTPError) -> Trouble:
+    """The system's own error is somewhere behind httpx's, which tries several addresses."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        if isinstance(cause, OSError) and (cause.errno is not None or isinstance(cause, TimeoutError)):
+            return unreachable(address, cause)
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, httpx2.TimeoutException):
+        return unreachable(address, TimeoutError())
+    return Trouble(f"the connection to {address} broke: {error or type(error).__name__}")
