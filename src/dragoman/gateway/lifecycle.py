@@ -203,7 +203,18 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
     if agent.box is not None:
         agent.box.check(str(params.get("cwd")), check_directories(params.get("additionalDirectories")))
     raw = message.members(request.params)
+    if not agent.is_owner:
+        _keep_own_meta(raw)
     raw["mcpServers"] = Raw(encode(mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name)))
     if agent_session_id is not None:
         raw["sessionId"] = Raw(encode(agent_session_id))
     return encode(raw)
+
+
+def _keep_own_meta(raw: dict[str, Raw]) -> None:
+    """What is meant for us, such as the name of the agent, would mean something else to a Dragoman behind us."""
+    meta = message.members(raw["_meta"]) if "_meta" in raw else {}
+    if meta.pop("dragoman", None) is not None:
+        del raw["_meta"]
+        if meta:
+            raw["_meta"] = Raw(encode(meta))

@@ -12,7 +12,7 @@ import pytest
 from support.gateway import Start
 from support.rpc_peer import RpcFailure
 
-from .conftest import Behind, Front
+from .conftest import TOKEN, Behind, Front
 
 
 async def said(front: Front, url: str, **settings: Any) -> str:
@@ -24,35 +24,41 @@ async def said(front: Front, url: str, **settings: Any) -> str:
     return failure.value.message
 
 
-async def test_each_wrong_setting_says_what_to_do(behind: Behind, front: Front, tmp_path: Path) -> None:
+async def test_each_wrong_setting_says_what_to_do(
+    behind: Behind, dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
     far = await behind(serve=certificate(tmp_path))
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         free = nobody.getsockname()[1]
-    ca = str(tmp_path / "cert.pem")
     (tmp_path / "wrong").write_text("wrong")
-    rows: list[tuple[str, dict[str, Any], str]] = [
-        (
-            f"127.0.0.1:{free}/acp",
-            {},
-            f"nobody listens at {{}}s://127.0.0.1:{free}/acp: start `dragoman serve`",
-        ),
-        (f"127.0.0.1:{far.port}/acp", {}, "is not trusted"),
-        (f"127.0.0.1:{far.port}/nothing", {"ca": ca}, "there is no agent at this path (404)"),
-        (f"127.0.0.1:{far.port}/acp", {"ca": ca, "token": f"file:{tmp_path}/wrong"}, "a valid token (401)"),
-        (f"127.0.0.1:{far.port}/acp", {"ca": ca, "token": "env:NOT_SET"}, "NOT_SET, which is not set"),
-        (f"127.0.0.1:{far.port}/healthz", {"ca": ca}, "it is usually /acp"),
-    ]
-    found = [
-        (await said(front, f"{scheme}s://{place}", **settings), expected.replace("{}", scheme))
-        for place, settings, expected in rows
+    here, good = f"127.0.0.1:{far.port}", {"ca": str(tmp_path / "cert.pem"), "token": "env:FAR_TOKEN"}
+    rows: dict[str, tuple[str, dict[str, str], str]] = {
+        "fine": (f"{here}/acp", good, ""),
+        "nobody": (f"127.0.0.1:{free}/acp", good, f"s://127.0.0.1:{free}/acp: start `dragoman serve`"),
+        "stranger": (f"{here}/acp", {"token": good["token"]}, "is not trusted"),
+        "nowhere": (f"{here}/nothing", good, "there is no agent at this path (404)"),
+        "token": (f"{here}/acp", {**good, "token": f"file:{tmp_path}/wrong"}, "a valid token (401)"),
+        "unset": (f"{here}/acp", {**good, "token": "env:NOT_SET"}, "NOT_SET, which is not set"),
+        "other": (f"{here}/healthz", good, "it is usually /acp"),
+    }
+    agents = {
+        f"{name}-{scheme}": {"kind": "remote", "url": f"{scheme}s://{place}", **settings}
+        for name, (place, settings, _) in rows.items()
         for scheme in ("ws", "http")
-    ]
-    for message, expected in found:
+    }
+    client = await dragoman("acp", agents=agents, env={"FAR_TOKEN": TOKEN})
+    await client.initialize()
+    for name in agents:
+        new = {"cwd": str(workspace), "mcpServers": [], "_meta": {"dragoman": {"agent": name}}}
+        answer = await client.request_raw("session/new", new)
+        expected = rows[name.rpartition("-")[0]][2]
+        if not expected:
+            assert "result" in answer
+            continue
+        message = answer["error"]["message"]
         assert expected in message
-        assert message.startswith("The agent far cannot be reached: ")
-    client = await front(f"https://127.0.0.1:{far.port}/acp", ca=ca)
-    assert "agentCapabilities" in await client.initialize()
+        assert message.startswith(f"The agent {name} cannot be reached: ")
 
 
 @pytest.mark.parametrize("scheme", ["wss", "https"])
