@@ -1,6 +1,7 @@
 """Log lines: one line per event, never on stdout, and never in the way.
 
-Anything passed as `extra={"session": ...}` becomes a field of the line. Log no prompt text and no secrets.
+Anything passed as `extra={"session": ...}` becomes a field of the line, and so does what `ABOUT` says the present work
+is for. Log no secrets, and what people or agents said only through `said`.
 A reader of stderr that is slow, gone or full costs log lines, not sessions: nothing here blocks or raises.
 """
 
@@ -12,7 +13,12 @@ import os
 import select
 import sys
 import time
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Any, Literal
+
+ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noqa: B039 (never written to)
+"""The session, client and request that the present work is done for."""
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 SAFE_WRITE = 4096
@@ -25,8 +31,21 @@ _COLOURS = {10: "\x1b[2m", 20: "\x1b[36m", 30: "\x1b[33m", 40: "\x1b[31m", 50: "
 _PLAIN_RESET = "\x1b[0m"
 
 
-def setup(level: str = "info", file: str | None = None, format: Literal["text", "json"] = "text") -> None:
-    """Send the log to `file`, or else to stderr; raises OSError only if `file` cannot be opened."""
+_prompts = False
+
+
+def setup(
+    level: str = "info",
+    file: str | None = None,
+    format: Literal["text", "json"] = "text",
+    prompts: bool = False,
+) -> None:
+    """Send the log to `file`, or else to stderr; raises OSError only if `file` cannot be opened.
+
+    Only with `prompts` does `said` let through what was said.
+    """
+    global _prompts
+    _prompts = prompts
     root = logging.getLogger("dragoman")
     handler = _handler(file)
     if handler is None:
@@ -44,6 +63,19 @@ def setup(level: str = "info", file: str | None = None, format: Literal["text", 
     root.setLevel(LEVELS[level])
     root.propagate = False
     logging.raiseExceptions = False
+
+
+def said(words: bytes | str) -> str:
+    """What somebody said, for a line of the log: its length, unless the log may have the words."""
+    if not _prompts:
+        return (
+            f"({len(words)} {'bytes' if isinstance(words, bytes) else 'characters'}; log.prompts shows them)"
+        )
+    return words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+
+
+def prompts_wanted() -> bool:
+    return _prompts
 
 
 def _handler(file: str | None) -> logging.Handler | None:
@@ -103,8 +135,9 @@ class FdHandler(logging.Handler):
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What the caller passed as `extra`."""
-    return {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+    """What the caller passed as `extra`, and what its work is for."""
+    passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+    return {**{key: value for key, value in ABOUT.get().items() if value is not None}, **passed}
 
 
 class JsonLine(logging.Formatter):

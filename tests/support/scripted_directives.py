@@ -114,6 +114,13 @@ def stderr(turn: Turn, rest: str) -> None:
     sys.stderr.flush()
 
 
+def mutter(turn: Turn, rest: str) -> None:
+    """What a talkative agent writes beside the protocol."""
+    sys.stderr.write(f"got: {rest}\n")
+    sys.stderr.flush()
+    turn.connection.send_bytes(f"got: {rest}\n".encode())
+
+
 def late_update(turn: Turn, rest: str) -> None:
     turn.connection.after_response(lambda: turn.say(rest or "late"))
 
@@ -388,6 +395,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "stop": stop,
     "result": result,
     "error": error,
+    "mutter": mutter,
     "crash": crash,
     "kill": kill,
     "hang": hang,

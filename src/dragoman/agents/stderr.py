@@ -6,6 +6,7 @@ import logging
 import re
 from collections import deque
 
+from dragoman.log import said
 from dragoman.wire import limits
 
 logger = logging.getLogger(__name__)
@@ -34,8 +35,9 @@ class StderrTail:
         # somebody asks.
         self._lines.extend(line[: limits.STDERR_LINE_BYTES] for line in lines[-limits.STDERR_TAIL_LINES :])
         if logger.isEnabledFor(logging.DEBUG):
+            extra = {"agent": self._name}
             for line in lines:
-                logger.debug("%s: %s", self._name, _readable(line[: limits.STDERR_LINE_BYTES]))
+                logger.debug("stderr: %s", said(_readable(line[: limits.STDERR_LINE_BYTES])), extra=extra)
 
     def text(self) -> str:
         """The kept lines, oldest first, without escape sequences and blank lines."""

@@ -43,7 +43,7 @@ def here() -> Path | None:
 def start_log(loaded: Loaded) -> None:
     settings = loaded.config.log
     try:
-        log.setup(settings.level, settings.file, settings.format)
+        log.setup(settings.level, settings.file, settings.format, settings.prompts)
     except OSError as error:
         origin = loaded.origin("log", "file")
         raise ConfigError(f"{origin}: cannot write the log file {settings.file}: {error.strerror}") from error

@@ -19,6 +19,7 @@ from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
+from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
@@ -311,7 +312,7 @@ class AgentConnection:
         log.warning(
             "line on the agent's stdout is not a message, skipped: %s",
             error.message,
-            extra={"agent": self.name, "count": self._garbage, "line": frame[:200].decode(errors="replace")},
+            extra={"agent": self.name, "count": self._garbage, "line": said(frame[:200])},
         )
         if self._garbage == limits.GARBAGE_LINES:
             log.error("agent writes garbage, ending it", extra={"agent": self.name})

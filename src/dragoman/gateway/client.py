@@ -24,6 +24,7 @@ from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import meta_of, session_of
 from dragoman.gateway.session import Session
+from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import message
 from dragoman.wire.errors import (
@@ -110,9 +111,8 @@ class ClientConnection:
     # -- Receiver
 
     def peer_request(self, request: Request) -> None:
-        log.debug(
-            "request", extra={"client": self.key, "request": request.id.decode(), "method": request.method}
-        )
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("request", extra={**self._about(request), "method": request.method})
         if self.terms.meter is not None:
             self.terms.meter.request(len(request.params))
         self.check(request.method)
@@ -217,6 +217,7 @@ class ClientConnection:
 
     async def _run(self, request: Request, work: lifecycle.Setup) -> None:
         TRACE.set(meta_of(request.params))
+        ABOUT.set(self._about(request))
         try:
             await work(self, request)
         except RpcError as error:
@@ -227,8 +228,13 @@ class ClientConnection:
             request.fail(RpcError(-32800, "Request cancelled"))
             raise
         except Exception:  # a bug of ours must not cost the client its answer
-            log.exception("request failed", extra={"request": request.id.decode(), "method": request.method})
+            log.exception("request failed", extra={"method": request.method})
             request.fail(internal("Internal error in the gateway; its log has the details"))
+
+    def _about(self, request: Request) -> JsonObject:
+        """For the log: whose request it is, and of which session."""
+        named = session_of(request.params)
+        return {"client": self.key, "request": request.id.decode(), "session": named}
 
     # -- from an agent, about no session
 

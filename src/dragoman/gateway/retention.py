@@ -68,8 +68,7 @@ def _idle_seconds(session: Session) -> float:
 def _tell(setting: str, removed: tuple[Removed, ...]) -> None:
     for each in removed:
         log.warning(
-            "session removed by %s: %s",
+            "session removed by %s",
             setting,
-            each.title or "(no title)",
             extra={"session": each.session_id, "events": each.events, "bytes": each.bytes},
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.ports.witness import TRACE, Observed
 from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
+from dragoman.log import ABOUT, prompts_wanted
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError, internal
@@ -54,6 +56,7 @@ class Turn:
         self._blocks: list[Raw] = []
         self._meta = meta_of(request.params)
         self._observed: Observed | None = None
+        self._began = 0.0
         self._timers: list[asyncio.TimerHandle] = []
         self._seen = -1
         self._shown = False
@@ -72,6 +75,7 @@ class Turn:
         """Bring the agent back, then go on as usual."""
         self.request.on_cancel = self.session.cancel
         TRACE.set({**self._meta, **self._begin().carried})
+        ABOUT.set(self._about)
         try:
             await revival.ready(self.session, self.client)
             if not self.settled:
@@ -82,7 +86,7 @@ class Turn:
         except Malformed as error:
             self.settle(Reply.failed(error.as_error()))
         except Exception:  # a bug of ours must not leave the session in a turn that never ends
-            log.exception("turn could not start", extra={"session": self.session.id})
+            log.exception("turn could not start")
             self.settle(Reply.failed(internal("Internal error in the gateway; its log has the details")))
 
     def start(self) -> None:
@@ -109,7 +113,21 @@ class Turn:
         if self._observed is None:
             session = self.session
             self._observed = session.gateway.witness.turn(session.id, session.agent_name, self._meta)
+            self._began = time.monotonic()
+            log.info("turn began", extra={**self._about, "agent": session.agent_name, **self._words()})
         return self._observed
+
+    @property
+    def _about(self) -> JsonObject:
+        return {
+            "session": self.session.id,
+            "client": self.client.key,
+            "request": self.request.id.decode(),
+        }
+
+    def _words(self) -> JsonObject:
+        """What was asked, only if the log may have it."""
+        return {"prompt": bytes(self._params.get("prompt", b"")).decode()} if prompts_wanted() else {}
 
     def _show_prompt(self) -> None:
         """The others see what was asked, and so does whoever loads the session later."""
@@ -166,7 +184,10 @@ class Turn:
             self.session.agent.origins.pop(self.call, None)
         self.session.forget_first()
         endings.turn_ended(self.session, self, reply)
-        self._begin().end(*_outcome(reply))
+        outcome, error = _outcome(reply)
+        self._begin().end(outcome, error)
+        seconds = round(time.monotonic() - self._began, 3)
+        log.info("turn ended", extra={**self._about, "outcome": outcome, "seconds": seconds})
         self.done.set()
 
     def fail(self, error: RpcError) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.gateway import Gateway
+from dragoman.log import ABOUT
 from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
@@ -41,11 +42,12 @@ class App:
         self._paths = {path for _, path in self._routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        receive, send = self._metrics.traffic.counted(receive, send, self._metrics.response)
+        if scope["type"] not in ("http", "websocket"):
+            return
+        ABOUT.set(_about(scope))
+        receive, send = self._metrics.traffic.counted(receive, send, self._begun)
         if scope["type"] == "websocket":
             await self._socket(scope, receive, send)
-            return
-        if scope["type"] != "http":
             return
         request = Request(scope, receive, send)
         request.headers = self._admission.cross_origin(request.visit)
@@ -54,7 +56,11 @@ class App:
             if response is not None:
                 await request.respond(response)
         except Stalled:
-            log.info("reader takes nothing, cutting it off", extra={"path": request.path})
+            log.info("reader takes nothing, cutting it off")
+
+    def _begun(self, status: int) -> None:
+        self._metrics.response(status)
+        log.debug("response", extra={"status": status})
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # the handshake
@@ -114,3 +120,12 @@ class App:
         if request.path == ACP or request.path.startswith(ACP + "/"):
             return await self._fronts.acp(request)
         raise HttpError(404, "There is nothing here.")
+
+
+def _about(scope: Scope) -> dict[str, object]:
+    """For the log, without the query, where a token may be; a proxy's id for the request, if it has one."""
+    named = {name.lower(): value for name, value in scope["headers"]}
+    given = named.get(b"x-request-id", b"").decode("latin-1")[:64]
+    session = named.get(b"acp-session-id", b"").decode("latin-1")[:64]
+    shown = {"method": scope.get("method", "GET"), "path": scope["path"]}
+    return {**shown, **({"request": given} if given else {}), **({"session": session} if session else {})}

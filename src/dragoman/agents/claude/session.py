@@ -18,6 +18,7 @@ from dragoman.agents.claude.stream import Stream
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import ask
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.log import said
 from dragoman.rpc.link import Link
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
@@ -220,7 +221,9 @@ class Session:
 
     def _is_garbage(self, frame: object) -> None:
         self._garbage += 1
-        log.warning("line of claude is not JSON, skipped: %.200r", frame, extra={"count": self._garbage})
+        log.warning(
+            "line of claude is not JSON, skipped: %s", said(repr(frame)[:200]), extra={"count": self._garbage}
+        )
         if self._garbage == limits.GARBAGE_LINES and self.program is not None:
             self.program.close()
 
