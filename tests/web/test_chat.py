@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,26 @@ async def test_a_file_is_mentioned(arrive: Arrive, workspace: Path) -> None:
     await expect(me.composer).to_have_value("echo-params\n@src/greeting.py ")
     await me.composer.press("Enter")
     await me.sees(f"file://{workspace}/src/greeting.py")
+
+
+async def test_a_mode_and_an_option_are_chosen(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace)
+    await me.page.get_by_role("button", name="Mode: Ask").click()
+    await me.page.get_by_role("option", name="Code").click()
+    await expect(me.page.get_by_role("combobox", name="Mode: Code")).to_be_visible()
+    await me.page.get_by_role("button", name="Model: Small").press("ArrowDown")
+    await me.page.get_by_role("option", name="Large").click()
+    await expect(me.page.get_by_role("combobox", name="Model: Large")).to_be_visible()
+
+
+async def test_what_looks_like_a_script_is_shown_and_not_run(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say <img src=x onerror=alert(1)> [go](javascript:alert(2))")
+    await me.ready()
+    asked: list[str] = []
+    me.page.on("dialog", lambda dialog: asked.append(dialog.message))
+    title = me.page.get_by_role("heading", level=1)
+    await expect(title).to_contain_text("<img src=x onerror=alert(1)>")
+    assert await me.page.locator("a[href^='javascript']").count() == 0
+    assert asked == []

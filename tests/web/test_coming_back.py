@@ -98,6 +98,18 @@ async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -
     await expect(me.page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)
 
 
+async def test_a_session_is_taken_along_as_a_file(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say for posterity")
+    await me.ready()
+    await me.page.get_by_role("button", name="Session actions").click()
+    async with me.page.expect_download() as coming:
+        await me.page.get_by_role("menuitem", name="Export as Markdown").click()
+    download = await coming.value
+    assert download.suggested_filename.endswith(".md")
+    assert "for posterity" in (await download.path()).read_text()
+
+
 async def test_a_gateway_killed_in_the_middle_of_a_turn_comes_back_and_nothing_is_lost(
     arrive: Arrive, own: Any, workspace: Path, tmp_path: Path
 ) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from playwright.async_api import Browser
 
 from support import web_scenes as scene
-from support.bench_page import ROOT, BenchPage
+from support.axe import findings
+from support.bench_page import BenchPage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
-SERIOUS = ("serious", "critical")
 QUESTION = scene.asks(
     "q", {"toolCallId": "c", "title": "Clean up", "kind": "execute", "rawInput": {"command": "rm -rf build"}}
 )
@@ -33,18 +30,6 @@ FORM = {
 }
 
 
-async def _findings(tab: BenchPage) -> list[str]:
-    # The page's policy forbids inline scripts, so axe is evaluated, as a debugger would.
-    await tab.page.evaluate(AXE.read_text())
-    result: dict[str, Any] = await tab.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    return [
-        f"{finding['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"
-        for finding in result["violations"]
-        if finding["impact"] in SERIOUS
-        for node in finding["nodes"]
-    ]
-
-
 @pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize("size", [(1100, 2600), (360, 740)], ids=["desk", "phone"])
 async def test_axe_finds_nothing_serious(
@@ -60,8 +45,8 @@ async def test_axe_finds_nothing_serious(
     )
     await tab.page.locator(".hljs-keyword").first.wait_for(state="attached")
     await tab.painted()
-    assert await _findings(tab) == []
+    assert await findings(tab.page) == []
     await tab.show([QUESTION, FORM], anew=False)
     await tab.page.get_by_role("alertdialog").nth(1).wait_for()
-    assert await _findings(tab) == []
+    assert await findings(tab.page) == []
     await tab.page.close()

@@ -110,7 +110,7 @@ function Agents({ agents, picked, pick }: { agents: readonly AgentSummary[]; pic
       {absent.length === 0 ? null : (
         <details className={styles.absent} open={absent.length === agents.length || undefined}>
           <summary>{absent.length === 1 ? "1 more agent is not installed" : `${absent.length} more agents are not installed`}</summary>
-          <ul>
+          <ul tabIndex={0} aria-label="Agents that are not installed">
             {absent.map((agent) => (
               <li key={agent.name}><b>{agent.title}</b>{agent.install === undefined ? <span>Not found</span> : <code>{agent.install}</code>}</li>
             ))}
