@@ -26,9 +26,7 @@ async def test_a_conversation_with_thoughts_tools_a_diff_and_a_question(
         script("think Where is it?", begin, READ, EDIT, USAGE, QUESTION, ANSWER, plan(*["completed"] * 3))
     )
     await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
-    await expect(me.page).to_have_title(
-        "(1) waiting for you · Make the greeting friendlier, please. · Dragoman"
-    )
+    await expect(me.page).to_have_title(re.compile(r"^\(\d\) waiting for you · Make the greeting"))
     await me.picture("permission")
     await me.page.get_by_role("button", name="Allow", exact=False).first.click()
     await me.sees("The greeting is friendlier now:")
