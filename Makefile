@@ -26,7 +26,9 @@ $(WEB): $(READY) web/build.py web/index.html web/package-lock.json web/tsconfig.
 	$(BIN)/python web/build.py
 	@touch $@
 
-test: lint types web-test unit ## all checks and tests
+test: $(READY) ## all checks and tests
+	@$(MAKE) --no-print-directory -j2 lint types web-test  # one core each, then all for the tests
+	@$(MAKE) --no-print-directory unit
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -68,4 +70,4 @@ lock: $(READY) ## refresh the pinned versions
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \
-		web/node_modules web/dist src/dragoman/web_assets
+		web/node_modules web/dist web/dist-bench src/dragoman/web_assets
