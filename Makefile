@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
 
-.PHONY: help setup web test test-real soak lint types unit web-test browser serve bench bench-real lock clean
+.PHONY: help setup web test test-long test-real soak lint types unit web-test browser serve bench bench-real lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -47,6 +47,9 @@ browser: ## chromium for the browser tests, where we may install it
 
 unit: $(READY) $(WEB) browser
 	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
+
+test-long: $(READY) $(WEB) browser ## tests that take longer than their share of `make test`
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
 
 soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
 	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)

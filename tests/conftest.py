@@ -19,6 +19,26 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
 
 
+LONG = (
+    "agents/remote/test_reconnect.py",
+    "deploy",
+    "server/test_node_sdk.py",
+    "server/test_shutdown.py",
+    "web/test_pictures.py",
+    "web/view/test_bench_page.py",
+)
+"""What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser's tests come first: they share one worker, and at the end the others would wait for it."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).as_posix().startswith(LONG):
+            item.add_marker(pytest.mark.long)
+    items.sort(key=lambda item: here / "web" not in item.path.parents)
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A project folder for sessions."""

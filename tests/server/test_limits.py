@@ -60,6 +60,7 @@ def test_neighbouring_addresses_of_one_network_count_as_one() -> None:
     assert origin_of("127.0.0.5") == origin_of("::1") == origin_of("fe80") == ""
 
 
+@pytest.mark.long
 async def test_ten_thousand_connections_that_say_nothing(serve: Serve, workspace: Path) -> None:
     serving = await serve()
     before = resident(serving)
