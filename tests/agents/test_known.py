@@ -9,7 +9,6 @@ import pytest
 
 from dragoman.agents.known import (
     KNOWN,
-    NotAvailable,
     NotInstalled,
     UnknownAgent,
     find_agent,
@@ -70,12 +69,9 @@ def test_the_built_in_agent_is_told_its_model() -> None:
     assert find_agent(config, "local", {}).command[4:] == expected
 
 
-def test_a_kind_without_an_adapter_says_so() -> None:
-    config = Config(
-        agents={"far": AgentConfig(kind="remote", url="ws://far"), "near": AgentConfig(command=["x"])}
-    )
-    with pytest.raises(NotAvailable, match="do not run yet; there are near"):
-        find_agent(config, "far", {})
+def test_a_remote_agent_needs_no_program() -> None:
+    config = Config(agents={"far": AgentConfig(kind="remote", url="ws://far")})
+    assert find_agent(config, "far", {}).url == "ws://far"
 
 
 def test_in_test_mode_any_name_is_a_program(config: Config) -> None:

@@ -119,7 +119,7 @@ async def test_a_connection_that_never_shakes_hands_is_counted_and_ended(
 ) -> None:
     monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.5)
     crowd, house = Crowd(10_000, 0), EmptyHouse()
-    entrance = Entrance(crowd, lambda on_end: Door(house, on_end))
+    entrance = Entrance(crowd, lambda on_end: Door(house, on_end), silence=60.0)
     entrance.certificate = Certificate(str(certificate[0]), str(certificate[1]))
     port = await entrance.open("localhost", 0)
     silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)
