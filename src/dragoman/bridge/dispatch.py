@@ -15,29 +15,41 @@ if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
 
 
+Key = tuple[str, str]
+"""Whose token it came with, and which command it is: no token can make those of another be forgotten."""
+
+
 class Seen:
     """What came of the commands of late."""
 
     def __init__(self) -> None:
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, dict[str, Outcome]] = {}
+        """By token, oldest first."""
 
-    def get(self, key: str) -> Outcome | None:
-        return self._outcomes.get(key)
+    def get(self, key: Key) -> Outcome | None:
+        token, command = key
+        return self._outcomes.get(token, {}).get(command)
 
-    def begin(self, key: str) -> Outcome:
+    def begin(self, key: Key) -> Outcome:
+        token, command = key
         outcome: Outcome = asyncio.get_running_loop().create_future()
-        self._outcomes[key] = outcome
-        if len(self._outcomes) > limits.REMEMBERED_COMMANDS:
-            del self._outcomes[next(iter(self._outcomes))]
+        known = self._outcomes.setdefault(token, {})
+        known[command] = outcome
+        if len(known) > limits.REMEMBERED_COMMANDS:
+            # One that is being done must be known again; how many those are has a bound of its own.
+            over = next((each for each, former in known.items() if former.done()), None)
+            if over is not None:
+                del known[over]
         return outcome
 
-    def end(self, key: str, found: str | BridgeError | None) -> None:
+    def end(self, key: Key, found: str | BridgeError | None) -> None:
         """What failed is forgotten: it may be tried again under the same id."""
-        outcome = self._outcomes.get(key)
+        outcome = self.get(key)
         if outcome is not None and not outcome.done():
             outcome.set_result(found)
         if isinstance(found, BridgeError):
-            self._outcomes.pop(key, None)
+            token, command = key
+            self._outcomes.get(token, {}).pop(command, None)
 
 
 async def run(client: BridgeClient, command: JsonObject) -> None:
@@ -47,9 +59,8 @@ async def run(client: BridgeClient, command: JsonObject) -> None:
     if known.observers or message_id is None:
         key = None
     else:
-        key = "\n".join(
-            (client.terms.identity.name, command["type"], str(command.get("sessionId")), message_id)
-        )
+        about = "\n".join((command["type"], str(command.get("sessionId")), message_id))
+        key = (client.terms.identity.name, about)
         former = client.bridge.seen.get(key)
         if former is not None:
             client.bridge.gateway.spawn(_answer_again(client, command, former))
@@ -81,7 +92,7 @@ def _find(client: BridgeClient, command: JsonObject) -> Command:
     return known
 
 
-async def _finish(client: BridgeClient, command: JsonObject, key: str | None, result: Outcome) -> None:
+async def _finish(client: BridgeClient, command: JsonObject, key: Key | None, result: Outcome) -> None:
     found = await result
     if isinstance(found, BridgeError):
         if key is not None:
@@ -100,7 +111,7 @@ async def _answer_again(client: BridgeClient, command: JsonObject, former: Outco
 
 
 def _done(
-    client: BridgeClient, command: JsonObject, key: str | None, found: str | None, *, duplicate: bool = False
+    client: BridgeClient, command: JsonObject, key: Key | None, found: str | None, *, duplicate: bool = False
 ) -> None:
     if key is not None:
         client.bridge.seen.end(key, found)

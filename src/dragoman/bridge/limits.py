@@ -6,7 +6,8 @@ COMMANDS_IN_FLIGHT = 256
 """A page that sends faster than things get done is not read any further until they are."""
 
 REMEMBERED_COMMANDS = 4096
-"""Ids of commands that are known again when a page sends them again; the oldest are forgotten first."""
+"""Ids of commands, per token, that are known again when a page sends them again; of those that are done, the oldest
+are forgotten first."""
 
 REMEMBERED_MESSAGES = 200
 """The same per session, for messages: what an offline queue could still send again."""
