@@ -130,7 +130,7 @@ async def test_an_output_of_5_mb_comes_whole(page: Page, serving: Serving, works
     session = await page.new_session(workspace)
     events = await page.turn(session, "tool-output big 5000000")
     done = next(event for event in events if event["type"] == "tool_call_completed")
-    assert len(done["rawOutput"]) == 5_000_000
+    assert len(done["result"]) == 5_000_000
     other = await Page.open(serving)
     await other.load(session)
     assert other.numbered(session)[-1]["seq"] == page.numbered(session)[-1]["seq"]

@@ -33,6 +33,7 @@ def record(kind: str, /, **facts: object) -> Json:
 
 TEXT = {"type": "text", "text": "hi"}
 IMAGE = {"type": "image", "data": "AA", "mimeType": "image/png"}
+SHOWN = {"type": "content", "content": TEXT}
 CALL = {"toolCallId": "t", "title": "Read a", "kind": "read"}
 
 UPDATES: list[tuple[Json, Json]] = [
@@ -52,7 +53,6 @@ UPDATES: list[tuple[Json, Json]] = [
         {
             "type": "tool_call_started",
             **CALL,
-            "rawInput": {"path": "a"},
             "toolName": "Read",
             "arguments": {"path": "a"},
         },
@@ -78,7 +78,6 @@ UPDATES: list[tuple[Json, Json]] = [
             "type": "tool_call_completed",
             "toolCallId": "t",
             "status": "failed",
-            "rawOutput": {"code": 1},
             "result": {"code": 1},
         },
     ),
@@ -93,8 +92,28 @@ UPDATES: list[tuple[Json, Json]] = [
             "type": "tool_call_completed",
             "toolCallId": "t",
             "status": "completed",
-            "content": [{"type": "content", "content": TEXT}],
+            "content": [{"type": "result"}],
             "result": "hi",
+        },
+    ),
+    (
+        update("tool_call_update", toolCallId="t", status="completed", content=[SHOWN, SHOWN]),
+        {
+            "type": "tool_call_completed",
+            "toolCallId": "t",
+            "status": "completed",
+            "content": [SHOWN, SHOWN],
+            "result": None,
+        },
+    ),
+    (
+        update("tool_call_update", toolCallId="t", status="completed", content=[SHOWN], rawOutput="x"),
+        {
+            "type": "tool_call_completed",
+            "toolCallId": "t",
+            "status": "completed",
+            "content": [SHOWN],
+            "result": "x",
         },
     ),
     (

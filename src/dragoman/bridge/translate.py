@@ -30,6 +30,8 @@ SESSION_STATES = frozenset(
         "closed",
     }
 )
+RESULT = {"type": "result"}
+"""In `content`, where the text that is the call's result stands: nothing is sent twice."""
 TOOL_FIELDS = ("toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput")
 _HEADER = ("type", "sessionId", "seq", "timestamp", "sessionUpdate", "_meta")
 
@@ -116,13 +118,14 @@ def tool_fields(tool: JsonObject) -> Fields:
 def _tool_started(update: JsonObject) -> Fields:
     fields = tool_fields(update)
     name = tool_name(update)
+    given = fields.pop("rawInput", {})
     return {
         "type": "tool_call_started",
         **fields,
         "toolName": name,
         "title": fields.get("title") or name,
         "kind": fields.get("kind") or "other",
-        "arguments": update.get("rawInput", {}),
+        "arguments": given,
     }
 
 
@@ -144,7 +147,8 @@ def _tool_changed(update: JsonObject) -> Fields:
         fields["terminal"] = terminal
     if not done:
         return {"type": "tool_call_progress", **fields}
-    return {"type": "tool_call_completed", **fields, "result": _result(update)}
+    result = _taken_result(fields)
+    return {"type": "tool_call_completed", **fields, "result": result}
 
 
 def _terminal(update: JsonObject) -> Fields:
@@ -162,16 +166,24 @@ def _terminal(update: JsonObject) -> Fields:
     return fields
 
 
-def _result(update: JsonObject) -> object:
-    """The tool's own output, or what people see of it."""
-    if update.get("rawOutput") is not None:
-        return update["rawOutput"]
-    content = update.get("content")
-    blocks = (
-        [as_object(as_object(item).get("content")) for item in content] if isinstance(content, list) else []
-    )
-    texts = [str(block["text"]) for block in blocks if "text" in block]
-    return "\n".join(texts) if texts else None
+def _taken_result(fields: Fields) -> object:
+    """The tool's own output, or the text that people see of it; taken out of where it stood."""
+    if "rawOutput" in fields:
+        return fields.pop("rawOutput")
+    content = fields.get("content")
+    texts = [each for each in content if _is_text(each)] if isinstance(content, list) else []
+    if len(texts) != 1:
+        return None
+    fields["content"] = [RESULT if each is texts[0] else each for each in fields["content"]]
+    return texts[0]["content"]["text"]
+
+
+def _is_text(item: object) -> bool:
+    """Text and nothing else: what an agent says beyond it must not be lost."""
+    item = as_object(item)
+    block = as_object(item.get("content"))
+    plain = item.keys() == {"type", "content"} and block.keys() == {"type", "text"}
+    return plain and item["type"] == "content" and block["type"] == "text" and isinstance(block["text"], str)
 
 
 def _plan(update: JsonObject) -> Fields:

@@ -39,6 +39,8 @@ export interface ToolCallFields {
   toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
   locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;
 }
+/** Where a completed call's `result` stands among its content. */
+export interface ResultPlace { type: "result" }
 /** What a terminal printed since the last time; an exit status means that it ended. */
 export interface TerminalOutput {
   terminalId: string; output: string; exitStatus?: { exitCode?: number | null; signal?: string | null } | null; truncated?: boolean;
@@ -52,9 +54,9 @@ export type JournalEvent = Numbered & (
   | { type: "user_message"; content: ContentBlock; clientMessageId?: string }
   | { type: "message_chunk"; content: string; block?: ContentBlock; messageId?: string } // block: what is no text
   | { type: "thought_chunk"; content: string; messageId?: string }
-  | { type: "tool_call_started"; toolName: string; arguments: JsonValue } & Required<Pick<ToolCallFields, "toolCallId" | "title" | "kind">> & ToolCallFields
+  | { type: "tool_call_started"; toolName: string; arguments: JsonValue } & Required<Pick<ToolCallFields, "toolCallId" | "title" | "kind">> & Omit<ToolCallFields, "rawInput"> // arguments: ACP's rawInput
   | { type: "tool_call_progress" } & ToolCallFields
-  | { type: "tool_call_completed"; result: JsonValue; status: "completed" | "failed" } & ToolCallFields
+  | { type: "tool_call_completed"; result: JsonValue; status: "completed" | "failed"; content?: (ToolContent | ResultPlace)[] } & Omit<ToolCallFields, "content" | "rawOutput"> // result: ACP's rawOutput, or the text for which a ResultPlace stands
   | { type: "permission_request"; requestId: string; toolCall: ToolCallFields; options: PermissionOption[] }
   | { type: "permission_resolved"; requestId: string | null; outcome: { outcome: "selected" | "cancelled"; optionId?: string }; by: string; client?: string; toolCallId?: string }
   | { type: "elicitation_request"; requestId: string; mode: "form" | "url"; message: string; requestedSchema?: JsonObject; url?: string }

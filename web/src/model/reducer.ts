@@ -6,7 +6,7 @@
  */
 
 import type { Incoming } from "../bridge/connection";
-import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields } from "../bridge/events";
+import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields, ToolContent } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 
@@ -113,13 +113,13 @@ const HANDLERS: Handlers = {
     }
   },
 
-  tool_call_started: (draft, event, at) => tool(draft, event, at, { toolName: event.toolName, input: event.arguments ?? event.rawInput }),
+  tool_call_started: (draft, event, at) => tool(draft, event, at, { toolName: event.toolName, input: event.arguments }),
   tool_call_progress: (draft, event, at) => {
     tool(draft, event, at, {});
     if (event.terminal !== undefined) print(draft, event.terminal);
   },
   tool_call_completed: (draft, event, at) => {
-    tool(draft, event, at, { output: event.rawOutput ?? event.result ?? undefined });
+    tool(draft, unfolded(event), at, {});
     if (event.terminal !== undefined) print(draft, event.terminal);
   },
 
@@ -262,6 +262,14 @@ function tool(draft: Draft, fields: ToolCallFields & { seq: number }, at: number
   } else {
     draft.replace(place, { ...merged(draft.at(place) as ToolItem, fields, at), ...defined(own) });
   }
+}
+
+/** As ACP tells it: the result back where it stood, in the content or by itself. */
+function unfolded({ result, content, ...fields }: Of<"tool_call_completed">): ToolCallFields & { seq: number } {
+  if (content === undefined) return { ...fields, rawOutput: result };
+  const text: ToolContent = { type: "content", content: { type: "text", text: String(result) } };
+  const placed = content.some((part) => part.type === "result");
+  return { ...fields, content: content.map((part) => (part.type === "result" ? text : part)), rawOutput: placed ? null : result };
 }
 
 /** ACP: every field of an update is optional and replaces what was there. */

@@ -74,6 +74,12 @@ describe("a tool call", () => {
     expect((made.items[0] as ToolItem).endedAt - (made.items[0] as ToolItem).at).toBe(2000);
   });
 
+  test("has its result where it stood in the content, and once", () => {
+    const done = { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "text", content: [{ type: "result" }] };
+    const made = applyEvents(live, journal(start, done));
+    expect(made.items[0]).toMatchObject({ content: [{ type: "content", content: { type: "text", text: "text" } }], output: undefined });
+  });
+
   test("that the turn left behind is abandoned", () => {
     const made = applyEvents(live, journal(start, { type: "turn_complete", stopReason: "cancelled" }));
     expect(made.items[0]).toMatchObject({ status: "failed", abandoned: true });
