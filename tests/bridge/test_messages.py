@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from server.conftest import Serve
-from support.bridge_peer import Page
+from support.bridge_peer import Event, Page
+from support.gateway import agent
 from support.serving import Serving
 
 
@@ -166,3 +168,67 @@ async def test_a_turn_goes_on_when_its_page_is_closed(page: Page, serving: Servi
     other = await Page.open(serving)
     await other.load(session)
     await other.next("message_chunk", content="queued")
+
+
+def waiting(event: Event) -> list[str]:
+    return [message["clientMessageId"] for message in event["queue"]]
+
+
+async def test_a_queued_message_that_the_agent_does_not_take_waits_on(page: Page, workspace: Path) -> None:
+    session = await page.new_session(workspace)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}")
+    await page.next("message_chunk", content="here")
+    image = [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+    await page.ask("send_message", sessionId=session, content=image, clientMessageId="i")
+    await page.ask("send_message", sessionId=session, content="say later", clientMessageId="l")
+    go.touch()
+    assert "image" in (await page.next("notice"))["title"]
+    queues = [waiting(event) for event in page.numbered(session) if event["type"] == "queue_changed"]
+    assert queues == [["i"], ["i", "l"], ["l"], ["i", "l"]]
+    again = await page.ask("send_message", sessionId=session, content=image, clientMessageId="i")
+    assert again["duplicate"] is True
+    await page.ask("edit_queued", sessionId=session, queuedId="i", content="say instead")
+    await page.ask("send_message", sessionId=session, content="say last")
+    for text in ("instead", "later", "last"):
+        await page.next("message_chunk", content=text)
+
+
+async def test_a_queue_whose_agent_does_not_come_back_waits_on(serve: Serve, workspace: Path) -> None:
+    command = agent()["command"]
+    program, hidden = workspace / "agent", workspace / "hidden"
+    program.write_text(f"#!/bin/sh\nexec {shlex.join(command)}\n")
+    program.chmod(0o755)
+    page = await Page.open(await serve(agents={"scripted": {"kind": "acp", "command": [str(program)]}}))
+    session = await page.new_session(workspace)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}\ncrash")
+    await page.next("message_chunk", content="here")
+    await page.ask("send_message", sessionId=session, content="say later", clientMessageId="l")
+    program.rename(hidden)
+    go.touch()
+    await page.next("turn_complete")
+    await page.ask("send_message", sessionId=session, content="say now", clientMessageId="n")
+    assert "still waits" in (await page.next("notice"))["title"]
+    assert waiting(page.numbered(session)[-2]) == ["l", "n"]
+    hidden.rename(program)
+    await page.ask("send_message", sessionId=session, content="say last")
+    for text in ("later", "now", "last"):
+        await page.next("message_chunk", content=text)
+
+
+async def test_a_message_that_is_stopped_while_its_agent_comes_back_is_refused(
+    serve: Serve, workspace: Path
+) -> None:
+    page = await Page.open(await serve(agents={"scripted": agent("--init-delay", "1")}))
+    session = await page.new_session(workspace)
+    await page.turn(session, "crash")
+    page.send("send_message", sessionId=session, content="say never", clientMessageId="x")
+    await page.next("session_changed")
+    page.send("cancel_turn", sessionId=session)
+    refused = await page.next("error", clientMessageId="x")
+    assert refused["code"] == "cancelled"
+    assert (await page.ask("send_message", sessionId=session, content="say now", clientMessageId="x"))[
+        "type"
+    ] == "ack"
+    await page.next("message_chunk", content="now")

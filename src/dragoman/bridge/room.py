@@ -19,6 +19,8 @@ from dragoman.wire.errors import RpcError
 
 Done = Callable[[BridgeError | None], None]
 
+STOPPED = BridgeError("cancelled", "The turn was cancelled before this message reached the agent.")
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -59,6 +61,8 @@ class Room:
         self._ids: dict[str, None] = dict.fromkeys(reversed(recalled.message_ids))
         self._ids.update(dict.fromkeys(message.id for message in self._queue))
         self._running = False
+        self._starting: str | None = None
+        """The message whose turn has begun and which is not in the journal yet: an agent may have to be brought back."""
         self._encoded: dict[int, bytes] = {}
 
     # -- events
@@ -118,7 +122,7 @@ class Room:
 
     def send_on(self, session: Session) -> None:
         """The next message of the queue, if nothing runs."""
-        if session.turn is not None or not self._queue or session.gateway.closing:
+        if session.turn is not None or self._starting or not self._queue or session.gateway.closing:
             return
         message = self._queue[0]
         sender = self._senders.get(message.id, LOCAL)
@@ -126,12 +130,22 @@ class Room:
 
         def done(error: BridgeError | None) -> None:
             if error is not None:
-                session.notice(f"A message that waited could not be sent: {error.message}")
+                self._put_back(session, message, sender, error)
 
         try:
             self._start(session, message, sender, done)
         except BridgeError as error:
             done(error)
+
+    def _put_back(self, session: Session, message: Message, sender: Identity, error: BridgeError) -> None:
+        """It could not start: it waits where it was, and the queue with it, until people send another."""
+        self._remember(message.id)
+        self._senders[message.id] = sender
+        self._set_queue(session, [message, *self._queue])
+        session.notice(
+            f"A message that waited could not be sent: {error.message} It still waits: change it, drop it, "
+            "or send another to try again."
+        )
 
     def _start(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
         """`done` when it is in the journal, or when it is certain that it never will be."""
@@ -148,20 +162,32 @@ class Room:
                 told = True
                 done(error)
 
+        def shown() -> None:
+            self._starting = None
+            session.after_events(lambda: tell(None))
+
         def answered(reply: Reply) -> None:
-            if not reply.ok and not told:
-                self._ids.pop(message.id, None)  # it may be sent again
-                tell(friendly(decode_object(reply.error)))
+            if self._starting == message.id:  # never shown
+                self._forget(message.id)
+                tell(STOPPED if reply.ok else friendly(decode_object(reply.error)))
 
         self._remember(message.id)
+        self._starting = message.id
         try:
             self._stewards.hand(sender).prompt(session, params, answered)
         except RpcError as error:
-            self._ids.pop(message.id, None)
+            self._forget(message.id)
             raise as_bridge_error(error) from error
         turn = session.turn
-        if turn is not None:
-            turn.when_shown(lambda: session.after_events(lambda: tell(None)))
+        if turn is None:  # over already, so it was shown
+            shown()
+        else:
+            turn.when_shown(shown)
+
+    def _forget(self, message_id: str) -> None:
+        """It may be sent again."""
+        self._starting = None
+        self._ids.pop(message_id, None)
 
     def _set_queue(self, session: Session, queue: list[Message]) -> None:
         self._queue = queue
