@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.bridge import limits, opening, paths
-from dragoman.bridge.errors import BridgeError, unknown_session
+from dragoman.bridge import fields, limits, opening, paths
+from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.room import Message
 from dragoman.bridge.summary import summary
 from dragoman.bridge.translate import timestamp, translate
@@ -51,10 +51,10 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
     gateway = client.bridge.gateway
     try:
         page = await gateway.directory.list(
-            cwd=_text(command, "cwd"),
-            agent=_text(command, "agent"),
-            cursor=_text(command, "cursor"),
-            query=_text(command, "search"),
+            cwd=fields.text(command, "cwd"),
+            agent=fields.text(command, "agent"),
+            cursor=fields.text(command, "cursor"),
+            query=fields.text(command, "search"),
         )
     except BadCursor as error:
         raise BridgeError("bad_cursor", "This page of the list is gone.", "Ask for the list anew.") from error
@@ -64,12 +64,12 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
     }
     if page.next_cursor is not None:
         event["nextCursor"] = page.next_cursor
-    client.tell({**event, **_named(command)})
+    client.tell({**event, **fields.named(command)})
     return None
 
 
 async def leave_session(client: BridgeClient, command: JsonObject) -> str | None:
-    session_id = _session_id(command)
+    session_id = fields.session_id(command)
     session = client.hand.client.session(session_id)
     if session is not None:
         session.detach(client.hand.client)
@@ -81,7 +81,7 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
     title = " ".join(str(command.get("title") or "").split())[: limits.TITLE_LENGTH]
     if not title:
         raise BridgeError("bad_request", "A title has at least one letter.")
-    session = await client.bridge.enliven(_session_id(command))
+    session = await client.bridge.enliven(fields.session_id(command))
     if session.remote:
         client.bridge.rest(session)
         raise BridgeError("session_held", "Another program has this session open.")
@@ -92,7 +92,7 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
 
 
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
-    session = await client.bridge.enliven(_session_id(command))
+    session = await client.bridge.enliven(fields.session_id(command))
     steward = client.bridge.stewards.hand()
     session.attach(steward.client)
     await steward.call("session/close", {"sessionId": session.id})
@@ -100,21 +100,19 @@ async def close_session(client: BridgeClient, command: JsonObject) -> str | None
 
 
 async def delete_session(client: BridgeClient, command: JsonObject) -> str | None:
-    session_id = _session_id(command)
+    session_id = fields.session_id(command)
     await client.hand.call("session/delete", {"sessionId": session_id})
     return session_id
 
 
 async def history(client: BridgeClient, command: JsonObject) -> str | None:
     """A page of what was before."""
-    kept = await client.bridge.find(_session_id(command))
+    kept = await client.bridge.find(fields.session_id(command))
     store = client.bridge.gateway.store
     if store is None:
         raise BridgeError("not_kept", opening.NOT_KEPT)
-    before, limit = (
-        _number(command, "beforeSeq", kept.last_seq + 1),
-        _number(command, "limit", limits.PAGE_EVENTS),
-    )
+    before = fields.number(command, "beforeSeq", kept.last_seq + 1)
+    limit = fields.number(command, "limit", limits.PAGE_EVENTS)
     rows = await store.read_before(kept.id, before, max(1, min(limit, limits.HISTORY_EVENTS)))
     events = [
         Raw(translate(kept.id, seq, timestamp(row.ts), event))
@@ -122,7 +120,7 @@ async def history(client: BridgeClient, command: JsonObject) -> str | None:
         for seq, event in enumerate(row.events(), row.first_seq)
     ]
     more = bool(rows) and rows[0].first_seq > kept.first_seq
-    page = {"type": "history", "sessionId": kept.id, "events": events, "more": more, **_named(command)}
+    page = {"type": "history", "sessionId": kept.id, "events": events, "more": more, **fields.named(command)}
     client.send_raw(encode(page))
     return kept.id
 
@@ -131,7 +129,7 @@ async def history(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
-    bridge, session_id = client.bridge, _session_id(command)
+    bridge, session_id = client.bridge, fields.session_id(command)
     message = Message.read(command, command.get("clientMessageId"))
     session = await bridge.enliven(session_id)
     try:
@@ -157,7 +155,7 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
-    session = await client.bridge.enliven(_session_id(command))
+    session = await client.bridge.enliven(fields.session_id(command))
     try:
         (await client.bridge.room(session.id)).edit(session, command.get("queuedId"), message)
         await session.settled()
@@ -167,7 +165,7 @@ async def _change_queue(client: BridgeClient, command: JsonObject, message: Mess
 
 
 async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
-    session_id = _session_id(command)
+    session_id = fields.session_id(command)
     session = client.bridge.gateway.sessions.get(session_id)
     if session is None:
         await client.bridge.find(session_id)
@@ -214,7 +212,7 @@ async def set_config_option(client: BridgeClient, command: JsonObject) -> str | 
 
 
 async def _watched(client: BridgeClient, command: JsonObject) -> Session:
-    session_id = _session_id(command)
+    session_id = fields.session_id(command)
     session = client.hand.client.session(session_id)
     if session is None:
         await client.bridge.find(session_id)
@@ -234,7 +232,7 @@ async def complete_path(client: BridgeClient, command: JsonObject) -> str | None
         folder = (await client.bridge.find(command["sessionId"])).cwd
     directories = command.get("directories") is True
     entries = await asyncio.to_thread(paths.complete, prefix, folder, directories=directories)
-    client.tell({"type": "paths", "prefix": prefix, "entries": entries, **_named(command)})
+    client.tell({"type": "paths", "prefix": prefix, "entries": entries, **fields.named(command)})
     return None
 
 
@@ -243,37 +241,6 @@ async def ping(client: BridgeClient, command: JsonObject) -> str | None:
     if "clientMessageId" not in command:
         client.tell({"type": "ack", "clientMessageId": ""})
     return None
-
-
-def _named(command: JsonObject) -> JsonObject:
-    return {name: command[name] for name in ("clientMessageId",) if name in command}
-
-
-def _session_id(command: JsonObject) -> str:
-    session_id = command.get("sessionId")
-    if not isinstance(session_id, str):
-        raise (
-            unknown_session()
-            if session_id is not None
-            else BridgeError("bad_request", "`sessionId` is missing.")
-        )
-    return session_id
-
-
-def _text(command: JsonObject, name: str) -> str | None:
-    value = command.get(name)
-    if value is not None and not isinstance(value, str):
-        raise BridgeError("bad_request", f"`{name}` must be a text.")
-    return value or None
-
-
-def _number(command: JsonObject, name: str, otherwise: int) -> int:
-    value = command.get(name)
-    if value is None:
-        return otherwise
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BridgeError("bad_request", f"`{name}` must be a number that is not negative.")
-    return value
 
 
 COMMANDS: dict[str, Command] = {

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.bridge.errors import BridgeError, unknown_session
+from dragoman.bridge import fields
+from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.summary import kept_of, snapshot
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.json_types import JsonObject, decode_object
@@ -32,12 +33,12 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
         params["_meta"] = {"dragoman": asked}
     if command.get("additionalDirectories"):
         params["additionalDirectories"] = command["additionalDirectories"]
-    named = {name: command[name] for name in ("clientMessageId",) if name in command}
 
     def created(reply: Reply) -> None:
         session = client.bridge.gateway.sessions[decode_object(reply.result)["sessionId"]]
         shown = snapshot(session, kept_of(session), {}, [])
-        client.tell({"type": "session_created", "sessionId": session.id, "session": shown, **named})
+        event = {"type": "session_created", "sessionId": session.id, "session": shown}
+        client.tell({**event, **fields.named(command)})
         client.tell({"type": "caught_up", "sessionId": session.id, "lastSeq": shown["lastSeq"]})
 
     result = await client.hand.call("session/new", params, created)
@@ -46,13 +47,11 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
 
 async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
     """`session_loaded` first, then the events that the page lacks, then `caught_up`."""
-    session_id = command.get("sessionId")
-    if not isinstance(session_id, str):
-        raise unknown_session()
+    session_id = fields.session_id(command)
     kept = await client.bridge.find(session_id)
     room = await client.bridge.room(session_id)
-    wanted = {name: _count(command, name) for name in ("afterSeq", "tail")}
-    await _Loading(client, command, kept, room).run(wanted["afterSeq"] or 0, wanted["tail"])
+    after, tail = fields.number(command, "afterSeq", 0), fields.number(command, "tail", None)
+    await _Loading(client, command, kept, room).run(after, tail)
     return session_id
 
 
@@ -111,14 +110,6 @@ class _Loading:
             "session": snapshot(session, kept, self._room.state, self._room.queue),
             "afterSeq": self._after,
         }
-        named = {name: self._command[name] for name in ("clientMessageId",) if name in self._command}
-        client.tell({**event, **named})
+        client.tell({**event, **fields.named(self._command)})
         if missed:
             client.fail(BridgeError("not_kept", NOT_KEPT), {"sessionId": kept.id})
-
-
-def _count(command: JsonObject, name: str) -> int | None:
-    value = command.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise BridgeError("bad_request", f"`{name}` must be a number that is not negative.")
-    return value
