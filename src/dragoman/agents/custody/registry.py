@@ -32,6 +32,7 @@ class Ward:
         self.tree = Tree(self.marker)
         self.line = f"+ {self.marker}"
         """How the watcher is told of it."""
+        self._pid: int | None = None
 
     def mark(self, environment: Mapping[str, str]) -> dict[str, str]:
         """The environment with this ward's marker; those of gateways above us stay, they may outlive us."""
@@ -41,8 +42,13 @@ class Ward:
 
     def started(self, pid: int) -> None:
         start = table.start_of(pid)
+        self._pid = pid
         self.tree.root(pid, start)
         self.line = f"+ {self.marker} {pid} {start}"
+
+    def others(self) -> list[table.Process]:
+        """Whoever belongs to the agent now, without the agent itself."""
+        return [process for process in self.tree.members(table.snapshot()) if process.pid != self._pid]
 
 
 class Custody:
@@ -86,9 +92,9 @@ class Custody:
         await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
 
     async def runs_since(self, ward: Ward, moment: float) -> bool:
-        """Whether anything of the agent runs that was started after `moment`."""
-        members = await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
-        return any(table.started_after(process, moment) for process in members)
+        """Whether the agent runs anything that it started after `moment`."""
+        others = await asyncio.to_thread(ward.others)
+        return any(table.started_after(process, moment) for process in others)
 
     async def end(self, ward: Ward, signals: Sequence[Step] = SIGNALS) -> None:
         """End whoever is left of an agent and let it go; bounded by the patience of the steps."""
