@@ -63,4 +63,6 @@ def in_shape(builtin: StartBuiltin, llm: FakeLlm) -> Callable[[str], Awaitable[B
 async def start_with(builtin: StartBuiltin, llm: FakeLlm, shape: str, *more: str, **settings: Any) -> Builtin:
     url = llm.url if shape.startswith("openai") else llm.root
     keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "test")
-    return await builtin("--model", f"{shape}:fake", "--base-url", url, *more, env=keys, **settings)
+    return await builtin(
+        "--model", f"{shape}:fake", "--base-url", url, *more, env=keys, warm=True, **settings
+    )

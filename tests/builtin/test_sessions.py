@@ -14,7 +14,9 @@ KEYS = {"OPENAI_API_KEY": "test"}
 
 
 async def start(home: Path, llm: FakeLlm, *more: str) -> Builtin:
-    return await Builtin.start(home, "--model", "openai:fake", "--base-url", llm.url, *more, env=KEYS)
+    return await Builtin.start(
+        home, "--model", "openai:fake", "--base-url", llm.url, *more, env=KEYS, warm=True
+    )
 
 
 async def told(home: Path, llm: FakeLlm, workspace: Path) -> str:

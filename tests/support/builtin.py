@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.gateway import LINE_LIMIT
+from support.nursery import Nursling, start_warm
 from support.rpc_peer import PATIENCE, Message, RpcPeer, Turn
 
 KEYS = (
@@ -34,7 +35,7 @@ def bare_environment() -> dict[str, str]:
 class Builtin(RpcPeer):
     """A running agent whose questions are answered by `answer` (an option id, or None for cancelled)."""
 
-    process: asyncio.subprocess.Process
+    process: asyncio.subprocess.Process | Nursling
 
     @classmethod
     async def start(
@@ -44,18 +45,25 @@ class Builtin(RpcPeer):
         env: Mapping[str, str] | None = None,
         capabilities: Message | None = None,
         module: str = "dragoman.builtin",
+        warm: bool = False,
     ) -> Builtin:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", module, *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=None,
-            env={**bare_environment(), "DRAGOMAN_HOME": str(home), **(env or {})},
-            cwd=home,
-            limit=LINE_LIMIT,
-        )
-        assert process.stdin and process.stdout
-        agent = cls(process.stdout, process.stdin)
+        """`warm`: one that has loaded already what speaks to models."""
+        environment = {**bare_environment(), "DRAGOMAN_HOME": str(home), **(env or {})}
+        if warm:
+            process, reader, writer = await start_warm(arguments, environment, home, LINE_LIMIT)
+        else:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", module, *arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None,
+                env=environment,
+                cwd=home,
+                limit=LINE_LIMIT,
+            )
+            assert process.stdin and process.stdout
+            reader, writer = process.stdout, process.stdin
+        agent = cls(reader, writer)
         agent.process = process
         agent.questions: list[Message] = []
         agent.answer: str | None = "allow_once"
