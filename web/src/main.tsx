@@ -25,6 +25,7 @@ client.start();
 // A laptop that slept, a phone that was in a pocket: ask at once instead of waiting for the next silence to be noticed.
 document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") client.check(); });
 window.addEventListener("online", () => client.check());
+window.addEventListener("pagehide", () => chat.leavePage());
 window.addEventListener("beforeunload", (event) => { if (client.fragile) event.preventDefault(); });
 
 const root = document.getElementById("root");

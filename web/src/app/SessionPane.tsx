@@ -17,8 +17,12 @@ interface Props {
   handle: Ref<ComposerHandle>;
 }
 
+/** Trying again does not bring it back. */
+const GONE = new Set(["session_deleted", "unknown_session"]);
+
 /** One session: give it the session's id as key. */
 export function SessionPane({ sessionId, openDrawer, handle }: Props) {
+  const chat = useChat();
   const listed = usePage((state) => state.sessions?.get(sessionId));
   const lastSeen = useRef(listed);
   if (listed !== undefined) lastSeen.current = listed;
@@ -45,7 +49,11 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
       <main className={styles.pane}>
         <Header session={session} usage={conversation.usage} openDrawer={openDrawer} />
         {trouble === undefined ? null : (
-          <div className={styles.trouble} role="alert">{trouble.message} <Button look="outline" onClick={() => goTo(START)}>New session</Button></div>
+          <div className={styles.trouble} role="alert">
+            {trouble.message} {trouble.hint}{" "}
+            {GONE.has(trouble.code) ? null : <Button look="outline" onClick={() => chat.reopen(sessionId)}>Try again</Button>}{" "}
+            <Button look="outline" onClick={() => goTo(START)}>New session</Button>
+          </div>
         )}
         <div className={styles.body} data-plan={conversation.plan.length > 0 || undefined}>
           <div className={styles.timeline}>

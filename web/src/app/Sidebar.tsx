@@ -77,7 +77,7 @@ function Sessions({ grouping }: { grouping: Grouping }) {
           </ul>
         </section>
       ))}
-      {nextCursor !== null && search === "" ? <Button onClick={() => chat.list(nextCursor)}>Show older sessions</Button> : null}
+      {nextCursor !== null && search === "" ? <Button onClick={() => chat.listOlder(nextCursor)}>Show older sessions</Button> : null}
     </div>
   );
 }

@@ -44,9 +44,13 @@ interface Waiting {
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
-/** Where we are in a session: `seen` is the last event that listeners got, null before the first answer. */
+/**
+ * Where we are in a session: `seen` is the last event that listeners got, null before the first answer. `asked` is the
+ * id of the last load, until `session_loaded` answers it.
+ */
 interface Place {
   seen: number | null;
+  asked: string | null;
 }
 
 const PREFIX = "dragoman.outbox.";
@@ -143,7 +147,7 @@ export class BridgeClient {
   /** From now on this session's events arrive, the last `tail` of those that happened included. */
   open(sessionId: string): void {
     if (this.places.has(sessionId)) return;
-    this.places.set(sessionId, { seen: null });
+    this.places.set(sessionId, { seen: null, asked: null });
     this.load(sessionId);
   }
 
@@ -153,6 +157,11 @@ export class BridgeClient {
 
   isOpen(sessionId: string): boolean {
     return this.places.has(sessionId);
+  }
+
+  /** Whether this id is that of the attempt to open the session: its error means that no events will come. */
+  isOpening(sessionId: string, id: string): boolean {
+    return this.places.get(sessionId)?.asked === id;
   }
 
   /** Tries a failed command again, under the same id: if it did arrive, it is not done twice. */
@@ -167,9 +176,11 @@ export class BridgeClient {
   }
 
   private load(sessionId: string): void {
-    const seen = this.places.get(sessionId)?.seen ?? null;
-    const place = seen === null ? { type: "load_session" as const } : { type: "resume" as const, afterSeq: seen };
-    this.connection.send({ ...place, sessionId, tail: this.tail, clientMessageId: newId() });
+    const place = this.places.get(sessionId);
+    if (place === undefined) return;
+    const from = place.seen === null ? { type: "load_session" as const } : { type: "resume" as const, afterSeq: place.seen };
+    place.asked = newId();
+    this.connection.send({ ...from, sessionId, tail: this.tail, clientMessageId: place.asked });
   }
 
   private entered(state: ConnectionState): void {
@@ -204,11 +215,13 @@ export class BridgeClient {
     const { sessionId } = event as { sessionId?: unknown };
     const place = typeof sessionId === "string" ? this.places.get(sessionId) : undefined;
     if (event.type === "session_loaded") {
-      if (place !== undefined) place.seen = (event as { afterSeq: number }).afterSeq;
-      return place !== undefined;
+      if (place === undefined) return false;
+      place.seen = (event as { afterSeq: number }).afterSeq;
+      place.asked = null;
+      return true;
     }
     if (event.type === "session_created" && typeof sessionId === "string") {
-      this.places.set(sessionId, { seen: 0 });
+      this.places.set(sessionId, { seen: 0, asked: null });
       return true;
     }
     if (event.type === "session_deleted" && typeof sessionId === "string") this.places.delete(sessionId);
@@ -216,7 +229,7 @@ export class BridgeClient {
     if (typeof seq !== "number") return true;
     if (place === undefined || place.seen === null || seq <= place.seen) return false;
     if (seq > place.seen + 1) {
-      this.load(sessionId as string);
+      if (place.asked === null) this.load(sessionId as string);
       return false;
     }
     place.seen = seq;

@@ -21,6 +21,13 @@ type Of<T extends BridgeEvent["type"]> = Extract<BridgeEvent, { type: T }>;
 export class Chat {
   private readonly recent: string[] = [];
   private searchTimer: ReturnType<typeof setTimeout> | undefined;
+  /** The ids under which pages of the list were asked for; a search's list is none of them. */
+  private firstPage = "";
+  private olderPage = "";
+  /** What was told of sessions since the connection began, until its first page of the list comes; null after that. */
+  private told: Map<string, SessionSummary> | null = null;
+  /** Deletions that can still be undone: how to do them now. */
+  private readonly doomed = new Map<string, () => void>();
 
   constructor(readonly client: BridgeClient, readonly store: PageStore) {
     client.on(perFrame((events: Incoming[]) => this.apply(events)));
@@ -60,7 +67,8 @@ export class Chat {
     switch (event.type) {
       case "hello":
         this.store.setState({ hello: event });
-        this.list();
+        this.told = new Map();
+        this.firstPage = this.client.send({ type: "list_sessions" });
         break;
       case "session_created":
       case "session_loaded":
@@ -108,11 +116,23 @@ export class Chat {
   }
 
   private listed(event: Of<"session_list">): void {
-    this.summaries(event.sessions);
+    if (event.clientMessageId === this.firstPage) this.listAnew(event.sessions);
+    else if (event.clientMessageId === this.olderPage) this.summaries(event.sessions);
+    else return;
     this.store.setState({ nextCursor: event.nextCursor ?? null });
   }
 
+  /** Nothing is kept from before the connection: what was deleted or answered meanwhile was told to nobody here. */
+  private listAnew(sessions: readonly SessionSummary[]): void {
+    const told = this.told ?? new Map();
+    this.told = null;
+    this.store.setState({ sessions: new Map([...sessions.map((one) => [one.sessionId, one] as const), ...told]) });
+    const search = this.store.getState().search.trim();
+    if (search !== "") void this.find(search);
+  }
+
   private summaries(sessions: readonly SessionSummary[]): void {
+    for (const session of sessions) this.told?.set(session.sessionId, session);
     this.update((state) => {
       const next = new Map(state.sessions);
       for (const session of sessions) next.set(session.sessionId, { ...next.get(session.sessionId), ...session });
@@ -123,6 +143,7 @@ export class Chat {
   private deleted(sessionId: string): void {
     const session = this.store.getState().sessions?.get(sessionId);
     const mine = this.store.getState().leaving.has(sessionId);
+    this.told?.delete(sessionId);
     this.update(({ sessions, conversations, leaving, trouble, current, found }) => ({
       sessions: sessions === null ? null : without(sessions, sessionId),
       found: found.filter((one) => one.sessionId !== sessionId),
@@ -141,8 +162,7 @@ export class Chat {
 
   private failed(event: Of<"error">): void {
     const { sessionId, code, message, hint } = event;
-    const about = sessionId === undefined ? undefined : this.store.getState().conversations.get(sessionId);
-    if (sessionId !== undefined && about === undefined && this.client.isOpen(sessionId)) {
+    if (sessionId !== undefined && event.clientMessageId !== undefined && this.client.isOpening(sessionId, event.clientMessageId)) {
       this.update(({ trouble }) => ({ trouble: new Map(trouble).set(sessionId, { code, message, ...(hint === undefined ? {} : { hint }) }) }));
     } else if (event.clientMessageId === undefined || !this.client.unsent().some((entry) => entry.command.clientMessageId === event.clientMessageId)) {
       this.toast(hint === undefined ? message : `${message} ${hint}`, "error");
@@ -163,8 +183,8 @@ export class Chat {
 
   // -- sessions
 
-  list(cursor?: string): void {
-    this.client.send(cursor === undefined ? { type: "list_sessions" } : { type: "list_sessions", cursor });
+  listOlder(cursor: string): void {
+    this.olderPage = this.client.send({ type: "list_sessions", cursor });
   }
 
   search(search: string): void {
@@ -229,14 +249,28 @@ export class Chat {
   /** Gone from the list at once, from the gateway when nobody pressed Undo. */
   remove(sessionId: string): void {
     const session = this.store.getState().sessions?.get(sessionId);
-    const timer = setTimeout(() => void this.ask({ type: "delete_session", sessionId }), UNDO_MS);
-    this.update(({ leaving }) => ({ leaving: new Set(leaving).add(sessionId) }));
+    const stays = () => this.update(({ leaving }) => ({ leaving: minus(leaving, sessionId) }));
     const undo = () => {
       clearTimeout(timer);
-      this.update(({ leaving }) => ({ leaving: minus(leaving, sessionId) }));
+      this.doomed.delete(sessionId);
+      stays();
     };
     const text = session === undefined ? "Session deleted." : `Deleted “${titleOf(session)}”.`;
-    this.toast(text, "info", { label: "Undo", run: undo }, UNDO_MS);
+    const toast = this.toast(text, "info", { label: "Undo", run: undo }, UNDO_MS);
+    const forGood = () => {
+      clearTimeout(timer);
+      this.doomed.delete(sessionId);
+      this.dismiss(toast);
+      void this.ask({ type: "delete_session", sessionId }).then((reply) => { if (reply === null) stays(); });
+    };
+    const timer = setTimeout(forGood, UNDO_MS);
+    this.doomed.set(sessionId, forGood);
+    this.update(({ leaving }) => ({ leaving: new Set(leaving).add(sessionId) }));
+  }
+
+  /** The page goes away: what was said to be deleted is deleted, there is nobody left to undo it. */
+  leavePage(): void {
+    for (const forGood of [...this.doomed.values()]) forGood();
   }
 
   loadOlder(sessionId: string): void {
@@ -297,11 +331,12 @@ export class Chat {
 
   // -- toasts
 
-  toast(text: string, tone: Toast["tone"] = "info", action?: Toast["action"], lasts = TOAST_MS): void {
+  toast(text: string, tone: Toast["tone"] = "info", action?: Toast["action"], lasts = TOAST_MS): string {
     const id = `${Date.now()}${Math.random()}`;
     const toast: Toast = action === undefined ? { id, text, tone } : { id, text, tone, action };
     this.update(({ toasts }) => ({ toasts: [...toasts.slice(-3), toast] }));
     setTimeout(() => this.dismiss(id), lasts);
+    return id;
   }
 
   dismiss(id: string): void {

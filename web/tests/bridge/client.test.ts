@@ -1,20 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { BridgeClient, type ClientOptions } from "../../src/bridge/client";
 import type { Incoming } from "../../src/bridge/connection";
-import type { Keeper } from "../../src/bridge/outbox";
-import { chunk, ScriptedBridge, snapshot } from "./gateway";
+import { chunk, type Heard, Memory, ScriptedBridge, snapshot } from "./gateway";
 
 const QUICK = { first: 10, longest: 40, silence: 60, answer: 60, opening: 200 };
 const until = (holds: () => void) => vi.waitFor(holds, { timeout: 3000, interval: 5 });
-
-class Memory implements Keeper {
-  private readonly values = new Map<string, string>();
-  get length() { return this.values.size; }
-  key(index: number) { return [...this.values.keys()][index] ?? null; }
-  getItem(key: string) { return this.values.get(key) ?? null; }
-  setItem(key: string, value: string) { this.values.set(key, value); }
-  removeItem(key: string) { this.values.delete(key); }
-}
 
 let bridge: ScriptedBridge;
 let clients: BridgeClient[] = [];
@@ -151,6 +141,25 @@ describe("events", () => {
     journal.push(chunk("s", 2, "b"), chunk("s", 3, "c"));
     bridge.say(journal[2] as object);
     await until(() => expect(seqs(events)).toEqual([1, 2, 3]));
+  });
+
+  test("with a gap are asked for once, however many come before the answer", async () => {
+    const { client, events } = connect();
+    const journal = [chunk("s", 1, "a")];
+    session(bridge, journal);
+    await opened(client);
+    client.open("s");
+    await until(() => expect(seqs(events)).toEqual([1]));
+    const answer = bridge.onCommand;
+    bridge.onCommand = () => undefined; // the answer takes its time
+    for (const seq of [2, 3, 4, 5]) journal.push(chunk("s", seq, "x"));
+    bridge.say(...journal.slice(2));
+    await bridge.until(() => bridge.of("resume").length === 1);
+    bridge.say({ type: "marker" });
+    await until(() => expect(events.at(-1)).toMatchObject({ type: "marker" }));
+    answer(bridge.of("resume")[0] as Heard, bridge);
+    await until(() => expect(seqs(events)).toEqual([1, 2, 3, 4, 5]));
+    expect(bridge.of("resume")).toHaveLength(1);
   });
 
   test("of a kind that nobody knows are passed on", async () => {

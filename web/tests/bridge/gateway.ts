@@ -3,6 +3,7 @@
 import { WebSocket, WebSocketServer } from "ws";
 import type { AddressInfo } from "node:net";
 import type { BridgeCommand, JournalEvent, SessionSnapshot } from "../../src/bridge/events";
+import type { Keeper } from "../../src/bridge/outbox";
 
 // Browsers have one; node 20 has not.
 globalThis.WebSocket = WebSocket as unknown as typeof globalThis.WebSocket;
@@ -24,6 +25,16 @@ export function snapshot(sessionId: string, more: Partial<SessionSnapshot> = {})
 
 export function chunk(sessionId: string, seq: number, content: string): JournalEvent {
   return { type: "message_chunk", sessionId, seq, timestamp: "2026-11-16T00:00:00Z", content };
+}
+
+/** A browser's storage. */
+export class Memory implements Keeper {
+  private readonly values = new Map<string, string>();
+  get length() { return this.values.size; }
+  key(index: number) { return [...this.values.keys()][index] ?? null; }
+  getItem(key: string) { return this.values.get(key) ?? null; }
+  setItem(key: string, value: string) { this.values.set(key, value); }
+  removeItem(key: string) { this.values.delete(key); }
 }
 
 export class ScriptedBridge {
