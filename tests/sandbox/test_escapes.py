@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.boxes import PYTHON, Kind
-from support.gateway import Start
+from support.gateway import Dragoman, Start
 from support.waiting import runs
 
 Try = Callable[[str], Coroutine[Any, Any, dict[str, Any]]]
@@ -160,3 +161,86 @@ async def test_memory_is_limited(dragoman: Start, bubblewrap: Kind, project: Pat
 def reach(port: int) -> str:
     script = f'import socket; socket.create_connection((\\"127.0.0.1\\", {port}), 3)'
     return f'{Path(sys.base_prefix, "bin", "python3")} -S -E -c "{script}"'
+
+
+@pytest.fixture(params=["bubblewrap", "podman", "ssh", "command"])
+def any_box(request: pytest.FixtureRequest) -> Kind:
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Kind)
+    return found
+
+
+async def run_command(gateway: Dragoman, session: str, command: str, *args: str, **env: str) -> str:
+    """The output of a command that the agent has the gateway run."""
+    given = [{"name": name, "value": value} for name, value in env.items()]
+    asked = {"sessionId": "{sid}", "command": command, "args": args, "env": given}
+    created = (await gateway.prompt(session, f"request terminal/create {json.dumps(asked)}")).report(
+        "request"
+    )
+    assert "result" in created, created
+    handle = {"sessionId": "{sid}", "terminalId": created["result"]["terminalId"]}
+    turn = await gateway.prompt(
+        session,
+        f"request terminal/wait_for_exit {json.dumps(handle)}\nrequest terminal/output {json.dumps(handle)}",
+    )
+    return str(turn.reports("request")[1]["result"]["output"])
+
+
+async def test_a_command_cannot_have_files_shown_by_naming_them(
+    dragoman: Start, box: Kind, project: Path, house: Path
+) -> None:
+    (house / "bin").mkdir()
+    tool = house / "bin" / "tool"
+    tool.write_text("#!/bin/sh\necho ran\n")
+    tool.chmod(0o755)
+    config = box.config(serve_terminal=True)
+    gateway = await dragoman("acp", "scripted", env={"HOME": str(house)}, **config)
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    assert "a private key" not in await run_command(gateway, session, "cat", f"{house}/.ssh/id_ed25519")
+    assert "ran" not in await run_command(gateway, session, str(tool))
+    found = await run_command(gateway, session, "tool", PATH=f"{house}/bin:/usr/bin:/bin", HOME="/usr")
+    assert "ran" not in found
+
+
+async def test_the_variables_of_a_command_count_only_inside(
+    dragoman: Start, any_box: Kind, project: Path, tmp_path: Path
+) -> None:
+    """LD_DEBUG_OUTPUT makes the loader of any program write a file, as LD_PRELOAD would make it run one."""
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    for name in ("podman", "bwrap", "ssh", "sh"):
+        (planted / name).write_text(f"#!/bin/sh\necho {name} > {tmp_path}/escaped\n")
+        (planted / name).chmod(0o755)
+    gateway = await dragoman("acp", "scripted", **any_box.config(serve_terminal=True))
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    value = "one 'line'\n\nand $another"
+    trace = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": f"{tmp_path}/trace"}
+    said = await run_command(
+        gateway, session, "/usr/bin/printenv", "MINE", PATH=f"{planted}:/usr/bin:/bin", MINE=value, **trace
+    )
+    assert said.strip().endswith(value)
+    assert not (tmp_path / "escaped").exists()
+    # Where the box is this very machine the command itself writes one, and nobody else does.
+    traced = "".join(trace.read_text() for trace in tmp_path.glob("trace.*")).splitlines()
+    started = {line.split()[-1] for line in traced if "initialize program:" in line}
+    assert started <= {"/usr/bin/printenv"}
+
+
+async def test_the_path_and_home_of_a_sandbox_are_for_inside(
+    dragoman: Start, any_box: Kind, project: Path, tmp_path: Path
+) -> None:
+    planted = tmp_path / "planted"
+    planted.mkdir()
+    for name in ("podman", "bwrap", "ssh"):
+        (planted / name).write_text(f"#!/bin/sh\necho {name} > {tmp_path}/escaped\n")
+        (planted / name).chmod(0o755)
+    path = f"{planted}:/usr/bin:/bin"
+    config = any_box.config(sandbox={"env": {"PATH": path, "HOME": "/tmp", "LD_DEBUG_OUTPUT": "/x"}})
+    gateway = await dragoman("acp", "scripted", **config)
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    turn = await gateway.prompt(session, "env PATH\nenv HOME\nenv LD_DEBUG_OUTPUT")
+    assert turn.reports("env") == [path, "/tmp", "/x"]
+    assert not (tmp_path / "escaped").exists()

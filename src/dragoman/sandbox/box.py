@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,8 @@ from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig, SandboxConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, allowed
+from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed
+from dragoman.sandbox.entry import EntryError, entry
 from dragoman.sandbox.mounts import Mount, mounts_of, path_map
 from dragoman.wire.errors import invalid_params
 
@@ -39,7 +41,7 @@ class Place:
         return AgentUnavailable(f"The sandbox {self.name} ({self.config.kind}) {problem}. {fix}")
 
 
-class WorkspaceBox:
+class WorkspaceBox(ABC):
     """Implements `Box`, but for how a command gets inside."""
 
     NAMES: tuple[str, ...] = GENERAL
@@ -86,15 +88,32 @@ class WorkspaceBox:
     async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
         return await self.enclose(list(words), {**env, "PWD": self.inside(cwd)}, self.inside(cwd), None)
 
+    @abstractmethod
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
-        """The command that runs `words` inside, in the box's folder `cwd`; `agent` is who they start, if they do."""
-        raise NotImplementedError
+        """The command that runs `words` inside, in the box's folder `cwd`; `agent` is who they start, if they do.
+
+        Words and variables of anything else come from inside the box: they decide nothing out here.
+        """
 
     def explain(self, end: AgentEnd) -> str:
         return ""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - most have nothing to leave
         """Leave the box; whatever is not to be kept of it goes."""
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """The environment of a tool of this machine that makes the box or leads into it; nothing of it is for inside."""
+        return allowed(self.place.environ, (*GENERAL, *TOOL))
+
+    def entry(
+        self, words: Sequence[str], env: Mapping[str, str], folder: str = ".", *, stdin: bool
+    ) -> tuple[list[str], bytes]:
+        """The command inside, with its variables before its stdin."""
+        try:
+            return entry(words, env, folder, stdin=stdin)
+        except EntryError as error:
+            raise self.place.error(str(error), "Use a file instead") from error
 
     def inside(self, path: str) -> str:
         return self.paths.to_box.path(path) if self.paths is not None else path

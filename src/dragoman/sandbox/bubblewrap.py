@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, login_files
-from dragoman.sandbox.box import WorkspaceBox
+from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.programs import needed_files
 
 PROGRAM = "bwrap"
@@ -39,23 +39,31 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 class BubblewrapBox(WorkspaceBox):
     NAMES = (*GENERAL, *SAME_FILES)
 
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._programs: dict[Path, None] = {}
+        """What the agents of this box are made of; their commands may run it too."""
+
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
         program = shutil.which(PROGRAM, path=self.place.environ.get("PATH"))
         if program is None:
             raise self.place.error(f"needs the program {PROGRAM}, which is not on PATH", INSTALL)
-        shown = needed_files(words, env.get("PATH", ""), SYSTEM)
+        if agent is not None:  # never for a command: its words would name the files that it wants to see
+            self._programs |= dict.fromkeys(needed_files(words, env.get("PATH", ""), SYSTEM))
         arguments = [
             *("--unshare-all", "--die-with-parent", "--new-session"),
             *(["--share-net"] if self.place.config.network else []),
             *_system(),
             *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
-            *("--tmpfs", self._home(env)),
-            *_bound("--ro-bind", ((str(path), str(path)) for path in shown)),
+            *("--tmpfs", self._home(env if agent is not None else self.environment)),
+            *_bound("--ro-bind", ((str(path), str(path)) for path in self._programs)),
             *_bound("--ro-bind", ((str(path), str(path)) for path in self._logins(agent))),
             *self._mounted(),
             *("--chdir", cwd, "--"),
         ]
-        return Enclosed([program, *arguments, *_limited(words, self._limits())], env, "/")
+        inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent is not None)
+        # Bubblewrap passes its whole environment on and needs nothing of it.
+        return Enclosed([program, *arguments, *inside], {}, "/", preface)
 
     def identity(self, agent: AgentConfig) -> str | None:
         """The program is this machine's own: a new version of it is another agent."""
@@ -72,7 +80,7 @@ class BubblewrapBox(WorkspaceBox):
             return f". If it misses files of its own, add their folder to sandboxes.{self.name}.read_only"
         return ""
 
-    def _home(self, env: dict[str, str]) -> str:
+    def _home(self, env: Mapping[str, str]) -> str:
         return self.place.config.home or env.get("HOME") or str(Path.home())
 
     def _logins(self, agent: str | None) -> list[Path]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dragoman.agents.environment import QUIET
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, TOOL
+from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed
 from dragoman.sandbox.box import WorkspaceBox
 
 AGENT_WORDS = "{agent...}"
@@ -18,7 +19,13 @@ class CommandBox(WorkspaceBox):
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
         outside = self.paths.to_host.path(cwd) if self.paths is not None else cwd
         values = {"{workspace}": self.place.workspace, "{cwd}": outside}
-        return Enclosed(_filled(self.place.config.command, values, words), env, outside)
+        # What the tool has anyway it passes on as it likes; all else is for inside.
+        tools = {**QUIET, **allowed(self.place.environ, (*self.NAMES, *self.place.config.pass_env))}
+        told = {name: value for name, value in env.items() if tools.get(name) != value and name != "PWD"}
+        preface = b""
+        if told:
+            words, preface = self.entry(words, told, stdin=agent is not None)
+        return Enclosed(_filled(self.place.config.command, values, words), tools, outside, preface)
 
     def explain(self, end: AgentEnd) -> str:
         return f" (it was started by {self.place.config.command[0]!r}, see sandboxes.{self.name}.command)"

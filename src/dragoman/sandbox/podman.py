@@ -12,7 +12,7 @@ from typing import IO
 
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed, login_files
+from dragoman.sandbox.allowlist import login_files
 from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 
@@ -47,7 +47,6 @@ class ContainerBox(WorkspaceBox):
         super().__init__(place)
         self.container = f"dragoman-{self.key}"
         self._engine = place.config.engine or [place.config.kind]
-        self._env = allowed(place.environ, (*GENERAL, *TOOL))
         self._reaper: Reaper | None = None
         self._lock: IO[str] | None = None
         self._entering = asyncio.Lock()
@@ -55,16 +54,15 @@ class ContainerBox(WorkspaceBox):
         """Agents and commands that have not left yet."""
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+        inside, preface = self.entry(words, env, stdin=agent is not None)
         reaper = await self._enter(agent)
         token = reaper.admit()
         self._inside += 1
-        # Names only: values stand in no command line that others on this machine can read.
-        names = [word for name in env for word in ("--env", name)]
         command = [
             *(*self._engine, "exec", "--interactive", "--workdir", cwd),
-            *(*names, "--env", f"{TOKEN}={token}", self.container, *words),
+            *("--env", f"{TOKEN}={token}", self.container, *inside),
         ]
-        return Enclosed(command, {**self._env, **env}, "/", leave=lambda: self._leave(reaper, token))
+        return Enclosed(command, self.outside, "/", preface, leave=lambda: self._leave(reaper, token))
 
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == 127:
@@ -108,7 +106,7 @@ class ContainerBox(WorkspaceBox):
             await self._make_run(agent)
             words = [*self._engine, "exec", "--interactive", self.container, "sh", "-c", SCRIPT]
             try:
-                self._reaper = await Reaper.start(words, self._env, self.place.custody)
+                self._reaper = await Reaper.start(words, self.outside, self.place.custody)
             except ReaperError as error:
                 raise self._problem(str(error), "cannot run a shell inside") from error
             return self._reaper
@@ -175,7 +173,7 @@ class ContainerBox(WorkspaceBox):
         """Ask the engine; what it starts is not in custody, a container outlives us if it is to be kept."""
         # In a thread: uvloop's pipes are inherited by the container's monitor, and then never end.
         try:
-            done = await asyncio.to_thread(_run, [*self._engine, *words], self._env)
+            done = await asyncio.to_thread(_run, [*self._engine, *words], self.outside)
         except subprocess.TimeoutExpired as error:
             raise self.place.error(
                 f"got no answer from {self._engine[0]} {words[0]} within {ENGINE_PATIENCE:g} s",

@@ -10,20 +10,12 @@ import shutil
 from dragoman.agents.custody import CustodyError, Ward
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed
 from dragoman.sandbox.box import Place, WorkspaceBox, digest
+from dragoman.sandbox.entry import NO_FOLDER
 from dragoman.sandbox.mounts import Mount
 from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 
 CONNECT_PATIENCE = 30.0
-NO_FOLDER = 72
-"""How `ENTER` exits where the folder is missing."""
-
-ENTER = (
-    'while IFS= read -r v && [ -n "$v" ]; do export "$v"; done; '
-    f'cd -- "$1" || exit {NO_FOLDER}; shift; exec "$@"'
-)
-"""Takes variables from its first lines of stdin, up to an empty one: in a command line everybody could read them."""
 
 _PROBLEMS = (
     # what ssh says, what that means, and the fix
@@ -49,7 +41,7 @@ class SshBox(WorkspaceBox):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._host = str(place.config.host)
-        self._env = allowed(place.environ, (*GENERAL, *TOOL))
+        self._env = self.outside
         # A socket's path has 107 bytes at most, and ssh itself appends 17 while it makes it.
         self._socket = place.runtime / f"s{digest(self.key)[:8]}"
         self._master: tuple[asyncio.subprocess.Process, Ward] | None = None
@@ -63,16 +55,10 @@ class SshBox(WorkspaceBox):
         for name in ("PWD", "PATH", "HOME"):  # theirs, not ours
             if name not in self.place.config.env:
                 told.pop(name, None)
-        for name, value in told.items():
-            if "\n" in value:
-                raise self.place.error(
-                    f"cannot pass {name} on, which has several lines", "Use a file instead"
-                )
-        preface = "".join(f"{name}={value}\n" for name, value in told.items()) + "\n"
         folder = cwd if self.place.lasting else "."
-        line = shlex.join(["sh", "-c", ENTER, "dragoman", folder, *words])
+        inside, preface = self.entry(words, told, folder, stdin=agent is not None)
         return Enclosed(
-            self._ssh(line), self._env, "/", preface=preface.encode(), leave=lambda: reaper.end(token)
+            self._ssh(shlex.join(inside)), self._env, "/", preface, leave=lambda: reaper.end(token)
         )
 
     def explain(self, end: AgentEnd) -> str:

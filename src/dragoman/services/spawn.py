@@ -7,9 +7,12 @@ to end with it, and with the gateway, under the same watcher.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from dragoman.agents.custody import Custody, CustodyError, Ward
@@ -119,16 +122,16 @@ class _LocalRunning:
 def _start(
     program: str, command: Command, env: Mapping[str, str], output: int, preface: bytes
 ) -> subprocess.Popen[bytes]:
-    child = subprocess.Popen(
-        [program, *command.words[1:]],
-        stdin=subprocess.PIPE if preface else subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=env,
-        cwd=command.cwd,
-        start_new_session=True,
-    )
-    if child.stdin is not None:
-        with child.stdin as stdin:
+    with tempfile.TemporaryFile() if preface else Path(os.devnull).open("rb") as stdin:
+        if preface:  # in a file, since a pipe may be full before anybody reads it
             stdin.write(preface)
-    return child
+            stdin.seek(0)
+        return subprocess.Popen(
+            [program, *command.words[1:]],
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            env=env,
+            cwd=command.cwd,
+            start_new_session=True,
+        )
