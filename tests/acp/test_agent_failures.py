@@ -233,3 +233,69 @@ async def test_an_agent_that_relaunches_itself_works_and_ends(dragoman: Start, w
     pid = (await gateway.prompt(session, "pid")).report("pid")
     await gateway.request("session/close", {"sessionId": session})
     await gone(lambda: is_alive(pid))
+
+
+@pytest.mark.parametrize("error", ['"boom"', '{"code":-32603,"message":"boom","data":1e400}', "[]"])
+async def test_a_prompt_answered_with_an_error_that_cannot_be_read_fails(
+    client: Dragoman, workspace: Path, error: str
+) -> None:
+    session = await client.new_session(workspace)
+    turn = await client.prompt(session, 'raw {"jsonrpc":"2.0","id":{id},"error":' + error + "}")
+    assert turn.error and turn.error.code == -32603
+    assert f"no error object: {error}" in turn.error.message
+    assert (await client.prompt(session, "say on")).texts == ["on"]
+
+
+@pytest.mark.parametrize("result", ["[]", '"done"', "1e400"])
+async def test_an_option_set_with_a_strange_result_is_answered(
+    dragoman: Start, workspace: Path, result: str
+) -> None:
+    odd = agent("--config-options", "--answer", "session/set_config_option", f'"result":{result}')
+    client = await dragoman(agents={"scripted": odd})
+    await client.initialize()
+    session = await client.new_session(workspace)
+    params = {"sessionId": session, "configId": "model", "value": "large"}
+    answer = await client.request_raw("session/set_config_option", params)
+    assert answer["result"] == json.loads(result)
+
+
+async def test_a_load_answered_with_something_else_than_an_object_fails(
+    dragoman: Start, workspace: Path
+) -> None:
+    odd = agent("--answer", "session/load", '"result":[]')
+    client = await dragoman(agents={"scripted": odd}, sessions={"journal": False})
+    await client.initialize()
+    session = await client.new_session(workspace)
+    params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    assert "expected an object" in (await client.request_raw("session/load", params))["error"]["message"]
+
+
+async def test_terminal_output_of_a_strange_shape_reaches_the_agent(dragoman: Start, workspace: Path) -> None:
+    client = await dragoman()
+    await client.initialize(clientCapabilities=EVERYTHING)
+    client.on("terminal/create", {"terminalId": "t1"})
+    for method in ("terminal/output", "terminal/wait_for_exit", "terminal/release"):
+        client.on(method, ["odd"])
+    session = await client.new_session(workspace)
+    assert (await client.prompt(session, "terminal ls")).report("terminal/output") == {"result": ["odd"]}
+
+
+async def test_an_agent_that_answers_initialize_with_a_list_is_refused_and_ended(dragoman: Start) -> None:
+    client = await dragoman(agents={"scripted": agent("--answer", "initialize", '"result":[]')})
+    answer = await client.request_raw("initialize", {"protocolVersion": 1})
+    assert answer["error"]["data"]["reason"] == "agent_unavailable"
+    assert "initialize with something that is not an object" in answer["error"]["message"]
+    await gone(lambda: [each for each in client.processes().values() if "scripted_agent" in each])
+
+
+async def test_initialize_is_tried_anew_after_an_agent_that_did_not_start(
+    dragoman: Start, tmp_path: Path
+) -> None:
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    program.chmod(0o755)
+    client = await dragoman(agents={"scripted": {"kind": "acp", "command": [str(program)]}})
+    assert "error" in await client.request_raw("initialize", {"protocolVersion": 1})
+    words = " ".join(f"'{word}'" for word in agent()["command"])
+    program.write_text(f"#!/bin/sh\nexec {words}\n")
+    assert (await client.initialize())["protocolVersion"] == 1

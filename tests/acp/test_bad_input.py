@@ -278,3 +278,14 @@ async def test_a_wrong_option_is_a_usage_error(dragoman: Start) -> None:
     gateway = await dragoman("acp", "scripted", "--no-such-option")
     assert await gateway.wait_exit() == 2
     assert "--no-such-option" in gateway.stderr
+
+
+async def test_a_first_prompt_with_a_number_beyond_every_range_does_not_wedge_the_session(
+    client: Dragoman, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    block = '{"type":"text","text":"say hello","annotations":{"priority":1e400}}'
+    params = f'{{"sessionId":"{session}","prompt":[{block}]}}'
+    client.send(f'{{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{params}}}'.encode())
+    assert (await client.response("p"))["result"] == {"stopReason": "end_turn"}
+    await still_works(client, session)

@@ -246,3 +246,15 @@ async def test_the_agent_is_told_what_the_gateway_serves(
     told = heard.params("initialize")[-1]["clientCapabilities"]
     assert told["fs"] == {"readTextFile": True, "writeTextFile": True}
     assert told["terminal"] is True
+
+
+@pytest.mark.parametrize("answer", [[], "yes", {}, None], ids=str)
+async def test_an_elicitation_answered_with_nonsense_is_cancelled(
+    dragoman: Start, workspace: Path, answer: Any
+) -> None:
+    gateway = await dragoman()
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    gateway.on("elicitation/create", lambda params: answer)
+    session = await gateway.new_session(workspace)
+    assert (await gateway.prompt(session, "elicit")).report("elicit") == {"result": {"action": "cancel"}}
+    assert (await gateway.prompt(session, "say on")).texts == ["on"]

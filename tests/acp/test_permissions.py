@@ -101,6 +101,7 @@ async def test_older_shapes_of_an_approval_are_understood(
         {"outcome": "allow_everything"},
         {"outcome": {"outcome": "granted", "optionId": "yes"}},
         {"outcome": {"outcome": "selected", "optionId": "invented"}},
+        {"outcome": {"outcome": "selected", "optionId": ["yes"]}},
         {"outcome": {"outcome": "selected"}},
         {},
         None,

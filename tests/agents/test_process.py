@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -333,3 +334,29 @@ def test_the_agents_environment_is_the_clients_made_quiet() -> None:
     assert agent["DISABLE_AUTOUPDATER"] == "1"
     assert "CLAUDECODE" not in agent
     assert "NODE_CHANNEL_FD" not in agent
+
+
+async def test_an_agent_whose_pipes_cannot_be_watched_is_ended(
+    start: Start, custody: Custody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await start("echo")).stop()  # the watcher runs by now
+    before = _children()
+    seen: list[int] = []
+
+    def no_descriptors(descriptor: int) -> int:
+        seen.append(descriptor)
+        if len(seen) > 1:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return dup(descriptor)
+
+    dup = os.dup
+    monkeypatch.setattr(os, "dup", no_descriptors)
+    with pytest.raises(SpawnError, match="too many open files"):
+        await start("echo")
+    monkeypatch.undo()
+    assert _children() == before
+
+
+def _children() -> set[str]:
+    """The processes that this one started and that run, or have not been reaped."""
+    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())

@@ -331,3 +331,20 @@ async def test_the_replay_after_many_crashes_has_everything_once(
     replay = (await load(other, session, workspace)).replay
     assert by_agent(replay) == by_agent(gateway.of(session))
     assert len(prompts(conversation(replay))) == 6
+
+
+async def test_a_revival_that_its_servers_prevent_leaves_nothing_bound(
+    dragoman: Start, workspace: Path
+) -> None:
+    """The agent must not be asked for a session that it was never told of."""
+    agents = {"scripted": rememberer()}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await dragoman(agents=agents)
+    await gateway.initialize()
+    remote = {"type": "http", "name": "far", "url": "http://127.0.0.1:9/", "headers": []}
+    loaded = await load(gateway, session, workspace, mcpServers=[remote])
+    assert "far" in loaded.facts["error"]
+    failed = (await gateway.prompt(session, "say no")).error
+    assert failed and failed.code == -32602 and "far" in failed.message
+    assert (await load(gateway, session, workspace)).facts["revived"] == "resume"
+    assert (await gateway.prompt(session, "say yes")).texts == ["yes"]

@@ -79,6 +79,14 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
     add("--new-error", action="store_true", help="session/new fails with code 4242 and data")
     add("--new-hang", action="store_true", help="session/new is never answered")
     add("--new-extra", type=json.loads, default={}, metavar="JSON", help="more fields for session results")
+    add(
+        "--answer",
+        action="append",
+        nargs=2,
+        default=[],
+        metavar=("METHOD", "MEMBERS"),
+        help="answer a method with these members, as they are: '\"result\":[]'",
+    )
     add("--modes", action="store_true")
     add("--models", action="store_true")
     add("--config-options", action="store_true")
@@ -266,6 +274,11 @@ class Agent:
 
     def answer(self, message: Params, params: Params) -> None:
         handler = self.requests.get(message["method"])
+        members = dict(self.flags.answer).get(message["method"])
+        if members is not None:
+            line = f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},{members}}}\n'
+            self.connection.send_bytes(line.encode())
+            return
         with self.connection.answering(message["id"]) as reply:
             if handler is None:
                 raise RpcError(-32601, "Method not found", {"method": message["method"]})

@@ -83,7 +83,8 @@ def update(turn: Turn, rest: str) -> None:
 
 
 def raw(turn: Turn, rest: str) -> None:
-    turn.connection.send_bytes(rest.replace("{sid}", turn.session).encode() + b"\n")
+    line = rest.replace("{sid}", turn.session).replace("{id}", json.dumps(turn.request_id))
+    turn.connection.send_bytes(line.encode() + b"\n")
 
 
 def flood(turn: Turn, rest: str) -> None:

@@ -84,7 +84,8 @@ class AgentProcess:
         self._exited = asyncio.Event()
         self._link_closed = asyncio.Event()
         self._wanted = False  # we asked for the end, so it is an orderly one
-        self._ending: asyncio.Task[None] | None = None
+        self._ending: asyncio.Future[None] | None = None
+        self._connected: list[asyncio.BaseTransport] = []
 
     @classmethod
     async def spawn(
@@ -117,6 +118,10 @@ class AgentProcess:
         except asyncio.CancelledError:
             connecting.add_done_callback(lambda _: process.close())
             raise
+        except OSError as error:  # no descriptors left: without its pipes nobody could ever end it
+            process._ending = asyncio.ensure_future(process._discard())
+            await asyncio.shield(process._ending)
+            raise SpawnError(explain(command[0], error)) from error
         return process
 
     @property
@@ -183,10 +188,26 @@ class AgentProcess:
         assert child.stdin and child.stdout and child.stderr
         stdin = LoopPipe(child.stdin)
         self._stdin_pipe, _ = await self._loop.connect_write_pipe(lambda: outgoing, stdin)
+        self._connected.append(self._stdin_pipe)
         self._outbox.attach(self._stdin_pipe)
         self._stderr_pipe, _ = await connect_read(lambda: stderr, LoopPipe(child.stderr))
+        self._connected.append(self._stderr_pipe)
         self._stdout_pipe, _ = await connect_read(lambda: stdout, LoopPipe(child.stdout))
         on_exit(child, self._on_exit)
+
+    async def _discard(self) -> None:
+        """End a child on whose pipes the loop could not be put."""
+        self._link_closed.set()  # it was never open
+        try:
+            await self._custody.end(self._ward)
+        finally:  # looking for its children takes a descriptor too
+            self._child.kill()
+            self._child.wait()
+            for transport in self._connected:
+                transport.close()
+            for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
+                if pipe is not None:
+                    pipe.close()
 
     def _on_stdout(self, data: bytes) -> None:
         if self._link_closed.is_set():

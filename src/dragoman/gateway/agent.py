@@ -12,6 +12,7 @@ from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway import endings, pathfields
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
+from dragoman.gateway.feed import REPLAY, DirectFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
@@ -117,7 +118,14 @@ class AgentConnection:
                 agent=self.name,
                 error=refusal,
             )
-        result = decode_object(reply.result)
+        try:
+            result = decode_object(reply.result)
+        except Malformed as error:
+            raise internal(
+                f"The agent {self.name} answered initialize with something that is not an object",
+                "agent_unavailable",
+                agent=self.name,
+            ) from error
         self.capabilities = AgentCapabilities(result)
         return result
 
@@ -174,9 +182,13 @@ class AgentConnection:
         def answered(reply: Reply) -> None:
             if future.done():
                 return
-            if heard is not None:
-                heard(reply)
-            future.set_result(reply)
+            try:
+                if heard is not None:
+                    heard(reply)
+            except (RpcError, Malformed) as error:  # whoever waits is told instead
+                future.set_exception(error)
+            else:
+                future.set_result(reply)
 
         call = self.peer.request(method, params, answered)
         if origin is not None:
@@ -296,7 +308,10 @@ class AgentConnection:
             return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
-        if session is not None:
+        if method == REPLAY and self.is_owner:
+            if session is not None and isinstance(session.feed, DirectFeed):
+                session.feed.replay_begins()
+        elif session is not None:
             if method == UPDATE and self.paths is not None:
                 params = update_params(params, self.paths)
             session.agent_notification(method, params)

@@ -54,6 +54,11 @@ class ClientCapabilities:
         return bool(as_object(self.raw.get("_meta")).get("terminal_output"))
 
     @property
+    def replays(self) -> bool:
+        """The client is another process of ours, with clients of its own: it wants to know where a replay begins."""
+        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("replays"))
+
+    @property
     def seq(self) -> bool:
         """The client wants `params._meta.dragoman.seq` on updates."""
         return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))

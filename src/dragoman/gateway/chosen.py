@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
 from dragoman.gateway.options import MODE, MODEL, WORDS
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
@@ -85,7 +85,7 @@ class Choices:
                 self._tell_options()
             self._tell_older(category, chosen.get(member), author if request.method == method else None)
             return
-        listed = as_object(decode_object(reply.result)).get("configOptions")
+        listed = read_object(reply.result).get("configOptions")
         if isinstance(listed, list):
             former = options.current()
             options.replace(listed)

@@ -279,7 +279,18 @@ class ClientConnection:
 
     async def _leave(self) -> None:
         """The client is gone: end or let go what was its own."""
-        await self._finish_setups()
+        try:
+            await self._finish_setups()
+            await self._let_go()
+        finally:  # whatever fails above, nobody waits for this client any more
+            await self.gateway.pool.client_gone(self)
+            self.peer.link.close()
+            self.gateway.client_left(self)
+            self.left.set()
+            if self.on_left is not None:
+                self.on_left()
+
+    async def _let_go(self) -> None:
         sessions = [attachment.session for attachment in self.attachments.values()]
         keep = self.terms.keep_sessions or not self.may_control
         if not keep:
@@ -290,12 +301,6 @@ class ClientConnection:
             await asyncio.gather(
                 *(lifecycle.end_session(session) for session in sessions if not session.attachments)
             )
-        await self.gateway.pool.client_gone(self)
-        self.peer.link.close()
-        self.gateway.client_left(self)
-        self.left.set()
-        if self.on_left is not None:
-            self.on_left()
 
     async def _finish_setups(self) -> None:
         """What was asked before the client closed its side is still answered, if it does not take too long."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import quotas, replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.feed import DirectFeed, JournalFeed
+from dragoman.gateway.feed import REPLAY, DirectFeed, JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
@@ -58,6 +58,8 @@ async def load(client: ClientConnection, request: Request) -> None:
     until = await _adopt(session, client, journal)
     terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
     terminals.update(session.services.outputs)
+    if client.capabilities.replays:
+        until = await _announce(session, client, journal, until)
     attachment = _fresh_attachment(session, client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     facts = await _revive(session, client, result)
@@ -71,6 +73,20 @@ async def load(client: ClientConnection, request: Request) -> None:
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
+
+
+async def _announce(session: Session, client: ClientConnection, journal: JournalFeed, until: int) -> int:
+    """Tell another process of ours where the replay begins; returns where it ends.
+
+    Its other clients are shown everything up to here and nothing of the replay, so there is no gap and no double.
+    """
+    known = client.attachments.get(session.id)
+    while known is not None and not known.live and client.attachments.get(session.id) is known:
+        there = asyncio.Event()
+        known.after(journal.delivered, there.set)
+        await there.wait()
+    client.peer.notify(REPLAY, encode({"sessionId": session.id}))
+    return until if known is None else journal.delivered
 
 
 async def resume(client: ClientConnection, request: Request) -> None:
@@ -225,31 +241,51 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
     except RpcError:
         gateway.pool.reap(agent)
         raise
+    feed = session.feed
+    assert isinstance(feed, DirectFeed)
+    was_live = session.agent is not None
+    was_attached = session.id in client.attachments
     session.bind(agent, session.agent_session_id)
     attachment = session.attach(client)
     if isinstance(attachment, TappedAttachment) and session.remote:
         wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
         attachment.follow(_number(wanted, "afterSeq") or 0)
         raw = _watching_params(session, {})  # it reads the past by itself
-    if isinstance(session.feed, DirectFeed):
-        session.feed.only = attachment  # the others know what is replayed now
 
     def heard(reply: Reply) -> None:
         session.mute(False)
-        if isinstance(session.feed, DirectFeed):
-            session.feed.only = None
+        feed.replay_ended()
         if reply.ok:
             result = session.session_result(reply, boolean=client.capabilities.boolean_options)
             session.after_events(lambda: request.reply(result_line(None, result, {})), client)
 
     try:
-        reply = await _call_pass_through(agent, session, method, raw, request, heard)
-    except (RpcError, asyncio.CancelledError):
-        await gateway.close_session(session)
+        async with feed.replaying:
+            feed.waiting = attachment  # the others know what is replayed then
+            if not session.remote:
+                feed.replay_begins()
+            reply = await _call_pass_through(agent, session, method, raw, request, heard)
+    except BaseException:
+        await _give_up(session, client, agent, was_live=was_live, was_attached=was_attached)
         raise
     if not reply.ok:
-        await gateway.close_session(session)
+        await _give_up(session, client, agent, was_live=was_live, was_attached=was_attached)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _give_up(session: Session, client: ClientConnection, agent: AgentConnection, *, was_live: bool,
+                   was_attached: bool) -> None:  # fmt: skip
+    """One client's failed load is not the others' business: the session ends only if it began with it."""
+    session.mute(False)
+    if isinstance(session.feed, DirectFeed):
+        session.feed.replay_ended()
+    if not was_attached:
+        session.detach(client)
+    if not session.attachments and (session.remote or not was_live):
+        await session.gateway.close_session(session)
+    elif not was_live:
+        revival.unbind(session, agent)
+        session.gateway.pool.reap(agent)
 
 
 def _watching_params(session: Session, params: JsonObject) -> bytes:

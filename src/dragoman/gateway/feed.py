@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 Action = Callable[[], None]
 
+REPLAY = "_dragoman/replay"
+"""Said to another process of ours: what follows is the replay that it asked for."""
 MAX_AUTHORS = 1000
 """Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
 
@@ -69,6 +71,10 @@ class DirectFeed:
         self.attachments: list[Attachment] = []
         self.only: Attachment | None = None
         """A replay is for the one who asked for it."""
+        self.waiting: Attachment | None = None
+        """Whose replay the process that has the session will announce."""
+        self.replaying = asyncio.Lock()
+        """Held while one is under way: whatever comes then belongs to it."""
         self.delivered = 0
         self._taps: list[TappedAttachment] = []
         self._seq = 0
@@ -97,6 +103,13 @@ class DirectFeed:
     def remove(self, attachment: Attachment) -> None:
         self.attachments = [each for each in self.attachments if each is not attachment]
         self._taps = [each for each in self._taps if each is not attachment]
+
+    def replay_begins(self) -> None:
+        """What comes from now on was said before; until now everybody had to see it."""
+        self.only = self.waiting
+
+    def replay_ended(self) -> None:
+        self.only = self.waiting = None
 
     @property
     def seq(self) -> int:

@@ -214,7 +214,7 @@ class Gateway:
         try:
             await owner.start(
                 lambda handler: self.dialer.dial(held.socket_path, handler),
-                _with_question_ids(client.capabilities.raw),
+                _for_owner(client.capabilities.raw),
                 client.info,
                 self.config.limits.start_timeout,
             )
@@ -348,13 +348,11 @@ class Gateway:
                 log.error("background work failed", exc_info=error)
 
 
-def _with_question_ids(capabilities: JsonObject) -> JsonObject:
-    """Whoever watches here may read the other process's journal, where questions have names."""
+def _for_owner(capabilities: JsonObject) -> JsonObject:
+    """Whoever watches here may read the other process's journal, where questions have names, and is not alone."""
     meta = as_object(capabilities.get("_meta"))
-    return {
-        **capabilities,
-        "_meta": {**meta, "dragoman": {**as_object(meta.get("dragoman")), "questions": True}},
-    }
+    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True}
+    return {**capabilities, "_meta": {**meta, "dragoman": own}}
 
 
 def _matches(pattern: str, cwd: str) -> bool:

@@ -29,5 +29,13 @@ def decode_object(raw: bytes | Raw) -> JsonObject:
     return value
 
 
+def read_object(raw: bytes | Raw) -> JsonObject:
+    """As `decode_object` for what a peer answered: anything that is no object counts as an empty one."""
+    try:
+        return decode_object(raw)
+    except Malformed:
+        return {}
+
+
 def encode(value: object) -> bytes:
     return msgspec.json.encode(value)

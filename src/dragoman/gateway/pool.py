@@ -51,7 +51,7 @@ class Pool:
             return self._shared_task(self._shared_key(client, name, ""), client, name, None)
         key = (str(client.key), name)
         task = self._spares.get(key)
-        if task is None:
+        if task is None or _failed(task):
             task = self._spares[key] = self._gateway.spawn(
                 self._launch(client, name, None, shared=False, box=box)
             )
@@ -154,7 +154,7 @@ class Pool:
     def _shared_task(self, key: Key, client: ClientConnection, name: str, cwd: str | None,
                      box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
         task = self._shared.get(key)
-        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+        if task is None or _failed(task):
             task = self._shared[key] = self._gateway.spawn(
                 self._launch(client, name, cwd, shared=True, box=box)
             )
@@ -188,7 +188,7 @@ class Pool:
             result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
             gateway.remember_capabilities(config, told, result, box)
             await client.login.repeat(agent)
-        except (RpcError, asyncio.CancelledError):
+        except BaseException:  # whatever it was, nobody else would end the process
             self._agents.discard(agent)
             gateway.spawn(agent.stop())
             raise
@@ -201,8 +201,13 @@ class Pool:
         except RpcError as error:
             observed.end("error", error.message)
             raise
-        except asyncio.CancelledError:
-            observed.end("cancelled")
+        except BaseException as error:
+            observed.end("cancelled" if isinstance(error, asyncio.CancelledError) else "error", str(error))
             raise
         observed.end("ok")
         return result
+
+
+def _failed(task: asyncio.Task[AgentConnection]) -> bool:
+    """Whoever asks again gets another try, not the old error."""
+    return task.done() and (task.cancelled() or task.exception() is not None)

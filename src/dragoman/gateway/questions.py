@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway import dialects, policy, quirks, replay
 from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
 from dragoman.rpc.peer import Reply, Request
@@ -337,7 +337,9 @@ def _take_id(params: bytes) -> tuple[str | None, bytes]:
 
 
 def _read_answer(question: Question, result: bytes) -> bytes:
-    return read_outcome(result, question.options) if question.method == PERMISSION else result
+    if question.method == PERMISSION:
+        return read_outcome(result, question.options)
+    return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
 
 
 def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
@@ -350,7 +352,8 @@ def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
     if isinstance(outcome, dict):
         if outcome.get("outcome") == "cancelled":
             return raw
-        if outcome.get("outcome") == "selected" and outcome.get("optionId") in options:
+        chosen = outcome.get("optionId")
+        if outcome.get("outcome") == "selected" and isinstance(chosen, str) and chosen in options:
             return raw
         return CANCEL_ANSWER[PERMISSION]
     option = result.get("optionId") if outcome == "selected" else outcome

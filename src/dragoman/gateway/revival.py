@@ -127,7 +127,7 @@ async def _climb(
             session.context_lost = False
             return rung, session.session_result(reply, boolean=boolean)
         if reply.ok:
-            _unbind(session, agent)
+            unbind(session, agent)
         else:
             _check_failure(agent, reply, method)
     if session.journal is None:
@@ -139,17 +139,17 @@ async def _climb(
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
     """The agent's own way; what it replays was journaled long ago and is not shown again."""
     former = session.agent_session_id
+    params = _params(session, agent, former)
     session.bind(agent, former)
     session.mute(True)
     try:
         limit = session.gateway.config.limits.start_timeout
-        params = _params(session, agent, former)
         reply = await agent.ask(method, params, limit, heard=lambda reply: session.mute(False))
-    except asyncio.CancelledError:
-        _unbind(session, agent)
+    except BaseException:  # bound to an agent that does not know it, it could never be brought back
+        unbind(session, agent)
         raise
     if not reply.ok:
-        _unbind(session, agent)
+        unbind(session, agent)
     return reply
 
 
@@ -216,7 +216,7 @@ def _params(session: Session, agent: AgentConnection, agent_session_id: str | No
     return encode(params)
 
 
-def _unbind(session: Session, agent: AgentConnection) -> None:
+def unbind(session: Session, agent: AgentConnection) -> None:
     agent.sessions.pop(session.agent_session_id, None)
     session.mute(False)
     session.agent = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
@@ -160,7 +160,7 @@ class Services:
 
     def _keep_output(self, terminal: str, result: bytes) -> None:
         """What other clients see now, and a replay later, in place of the terminal (G-069)."""
-        told = decode_object(result)
+        told = read_object(result)
         self._outputs[terminal] = str(told.get("output", ""))
         self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
         if len(self._outputs) > MAX_OUTPUTS:

@@ -29,7 +29,7 @@ from dragoman.gateway.turn import Turn
 from dragoman.gateway.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
+from dragoman.wire.errors import Malformed, RpcError, internal, invalid_request, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -259,6 +259,11 @@ class Session:
             self.forward(request, params, method, result)
         except RpcError as error:
             request.fail(error)
+        except Malformed as error:
+            request.fail(error.as_error())
+        except Exception:  # a bug of ours must not cost the client its answer
+            log.exception("request failed", extra={"session": self.id, "method": request.method})
+            request.fail(internal("Internal error in the gateway; its log has the details"))
 
     def notify_agent(self, method: str, params: bytes) -> None:
         if self.agent is not None:

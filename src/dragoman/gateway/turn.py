@@ -21,7 +21,7 @@ from msgspec import Raw
 
 from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.ports.witness import TRACE, Observed
 from dragoman.gateway.rewrite import meta_of
@@ -287,7 +287,7 @@ def _read_result(reply: Reply) -> Reply:
 def _title(blocks: list[Raw]) -> str | None:
     """The first words of the first prompt, until the agent finds a better title."""
     for raw in blocks:
-        block: JsonObject = decode_object(raw)
+        block = read_object(raw)  # an agent may take numbers that we cannot read
         text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
         if text:
             line = text.splitlines()[0].strip()

@@ -41,6 +41,9 @@ log = logging.getLogger(__name__)
 
 CANCEL_REQUEST = "$/cancel_request"
 
+MAX_TOLD = 500
+"""Bytes of an error of an unknown shape that are told on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -311,9 +314,22 @@ class Peer:
                 extra={"peer": self.name, "id": bytes(envelope.id).decode()},
             )
             return
-        error = b"" if envelope.error is ABSENT or envelope.error == _NULL else bytes(envelope.error)
-        result = b"null" if envelope.result is ABSENT else bytes(envelope.result)
-        self._deliver(self._calls.pop(call), Reply(error=error) if error else Reply(result=result))
+        if envelope.error is ABSENT or envelope.error == _NULL:
+            reply = Reply(result=b"null" if envelope.result is ABSENT else bytes(envelope.result))
+        else:
+            reply = Reply(error=self._error_object(bytes(envelope.error)))
+        self._deliver(self._calls.pop(call), reply)
+
+    def _error_object(self, raw: bytes) -> bytes:
+        """An error that whoever asked can read: some peers answer a bare string, or numbers beyond every range."""
+        try:
+            readable = isinstance(msgspec.json.decode(raw), dict)
+        except (msgspec.DecodeError, RecursionError):
+            readable = False
+        if readable:
+            return raw
+        told = raw[:MAX_TOLD].decode(errors="replace")
+        return internal(f"{self.name} answered with an error that is no error object: {told}").encode()
 
     def _call(self, id: bytes | Raw) -> int | None:
         """The request of ours that a response with this id answers."""
