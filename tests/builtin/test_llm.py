@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from dragoman.agents.custody import Custody
 from dragoman.builtin import loop
-from dragoman.builtin.llm import Answer, Conversation, Llm, Piece
+from dragoman.builtin.llm import Answer, Call, Conversation, Llm, Piece
 from dragoman.builtin.loop import ModelTurn
+from dragoman.builtin.toolbox import Outcome
+from dragoman.builtin.tools.tool import Picture
 from support.workbench import Workbench
 
 
@@ -67,6 +69,39 @@ async def test_a_model_sees_only_the_tools_of_the_mode(bench: Workbench) -> None
     assert await turn.run() == "end_turn"
     assert "read" in seen
     assert not {"run", "write", "edit"} & set(seen)
+
+
+def with_picture(data: bytes) -> Conversation:
+    """A turn whose tool read a picture."""
+    conversation = Conversation()
+    conversation.add_prompt(["what is on it?"])
+    conversation.messages.append(ModelResponse([ToolCallPart("read", {"path": "a.png"}, "id1")]))
+    outcome = Outcome("done", "a.png", [Picture(data, "image/png")])
+    conversation.add_results([(Call("id1", "read", {"path": "a.png"}), outcome)])
+    return conversation
+
+
+def test_a_picture_costs_the_same_whatever_its_size() -> None:
+    small, large = with_picture(b"1").estimate(), with_picture(bytes(3_000_000)).estimate()
+    assert small == large
+    assert 1600 < small < 2000
+
+
+def test_a_compaction_never_parts_a_call_from_its_result() -> None:
+    conversation = with_picture(b"1")
+    assert conversation.last_turn() == 3, "the request with the picture is no prompt of the user's"
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "\\udcff"}', "[" * 100_000, "[]", "{not json"])
+async def test_arguments_that_are_no_sound_object_are_none(arguments: str) -> None:
+    async def ask(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        yield {0: DeltaToolCall(name="read", json_args=arguments, tool_call_id="id1")}
+
+    conversation = Conversation()
+    conversation.add_prompt(["go"])
+    llm = Llm(FunctionModel(stream_function=ask), "function")
+    [answer] = [each async for each in llm.answer(conversation, "", []) if isinstance(each, Answer)]
+    assert answer.calls[0].arguments is None
 
 
 def test_a_conversation_survives_being_stored() -> None:

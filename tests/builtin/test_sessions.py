@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.builtin import Builtin, calls, said, updates
-from support.fake_llm import FakeLlm, call, status, text
+from support.builtin import Builtin, calls, said, shown, updates
+from support.fake_llm import FakeLlm, call, hang, status, text
 from support.rpc_peer import RpcFailure
 
 KEYS = {"OPENAI_API_KEY": "test"}
@@ -149,6 +149,72 @@ async def test_a_conversation_that_the_model_cannot_hold_is_compacted_and_goes_o
     assert compaction["status"] == "completed"
     assert "SUMMARY OF IT ALL" in "".join(llm.seen())
     await openai.stop()
+
+
+async def crowded(home: Path, llm: FakeLlm, workspace: Path) -> tuple[Builtin, str]:
+    """A session whose next prompt must be preceded by a compaction."""
+    agent = await start(home, llm, "--context-window", "1000")
+    session = await agent.new_session(workspace)
+    llm.tokens = (900, 50)
+    llm.tell(text("First answer."))
+    await agent.prompt(session, "the first question")
+    return agent, session
+
+
+async def test_a_busy_model_is_asked_again_for_the_summary(home: Path, llm: FakeLlm, workspace: Path) -> None:
+    agent, session = await crowded(home, llm, workspace)
+    llm.tell(status(429, "slow down", Retry_After="0"), text("SUMMARY OF IT ALL"), text("Second answer."))
+    turn = await agent.prompt(session, "the second question")
+    assert said(turn) == "Second answer."
+    assert "SUMMARY OF IT ALL" in str(llm.requests[-1])
+    await agent.stop()
+
+
+async def test_without_a_summary_the_conversation_stays_as_it_is(
+    home: Path, llm: FakeLlm, workspace: Path
+) -> None:
+    agent, session = await crowded(home, llm, workspace)
+    llm.tell(status(401, "bad key"), text("Second answer."))
+    turn = await agent.prompt(session, "the second question")
+    assert said(turn) == "Second answer."
+    [compaction] = [each for each in calls(turn) if each["kind"] == "think"]
+    assert compaction["status"] == "failed"
+    assert "stays as it is" in shown(compaction)
+    assert "the first question" in str(llm.requests[-1])
+    await agent.stop()
+
+
+async def test_what_no_summary_can_be_made_of_is_dropped(home: Path, llm: FakeLlm, workspace: Path) -> None:
+    agent, session = await crowded(home, llm, workspace)
+    too_long = "This model's maximum context length is 1000 tokens."
+    llm.tell(status(400, too_long, "context_length_exceeded"), text("Second answer."))
+    turn = await agent.prompt(session, "the second question")
+    assert said(turn) == "Second answer."
+    assert "the first question" not in str(llm.requests[-1])
+    await agent.stop()
+
+
+async def test_a_process_that_is_killed_in_a_turn_has_kept_what_was_said(
+    home: Path, llm: FakeLlm, workspace: Path
+) -> None:
+    agent = await start(home, llm)
+    (workspace / "a.txt").write_text("the content of a")
+    llm.tell(call("read", {"path": "a.txt"}), [text("It says", pieces=1), hang()])
+    session = await agent.new_session(workspace)
+    turn = agent.start_prompt(session, "what is in a.txt?")
+    await agent.text(session, "It says", timeout=60)
+    agent.process.kill()
+    await agent.process.wait()
+    await agent.close()
+    turn.cancel()
+    again = await start(home, llm)
+    await again.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    assert again.of(session)[0]["content"]["text"] == "what is in a.txt?"
+    llm.tell(text("Yes."))
+    await again.prompt(session, "go on")
+    assert "what is in a.txt?" in str(llm.requests[-1])
+    assert "the content of a" in str(llm.requests[-1])
+    await again.stop()
 
 
 def said_texts(agent: Builtin, session: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from dragoman.agents.custody import Custody
 from dragoman.builtin.search import compile_pattern, glob_files, search_in_python, translate
 from dragoman.builtin.tools import TOOLS
+from dragoman.builtin.tools.tool import Intent
 from support.workbench import Workbench
 
 PIXEL = base64.b64decode(
@@ -94,6 +96,30 @@ async def test_nothing_outside_of_the_workspace_is_touched(bench: Workbench, wor
         assert "outside of the workspace" in (await bench.use("read", path=path)).text, path
     assert "outside of the workspace" in (await bench.use("write", path="../x", content="")).text
     assert "outside of the workspace" in (await bench.use("run", command="true", path="/")).text
+
+
+@pytest.mark.parametrize(("tool", "arguments"), [("list", {}), ("glob", {"pattern": "*.txt"})])
+async def test_names_that_are_not_utf8_are_shown_as_far_as_they_go(
+    bench: Workbench, workspace: Path, tool: str, arguments: dict[str, str]
+) -> None:
+    Path(os.fsdecode(os.fsencode(workspace) + b"/gr\xfcn.txt")).write_text("x")
+    outcome = await bench.use(tool, **arguments)
+    assert outcome.status == "done"
+    assert "gr?n.txt" in outcome.text
+    assert bench.last_call["status"] == "completed"
+
+
+async def test_a_tool_that_breaks_is_an_outcome_like_any_other(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def prepare(context: object, arguments: object) -> Intent:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(TOOLS, "list", dataclasses.replace(TOOLS["list"], prepare=prepare))
+    outcome = await bench.use("list")
+    assert outcome.status == "failed"
+    assert "list failed with ZeroDivisionError" in outcome.text
+    assert bench.last_call["status"] == "failed"
 
 
 # -- write and edit

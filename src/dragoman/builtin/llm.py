@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import (
@@ -35,6 +35,11 @@ from dragoman.builtin.toolbox import Outcome
 from dragoman.builtin.tools.tool import Tool
 
 SETTINGS = ModelSettings(max_retries=0)  # retries are ours, so that they are shown
+
+IMAGE_TOKENS = 1600
+"""What an image costs at most with the large providers, however many bytes it has."""
+BYTES_PER_SOUND_TOKEN = 500
+"""About 32 tokens a second, for sound that is compressed as usual."""
 
 DEFAULT_CONTEXT_WINDOW = 128_000
 """For models of which nothing is known: what current local models are usually run with at most."""
@@ -133,17 +138,24 @@ class Conversation:
         return self.unsaved()
 
     def last_turn(self) -> int:
-        """How many messages the last turn has, which a compaction leaves alone."""
+        """How many messages the last turn has, which a compaction leaves alone.
+
+        Pictures that a tool read are in a request with a user's part, but its calls are in front of it.
+        """
         for count, message in enumerate(reversed(self.messages), start=1):
-            if isinstance(message, ModelRequest) and any(
-                isinstance(p, UserPromptPart) for p in message.parts
-            ):
+            if not isinstance(message, ModelRequest):
+                continue
+            kinds = {type(part) for part in message.parts}
+            if UserPromptPart in kinds and ToolReturnPart not in kinds:
                 return count
         return 0
 
     def estimate(self) -> int:
-        """Tokens, roughly: four bytes each, for models that do not tell."""
-        return len(ModelMessagesTypeAdapter.dump_json(self.messages)) // 4
+        """Tokens, roughly, for models that do not tell: four bytes each, and what media cost."""
+        media = [each for message in self.messages for each in _media(message)]
+        encoded = sum((len(each.data) + 2) // 3 * 4 for each in media)
+        text = len(ModelMessagesTypeAdapter.dump_json(self.messages)) - encoded
+        return text // 4 + sum(_media_tokens(each) for each in media)
 
 
 class Llm:
@@ -206,6 +218,16 @@ def _instruct(messages: list[ModelMessage], instructions: str) -> None:
             return
 
 
+def _media(message: ModelMessage) -> Iterator[BinaryContent]:
+    for part in message.parts:
+        if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+            yield from (each for each in part.content if isinstance(each, BinaryContent))
+
+
+def _media_tokens(media: BinaryContent) -> int:
+    return IMAGE_TOKENS if media.is_image else len(media.data) // BYTES_PER_SOUND_TOKEN
+
+
 def _definition(tool: Tool) -> ToolDefinition:
     return ToolDefinition(name=tool.name, parameters_json_schema=tool.schema(), description=tool.description)
 
@@ -240,8 +262,9 @@ def _call(part: ToolCallPart) -> Call:
     arguments: object = part.args
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments or "{}")
-        except ValueError:
+            # Not `json`, which lets half a surrogate through: such text can neither be shown nor kept.
+            arguments = msgspec.json.decode(arguments or "{}")
+        except (msgspec.DecodeError, RecursionError):
             arguments = None
     elif arguments is None:
         arguments = {}

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.builtin.content import Prompt
 from dragoman.builtin.failures import ModelFailed
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dragoman.builtin.session import Session
 
 Json = dict[str, Any]
+_T = TypeVar("_T")
 
 MAX_REQUESTS = 100
 """Requests to the model in one turn: one that calls tools for ever costs money for ever."""
@@ -108,11 +109,14 @@ class ModelTurn:
         self._conversation = conversation
         self._start = start
         self._invalid = 0
+        self._too_long = False
+        """A summary was not to be had: this turn goes on without one while there is room."""
 
     async def run(self) -> str:
         for _ in range(MAX_REQUESTS):
-            if self._crowded():
-                await self.compact(keep=self._conversation.last_turn())
+            if self._crowded() and not self._too_long:
+                self._too_long = not await self.compact(keep=self._conversation.last_turn())
+            self._keep()
             answer = await self._ask()
             self._account(answer)
             if answer.finish in STOP_REASONS and not answer.calls:
@@ -126,8 +130,12 @@ class ModelTurn:
                     f"\n\nThe model's last {self._invalid} tool calls were not valid, so I stopped asking it."
                 )
                 return "end_turn"
-            self._session.history.add_messages(self._conversation.unsaved())
         return "max_turn_requests"
+
+    def _keep(self) -> None:
+        """Before every request, when no call lacks its result: a turn of hours survives the end of its process."""
+        self._session.history.add_messages(self._conversation.unsaved())
+        self._session.save()
 
     def _stopped(self, reason: str) -> str:
         if reason == "refusal":
@@ -138,20 +146,26 @@ class ModelTurn:
     # -- asking
 
     async def _ask(self) -> Answer:
-        """One answer, with as many attempts as make sense."""
-        compacted = False
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        """One answer; a conversation that proves too long is shortened once."""
+        try:
+            return await self._insist(self._stream)
+        except ModelFailed as failure:
+            if failure.reason != "context_full" or not await self.compact(
+                keep=self._conversation.last_turn()
+            ):
+                raise
+        return await self._insist(self._stream)
+
+    async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        """As many attempts as make sense."""
+        for attempt in range(1, MAX_ATTEMPTS):
             try:
-                return await self._stream()
+                return await ask()
             except ModelFailed as failure:
-                if failure.reason == "context_full" and not compacted:
-                    compacted = True
-                    await self.compact(keep=self._conversation.last_turn())
-                    continue
-                if not failure.retry or attempt == MAX_ATTEMPTS:
+                if not failure.retry:
                     raise
                 await self._pause(failure, attempt)
-        raise AssertionError("the last attempt returns or raises")
+        return await ask()
 
     async def _stream(self) -> Answer:
         session = self._session
@@ -227,8 +241,11 @@ class ModelTurn:
         room = self._conversation.last_turn() < len(self._conversation.messages)
         return room and max(self._session.used, self._conversation.estimate()) > limit
 
-    async def compact(self, keep: int) -> None:
-        """Put a summary in place of all but the last `keep` messages, where everybody sees it."""
+    async def compact(self, keep: int) -> bool:
+        """Put a summary in place of all but the last `keep` messages, where everybody sees it.
+
+        False if there is no summary, which costs nothing: only what no model can hold any more is dropped.
+        """
         session, conversation = self._session, self._conversation
         call = {
             "toolCallId": f"compact_{secrets.token_hex(6)}",
@@ -236,13 +253,14 @@ class ModelTurn:
             "kind": "think",
         }
         session.update({"sessionUpdate": "tool_call", **call, "status": "in_progress"})
-        status, summary = "failed", "Cancelled."
+        status, summary, shortened = "failed", "Cancelled.", False
         try:
-            summary = await self._summary(conversation, keep)
-            status = "completed"
+            summary = await self._insist(lambda: self._summary(conversation, keep))
+            status, shortened = "completed", True
         except ModelFailed as failure:
-            # Better to forget than to fail: the user sees what happened.
-            summary = f"The earlier part was dropped, because no summary could be made: {failure}"
+            shortened = failure.reason == "context_full"
+            fate = "was dropped" if shortened else "stays as it is"
+            summary = f"The earlier part {fate}, because no summary could be made: {failure}"
         finally:
             content = [{"type": "content", "content": {"type": "text", "text": summary}}]
             session.update(
@@ -253,9 +271,12 @@ class ModelTurn:
                     "content": content,
                 }
             )
+        if not shortened:
+            return False
         session.history.replace_messages(conversation.replace(summary, keep))
         self._start = max(0, len(conversation.messages) - keep)
         session.used = 0
+        return True
 
     async def _summary(self, conversation: Conversation, keep: int) -> str:
         whole = conversation.messages

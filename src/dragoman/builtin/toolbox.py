@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from dragoman.builtin.permissions import ALLOW_ALWAYS, ALLOW_ONCE, options
 from dragoman.builtin.search import SearchError
 from dragoman.builtin.tools import TOOLS
 from dragoman.builtin.tools.context import ToolContext
-from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, text_content
+from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from dragoman.builtin.session import Session
+
+log = logging.getLogger(__name__)
 
 Status = Literal["done", "failed", "invalid", "refused"]
 
@@ -54,7 +57,7 @@ class Toolbox:
             names = ", ".join(each.name for each in self.available())
             return call.failed(InvalidArguments(f"There is no tool {name!r}; there are: {names}."), arguments)
         try:
-            result = await self._run(tool, call, arguments)
+            return call.done(await self._run(tool, call, arguments))
         except asyncio.CancelledError:
             call.end("failed", [text_content("Cancelled.")], "cancelled")
             raise
@@ -62,10 +65,12 @@ class Toolbox:
             return call.failed(error, arguments)
         except (RpcError, OSError) as error:
             return call.failed(ToolError(str(error)), arguments)
-        content = [text_content(result.text)] if result.content is None else result.content
-        output = result.text if result.output is None else result.output
-        call.end("failed" if result.failed else "completed", content, output)
-        return Outcome("failed" if result.failed else "done", result.text, result.pictures)
+        except Exception as error:  # a call without an outcome would spoil the conversation for good
+            log.exception("the tool %s failed", name)
+            words = (
+                f"{name} failed with {type(error).__name__}, a bug of this agent: its log has the details."
+            )
+            return call.failed(ToolError(words), arguments)
 
     async def _run(self, tool: Tool, call: _Call, arguments: Mapping[str, Any]) -> Result:
         parsed = tool.parse(arguments)
@@ -149,9 +154,16 @@ class _Call:
             return  # cancelled before anybody saw it
         self._update({"status": status, "content": list(content), "rawOutput": output})
 
+    def done(self, result: Result) -> Outcome:
+        text = printable(result.text)
+        content = [text_content(text)] if result.content is None else result.content
+        output = text if result.output is None else result.output
+        self.end("failed" if result.failed else "completed", content, output)
+        return Outcome("failed" if result.failed else "done", text, result.pictures)
+
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
         """Show the failure, also of a call that never got as far as being shown."""
-        text = str(error)
+        text = printable(str(error))
         if not self._shown:
             self._announce(self._tool.name if self._tool is not None else "Unknown tool", arguments)
         self.end("failed", [text_content(text)], text)

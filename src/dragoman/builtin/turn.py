@@ -38,6 +38,7 @@ async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
         session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     try:
         session.name_after(text)
+        session.save()
         return await _answer(session, prompt, text)
     except asyncio.CancelledError:
         return "cancelled"

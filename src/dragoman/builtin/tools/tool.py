@@ -91,6 +91,11 @@ class Tool:
         return {**own, "$defs": definitions} if definitions else own
 
 
+def printable(text: str) -> str:
+    """Names of files need not be UTF-8, what is sent and kept must be."""
+    return text.encode(errors="replace").decode()
+
+
 def text_content(text: str) -> Json:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
