@@ -75,6 +75,16 @@ async def test_a_second_prompt_is_refused_while_one_runs(
     assert (await turn).stop_reason == "cancelled"
 
 
+async def test_right_behind_the_prompt(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    llm.tell([text("too late", pieces=1), hang()])
+    session = await openai.new_session(workspace)
+    with openai.in_one_write():
+        turn = openai.start_prompt(session, "talk")
+        openai.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+    assert not llm.requests
+
+
 async def read_pid(file: Path) -> int:
     async with asyncio.timeout(60):
         while not file.exists() or not file.read_text().strip():

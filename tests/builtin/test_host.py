@@ -76,6 +76,23 @@ async def test_a_function_is_cancelled(home: Path, workspace: Path) -> None:
     assert await agent.stop() == 0
 
 
+async def test_a_cancel_right_behind_the_prompt_counts(home: Path, workspace: Path) -> None:
+    agent = await hosted(home, "import asyncio\nasync def answer(prompt):\n    await asyncio.sleep(3600)\n")
+    session = await agent.new_session(workspace)
+    with agent.in_one_write():
+        turn = agent.start_prompt(session, "wait")
+        agent.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+    assert await agent.stop() == 0
+
+
+async def test_what_is_printed_at_import_is_no_message(home: Path, workspace: Path) -> None:
+    agent = await hosted(home, "print('hello')\nasync def answer(prompt):\n    return 'good'\n")
+    session = await agent.new_session(workspace)
+    assert said(await agent.prompt(session, "fine")) == "good"
+    assert await agent.stop() == 0
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,6 +113,14 @@ class HeaderFraming(Framing):
             assert name.lower() == b"content-length", f"not a header: {line!r}"
             length = int(value)
         return None if length is None else await reader.readexactly(length)
+
+
+class _Cork:
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: bytes) -> None:
+        self.data += data
 
 
 class RpcPeer:
@@ -228,6 +237,17 @@ class RpcPeer:
     def send(self, message: Any) -> None:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         self._writer.write(self.framing.frame(body))
+
+    @contextmanager
+    def in_one_write(self) -> Iterator[None]:
+        """What is sent meanwhile goes out together, so that the other side reads it at once."""
+        writer, corked = self._writer, _Cork()
+        self._writer = corked  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            self._writer = writer
+            writer.write(bytes(corked.data))
 
     async def drain(self) -> None:
         await self._writer.drain()

@@ -398,6 +398,7 @@ def main() -> None:
     flags.add_argument("--x-bad-config", action="store_true")
     flags.add_argument("--x-no-server", action="store_true", help="so old that it has no app-server")
     flags.add_argument("--x-no-threads", action="store_true", help="so old that it has no threads")
+    flags.add_argument("--x-mute", action="store_true", help="says nothing, ever")
     flags.add_argument("command", choices=["app-server"])
     given = flags.parse_args()
     if given.x_bad_config:
@@ -406,6 +407,8 @@ def main() -> None:
     if given.x_no_server:
         sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
         sys.exit(2)
+    if given.x_mute:
+        sys.stdin.read()
     if given.x_no_threads:
         METHODS["thread/start"] = Codex.unknown
     Codex().run()

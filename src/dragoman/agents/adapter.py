@@ -23,7 +23,7 @@ from dragoman.agents.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
-from dragoman.wire.errors import Malformed, RpcError, invalid_params, method_not_found
+from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
 from dragoman.wire.framing import Frame
 
 log = logging.getLogger(__name__)
@@ -179,7 +179,8 @@ class AdapterHandle:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel" and self._tongue is not None:
-            self._tongue.cancel(_object(params))
+            # In the next round of the loop: a prompt in front of it has begun by then.
+            self._loop.call_soon(self._tongue.cancel, _object(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True
@@ -197,6 +198,10 @@ class AdapterHandle:
             request.fail(error)
         except Malformed as error:
             request.fail(error.as_error())
+        except Exception as error:  # whatever it was, somebody waits for an answer
+            log.exception("%s failed", request.method, extra={"agent": self.name})
+            said = f"{request.method} failed: {type(error).__name__}: {error}"
+            request.fail(internal(said, "adapter_failed", agent=self.name))
 
     # -- the two directions
 

@@ -7,6 +7,7 @@ stderr; stdout belongs to the protocol.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -26,7 +27,9 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m dragoman.builtin.host module:name\n")
         return 2
     try:
-        asyncio.run(_run(load_entry(arguments[0])))
+        with contextlib.redirect_stdout(sys.stderr):
+            entry = load_entry(arguments[0])
+        asyncio.run(_run(entry))
     except EntryError as error:
         sys.stderr.write(f"{error}\n")
         return 2

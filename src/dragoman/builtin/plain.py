@@ -120,7 +120,8 @@ class PlainAgent:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel":
-            self._cancel(msgspec.json.decode(params))
+            # In the next round of the loop: a prompt in front of it has begun by then.
+            asyncio.get_running_loop().call_soon(self._cancel, msgspec.json.decode(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True

@@ -96,7 +96,8 @@ class Server:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel":
-            self._cancel_now(_decode(params))
+            # The same way as requests: a prompt in front of it has begun by then.
+            self._spawn(self._cancel(_decode(params)))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         log.warning("a message makes no sense: %s", error.message)
@@ -192,17 +193,16 @@ class Server:
             raise invalid_params("prompt must be a list of content blocks", "prompt")
         if session.turn is not None and not session.turn.done():
             raise invalid_request("A prompt of this session is still being answered", "turn_in_progress")
-        session.turn = asyncio.ensure_future(run_turn(session, prompt))
-        return {"stopReason": await asyncio.shield(session.turn)}
+        session.turn = turn = asyncio.ensure_future(run_turn(session, prompt))
+        await asyncio.wait([turn])
+        # One that was cancelled before its first step had no chance to say so itself.
+        return {"stopReason": "cancelled" if turn.cancelled() else turn.result()}
 
     async def _cancel(self, params: Json) -> Json:
-        self._cancel_now(params)
-        return {}
-
-    def _cancel_now(self, params: Json) -> None:
         session = self.sessions.get(params.get("sessionId"))
         if session is not None and session.turn is not None:
             session.turn.cancel()
+        return {}
 
     async def _set_mode(self, params: Json) -> Json:
         session = self.sessions.find(params.get("sessionId"))

@@ -385,6 +385,18 @@ async def test_a_terminal_is_text_for_a_client_that_comes_later(
     assert last["content"][0]["content"]["text"] == "```console\nran make\n```"
 
 
+async def test_what_goes_wrong_inside_is_an_answer_too(
+    client: Dragoman, workspace: Path, tmp_path: Path
+) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "hello")
+    [kept] = (tmp_path / "claude").glob("projects/*/*.jsonl")
+    kept.unlink()
+    kept.mkdir()  # not to be unlinked
+    await client.request("session/delete", {"sessionId": session})
+    assert "IsADirectoryError" in (await client.logged(r"session/delete failed.*"))[0]
+
+
 async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "remember")

@@ -125,6 +125,20 @@ async def test_cancel_in_a_running_tool_settles_and_closes_it(client: Dragoman, 
     assert "".join((await client.prompt(session, "still here")).texts) == "still here"
 
 
+async def test_a_cancel_right_behind_the_prompt_counts(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    gateway = await dragoman(
+        "acp", "codex", agents={"codex": codex(tmp_path)}, limits={"cancel_timeout": 600}
+    )
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    with gateway.in_one_write():
+        turn = gateway.start_prompt(session, "hang")
+        gateway.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+
+
 async def test_cancel_with_a_question_open_settles(client: Dragoman, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "bash make")

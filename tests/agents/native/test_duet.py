@@ -30,6 +30,9 @@ def text(words: str) -> list[dict[str, Any]]:
         ("/codex dig deep", "codex", text("dig deep")),
         ("/claude dig", "claude", text("dig")),
         ("/codex", "codex", []),
+        ("/codex\nfix it\nall", "codex", text("fix it\nall")),
+        ("  /codex\tdig", "codex", text("dig")),
+        ("", None, text("")),
         ("/codexes dig", None, text("/codexes dig")),
         ("dig /codex", None, text("dig /codex")),
     ],
@@ -71,6 +74,20 @@ async def test_the_guests_questions_and_its_cancel_are_the_sessions(
     assert asked["params"]["sessionId"] == session
     client.cancel(session)
     assert (await running).stop_reason == "cancelled"
+
+
+async def test_a_cancel_while_the_guest_is_being_started_settles_at_once(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    agents = {"claude": claude(tmp_path), "codex": codex(tmp_path, "--x-mute")}
+    gateway = await dragoman("acp", "claude", agents=agents, limits={"cancel_timeout": 600})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    with gateway.in_one_write():
+        turn = gateway.start_prompt(session, "/codex are you there?")
+        gateway.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+    assert "".join((await gateway.prompt(session, "and you?")).texts).endswith("and you?")
 
 
 async def test_a_guest_that_dies_takes_only_its_turn_with_it(client: Dragoman, workspace: Path) -> None:

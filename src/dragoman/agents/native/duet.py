@@ -9,6 +9,7 @@ What one of them was not there for it is told with the next words for it. Modes,
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,8 @@ from dragoman.agents.adapter import Tongue, Voice, text_of
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
+
+log = logging.getLogger(__name__)
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 SHOWN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
@@ -38,6 +41,8 @@ class Shared:
     """By agent: what was said since it was last asked."""
     said: str = ""
     """The answer that is being given."""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    """For a guest that is still being started, which nobody could tell."""
 
 
 class Duet:
@@ -65,7 +70,10 @@ class Duet:
     def cancel(self, params: JsonObject) -> None:
         self._host.cancel(params)
         shared = self.sessions.get(str(params.get("sessionId")))
-        if self._guest is not None and shared is not None and shared.guest_id is not None:
+        if shared is None:
+            return
+        shared.cancelled.set()
+        if self._guest is not None and shared.guest_id is not None:
             self._guest.cancel({"sessionId": shared.guest_id})
 
     def programs(self) -> Iterable[AcpAgent]:
@@ -133,8 +141,9 @@ class Duet:
         speaker = asked or shared.speaker
         words = "".join(str(each.get("text", "")) for each in blocks)
         shared.said = ""
+        shared.cancelled.clear()
         try:
-            return await self._ask(session_id, shared, speaker, [*_missed(shared, speaker), *blocks])
+            return await self._ask(session_id, shared, speaker, blocks)
         finally:
             other = next(name for name in self._names.values() if name != speaker)
             told = f"User: {words}\n\n{TITLES[speaker]}: {shared.said}\n\n"
@@ -143,10 +152,14 @@ class Duet:
     async def _ask(
         self, session_id: str, shared: Shared, speaker: str, blocks: list[JsonObject]
     ) -> JsonObject:
-        if speaker == self._names["host"]:
-            return await self._host.requests["session/prompt"]({"sessionId": session_id, "prompt": blocks})
-        guest = await self._meet(shared)
-        return await guest.requests["session/prompt"]({"sessionId": shared.guest_id, "prompt": blocks})
+        agent = self._host
+        if speaker != self._names["host"]:
+            guest = await _unless(shared.cancelled, self._meet(shared))
+            if guest is None:
+                return {"stopReason": "cancelled"}
+            agent, session_id = guest, str(shared.guest_id)
+        told = [*_missed(shared, speaker), *blocks]
+        return await agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
 
     async def _meet(self, shared: Shared) -> Tongue:
         """The guest, with a session for this one."""
@@ -210,13 +223,33 @@ class _GuestVoice:
         self._duet.guest_lost()
 
 
+async def _unless(cancelled: asyncio.Event, starting: Coroutine[Any, Any, Tongue]) -> Tongue | None:
+    """What is started, or None as soon as nobody wants it; it is there for the next words then."""
+    start = asyncio.ensure_future(starting)
+    waiting = asyncio.ensure_future(cancelled.wait())
+    try:
+        await asyncio.wait((start, waiting), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    if cancelled.is_set():
+        start.add_done_callback(_note)
+        return None
+    return await start
+
+
+def _note(start: asyncio.Future[Tongue]) -> None:
+    if not start.cancelled() and start.exception() is not None:
+        log.warning("the other agent does not start: %s", start.exception())
+
+
 def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[JsonObject]]:
     """Who is asked by name, and the prompt without that; nothing is left where only the name was said."""
     found = objects(blocks)
     text = str(found[0].get("text", "")).lstrip() if found and found[0].get("type", "text") == "text" else ""
     for name in names:
-        word, _, rest = text.partition(" ")
-        if word.strip() == f"/{name}":
+        word, *rest_of = text.split(maxsplit=1)[:2] or [""]
+        rest = rest_of[0] if rest_of else ""
+        if word == f"/{name}":
             first = [{**found[0], "text": rest.strip()}] if rest.strip() else []
             return name, [*first, *found[1:]]
     return None, found
