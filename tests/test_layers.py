@@ -27,7 +27,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "transports": ("wire", "rpc", "gateway"),
     "store": ("wire", "gateway.ports", "config"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
-    "builtin": ("wire", "rpc", "config", "transports", "agents", "services"),
+    "builtin": ("wire", "rpc", "config", "transports", "agents", "services", "sandbox"),
     "bridge": ("wire", "rpc", "gateway", "config"),
     "server": ("wire", "rpc", "gateway", "config", "transports", "log"),
     "cli": ANYTHING,

@@ -60,15 +60,20 @@ async def test_the_table_decides(bench: MakeBench, workspace: Path, mode: str, e
 
 
 async def test_the_box_has_the_workspace_and_nothing_else(
-    bench: MakeBench, workspace: Path, tmp_path: Path
+    bench: MakeBench, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("needs bubblewrap")
     secret = tmp_path / "secret"
     secret.write_text("hidden")
     at = bench(mode="sandbox")
-    outcome = await at.use("run", command=f"touch inside; cat {secret}; echo x > {secret}")
+    monkeypatch.setenv("OPENAI_API_KEY", "hidden")
+    looks = f"touch inside; cat {secret}; echo x > {secret}; ls /etc; env"
+    outcome = await at.use("run", command=looks)
     assert "hidden" not in outcome.text
+    assert "PATH=" in outcome.text
+    assert "passwd\n" in outcome.text
+    assert "shadow" not in outcome.text
     assert (workspace / "inside").exists()
     assert secret.read_text() == "hidden"
     assert not at.person.questions
@@ -111,6 +116,10 @@ async def test_once_is_not_remembered(bench: MakeBench) -> None:
         ("echo $(rm x)", "run=echo $(rm x)"),
         ("cat a > b", "run=cat a > b"),
         ("a\nb", "run=a\nb"),
+        ("git --no-pager diff", "run=git --no-pager diff"),
+        ("PYTHONPATH=. pytest", "run=PYTHONPATH=. pytest"),
+        ("sudo ls", "run=sudo ls"),
+        ("/usr/bin/git status -s", "run:/usr/bin/git status"),
         ("echo `rm x`", "run=echo `rm x`"),
         ("true && rm x", "run=true && rm x"),
     ],

@@ -20,6 +20,7 @@ from dragoman.agents.custody import Custody
 from dragoman.builtin.search import compile_pattern, glob_files, search_in_python, translate
 from dragoman.builtin.tools import TOOLS
 from dragoman.builtin.tools.tool import Intent
+from support.waiting import until, until_gone
 from support.workbench import Workbench
 
 PIXEL = base64.b64decode(
@@ -244,6 +245,53 @@ async def test_what_git_ignores_is_not_searched(bench: Workbench, workspace: Pat
     assert (await bench.use("grep", pattern="needle")).text == "a.txt:1: needle"
 
 
+@pytest.mark.parametrize("repository", [False, True])
+async def test_links_do_not_lead_a_search_out_of_the_workspace(
+    bench: Workbench, workspace: Path, tmp_path: Path, repository: bool
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.txt").write_text("needle")
+    (workspace / "folder").mkdir()
+    (workspace / "folder" / "a.txt").write_text("hay")
+    if repository:
+        subprocess.run(["git", "init", "-q", str(workspace)], check=True)
+        subprocess.run(["git", "-C", str(workspace), "add", "."], check=True)
+    (workspace / "folder" / "a.txt").unlink()
+    (workspace / "folder").rmdir()
+    (workspace / "folder").symlink_to(outside)
+    (workspace / "link.txt").symlink_to(outside / "a.txt")
+    assert (await bench.use("grep", pattern="needle")).text == "No match."
+
+
+def ripgrep(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """A `rg` that does what the script says."""
+    folder.mkdir()
+    (folder / "rg").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "rg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+async def test_a_ripgrep_with_much_to_complain_about_is_read_to_its_end(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ripgrep(tmp_path / "bin", monkeypatch, "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 2")
+    async with asyncio.timeout(30):
+        outcome = await bench.use("grep", pattern="needle")
+    assert outcome.text.startswith("The search failed: xxx")
+
+
+async def test_a_silent_ripgrep_is_ended_with_its_search(
+    bench: Workbench, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ripgrep(tmp_path / "bin", monkeypatch, f"echo $$ > {workspace}/pid; exec sleep 3600")
+    searching = asyncio.ensure_future(bench.use("grep", pattern="needle"))
+    file = workspace / "pid"
+    await until(lambda: file.exists() and file.read_text().strip())
+    searching.cancel()
+    await until_gone([int(file.read_text())])
+
+
 def test_the_search_stops_at_its_limit(workspace: Path) -> None:
     from threading import Event
 
@@ -279,6 +327,20 @@ async def test_a_command_in_the_background_is_asked_about_and_ended(bench: Workb
     assert "still running" in checked.text
     assert "ended by SIG" in (await bench.use("stop_command", id=id)).text
     assert "No command" in (await bench.use("check_command", id=id)).text
+
+
+async def test_a_background_that_is_full_starts_nothing_more(
+    bench: Workbench, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.builtin.running.MAX_BACKGROUND", 1)
+    first = await bench.use("run", command="true", background=True)
+    id = first.text.rpartition(" ")[2].rstrip(".")
+    await bench.session.commands.background[id].wait()
+    second = await bench.use("run", command="sleep 3600", background=True)
+    assert second.status == "done", "the first has ended, and gives way"
+    refused = await bench.use("run", command="touch started", background=True)
+    assert "run in the background already" in refused.text
+    assert not (workspace / "started").exists()
 
 
 async def test_long_output_keeps_its_end(bench: Workbench) -> None:

@@ -6,8 +6,7 @@ import shutil
 from collections.abc import Sequence
 
 from dragoman.builtin.errors import Refused
-
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc", "/opt", "/nix")
+from dragoman.sandbox.bubblewrap import ETC, SYSTEM
 
 
 def boxed(words: Sequence[str], roots: Sequence[str], cwd: str) -> list[str]:
@@ -17,8 +16,8 @@ def boxed(words: Sequence[str], roots: Sequence[str], cwd: str) -> list[str]:
         raise Refused("Sandbox mode needs bubblewrap (the program `bwrap`), which is not installed here.")
     box = [program, "--die-with-parent", "--unshare-all", "--new-session", "--proc", "/proc", "--dev", "/dev"]
     box += ["--tmpfs", "/tmp", "--setenv", "HOME", "/tmp"]
-    for folder in _SYSTEM:
-        box += ["--ro-bind-try", folder, folder]
+    for path in (*SYSTEM, *ETC):
+        box += ["--ro-bind-try", path, path]
     for root in roots:
         box += ["--bind", root, root]
     return [*box, "--chdir", cwd, "--", *words]

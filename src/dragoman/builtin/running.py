@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import shutil
@@ -14,6 +15,7 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.launch import SpawnError
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import ToolError
+from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, allowed
 from dragoman.services.spawn import Command, LocalSpawn
 from dragoman.services.terminal import Terminal
 from dragoman.wire.errors import RpcError
@@ -87,20 +89,31 @@ class Commands:
         self.background: dict[str, RunningCommand] = {}
 
     async def start(self, words: Sequence[str], cwd: str, *, here: bool = False) -> RunningCommand:
-        """Start a command; `here` keeps it off the client's terminals, as a box needs."""
+        """Start a command; `here` is for a box: off the client's terminals, and without what is secret here."""
         if self._client.has_terminals and not here:
             return await _ClientCommand.start(self._client, self._session, words, cwd)
-        env = {**os.environ, **QUIET, "PWD": cwd}
+        inherited = allowed(os.environ, (*GENERAL, *SAME_FILES)) if here else os.environ
+        env = {**inherited, **QUIET, "PWD": cwd}
         try:
             terminal = await Terminal.start(LocalSpawn(self._custody), Command(words, env, cwd), OUTPUT_BYTES)
         except SpawnError as error:
             raise ToolError(str(error)) from error
         return _LocalCommand(terminal)
 
+    async def make_room(self) -> None:
+        """Before a command is started for the background: the oldest that has ended gives way."""
+        if len(self.background) < MAX_BACKGROUND:
+            return
+        for id, command in self.background.items():
+            if await _has_ended(command):
+                del self.background[id]
+                with contextlib.suppress(ToolError):  # see `_has_ended`
+                    await command.release()
+                return
+        raise ToolError(f"{MAX_BACKGROUND} commands run in the background already: stop one first.")
+
     def keep(self, command: RunningCommand) -> str:
         """Let a command run on; the id is what it is asked about by."""
-        if len(self.background) >= MAX_BACKGROUND:
-            raise ToolError(f"{MAX_BACKGROUND} commands run in the background already: stop one first.")
         id = secrets.token_hex(3)
         self.background[id] = command
         return id
@@ -114,6 +127,13 @@ class Commands:
     async def close(self) -> None:
         commands, self.background = list(self.background.values()), {}
         await asyncio.gather(*(command.release() for command in commands))
+
+
+async def _has_ended(command: RunningCommand) -> bool:
+    try:
+        return (await command.output()).ended
+    except ToolError:
+        return True  # the client closed its terminal
 
 
 class _LocalCommand:

@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -37,19 +39,17 @@ class Match:
 
 async def search(folder: str, pattern: str, glob: str | None, ignore_case: bool, limit: int) -> list[Match]:
     """The first matches below a folder; cancelling it stops the work."""
-    stop = threading.Event()
     program = shutil.which("rg")
-    work: Callable[[], list[Match]]
     if program is not None:
-        work = _Ripgrep(program, folder, pattern, glob, ignore_case, limit, stop).run
-    else:
-        expression = compile_pattern(pattern, ignore_case)
-
-        def work() -> list[Match]:
-            return search_in_python(folder, expression, glob, limit, stop)
-
+        ripgrep = _Ripgrep(program, folder, pattern, glob, ignore_case, limit)
+        try:
+            return await asyncio.to_thread(ripgrep.run)
+        finally:
+            ripgrep.stop()
+    stop = threading.Event()
+    expression = compile_pattern(pattern, ignore_case)
     try:
-        return await asyncio.to_thread(work)
+        return await asyncio.to_thread(search_in_python, folder, expression, glob, limit, stop)
     finally:
         stop.set()
 
@@ -82,11 +82,12 @@ def search_in_python(
 
 
 def _read_text(path: str) -> bytes:
-    # os.open and not open(): the file object costs more than reading a small file.
+    # os.open and not open(): the file object costs more than reading a small file. No links, as with ripgrep:
+    # they may lead out of the workspace.
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return b""  # gone meanwhile, or not ours to read: a search goes on
+        return b""  # gone meanwhile, a link, or not ours to read: a search goes on
     try:
         data = os.read(descriptor, _PROBE_BYTES * 8)
         if len(data) < _PROBE_BYTES * 8:
@@ -128,7 +129,22 @@ def _git_files(folder: str) -> list[str] | None:
         return None
     if listing.returncode != 0:
         return None
-    return list(dict.fromkeys(os.fsdecode(name) for name in listing.stdout.split(b"\0") if name))
+    names = dict.fromkeys(os.fsdecode(name) for name in listing.stdout.split(b"\0") if name)
+    return _without_linked_folders(folder, names)
+
+
+def _without_linked_folders(folder: str, names: Iterable[str]) -> list[str]:
+    """A folder that git knows may be a link to elsewhere by now."""
+    real = os.path.realpath(folder)
+    known: dict[str, bool] = {"": True}
+    found = []
+    for name in names:
+        parent = name.rpartition("/")[0]
+        if parent not in known:
+            known[parent] = os.path.realpath(f"{real}/{parent}") == f"{real}/{parent}"
+        if known[parent]:
+            found.append(name)
+    return found
 
 
 def _in_repository(folder: str) -> bool:
@@ -207,7 +223,7 @@ class _RgLine(msgspec.Struct):
 
 
 class _Ripgrep:
-    """One run of ripgrep, read line by line so that it can be stopped early."""
+    """One run of ripgrep, in a thread; `stop` may be called from another."""
 
     def __init__(
         self,
@@ -217,12 +233,12 @@ class _Ripgrep:
         glob: str | None,
         ignore_case: bool,
         limit: int,
-        stop: threading.Event,
     ) -> None:
         self._folder = folder
         self._limit = limit
-        self._stop = stop
-        self._command = [program, "--json", "--max-filesize", "10M", "--sort", "path"]
+        self._stopped = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command = [program, "--json", "--no-messages", "--max-filesize", "10M", "--sort", "path"]
         self._command += ["--ignore-case"] if ignore_case else []
         self._command += ["--glob", glob] if glob is not None else []
         if not _in_repository(folder):
@@ -232,25 +248,40 @@ class _Ripgrep:
     def run(self) -> list[Match]:
         found: list[Match] = []
         decoder = msgspec.json.Decoder(_RgLine)
-        with subprocess.Popen(
+        # A file, not a pipe: whoever reads the matches cannot empty a second pipe meanwhile.
+        with tempfile.TemporaryFile() as complaints:
+            with self._start(complaints) as process:
+                assert process.stdout is not None
+                for raw in process.stdout:
+                    line = decoder.decode(raw)
+                    if line.type == "match":
+                        found.append(_rg_match(line.data))
+                    if len(found) >= self._limit:
+                        process.kill()
+                        return found
+            complaints.seek(0)
+            complaint = complaints.read(_PROBE_BYTES).decode(errors="replace").strip()
+        if complaint and process.returncode == 2 and not found:
+            raise SearchError(f"The search failed: {complaint}")
+        return found
+
+    def _start(self, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(
             self._command,
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            assert process.stdout is not None and process.stderr is not None
-            for raw in process.stdout:
-                line = decoder.decode(raw)
-                if line.type == "match":
-                    found.append(_rg_match(line.data))
-                if len(found) >= self._limit or self._stop.is_set():
-                    process.kill()
-                    return found
-            complaint = process.stderr.read().decode(errors="replace").strip()
-        if process.returncode == 2 and not found:
-            raise SearchError(f"The search failed: {complaint}")
-        return found
+            stderr=complaints,
+        )
+        if self._stopped:  # while it was being started
+            self._process.kill()
+        return self._process
+
+    def stop(self) -> None:
+        """End it, wherever it is; its thread then reads the end of the output."""
+        self._stopped = True
+        if self._process is not None:
+            self._process.kill()
 
 
 def _rg_match(data: _RgData) -> Match:

@@ -27,6 +27,25 @@ _WITH_SUBCOMMANDS = frozenset(
 )
 """Programs of which one subcommand says little about another: `git status` is not `git push`."""
 
+_WRAPPERS = frozenset(
+    {
+        "env",
+        "sudo",
+        "doas",
+        "nice",
+        "nohup",
+        "timeout",
+        "time",
+        "xargs",
+        "exec",
+        "command",
+        "sh",
+        "bash",
+        "zsh",
+    }
+)
+"""Programs that say nothing about what they run."""
+
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True):
     command: Annotated[str, Meta(min_length=1, description="The command line, for a shell.")]
@@ -46,6 +65,8 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
         words = boxed(words, context.workspace.roots, cwd)
 
     async def act() -> Result:
+        if arguments.background:
+            await context.commands.make_room()
         command = await context.commands.start(words, cwd, here=context.mode.boxed)
         if arguments.background:
             id = context.commands.keep(command)
@@ -57,11 +78,17 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
 
 
 def scope_of(command: str) -> Scope:
-    """ "Always" means commands that begin alike; what has operators, quotes or expansions only that very line."""
+    """ "Always" means commands that begin alike; what does not tell by its begin what it is, only that very line.
+
+    That is what has operators, quotes or expansions, and what begins with a variable, an option or a wrapper.
+    """
     words = command.split()
     if not words or not _PLAIN_COMMAND.fullmatch(command):
         return Scope(f"run={command}", "exactly this command")
-    begin = words[:2] if words[0] in _WITH_SUBCOMMANDS and len(words) > 1 else words[:1]
+    program = words[0].rpartition("/")[2]
+    begin = words[:2] if program in _WITH_SUBCOMMANDS and len(words) > 1 else words[:1]
+    if program in _WRAPPERS or "=" in begin[0] or begin[-1].startswith("-"):
+        return Scope(f"run={command}", "exactly this command")
     return Scope(f"run:{' '.join(begin)}", f"commands that begin with `{' '.join(begin)}`")
 
 
