@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -203,7 +205,7 @@ async def test_a_process_that_is_killed_in_a_turn_has_kept_what_was_said(
     session = await agent.new_session(workspace)
     turn = agent.start_prompt(session, "what is in a.txt?")
     await agent.text(session, "It says", timeout=60)
-    agent.process.kill()
+    os.kill(agent.process.pid, signal.SIGKILL)
     await agent.process.wait()
     await agent.close()
     turn.cancel()
