@@ -17,6 +17,7 @@ Between two writes of a flood the agent looks at its stdin, so another session's
 import heapq
 import json
 import os
+import random
 import select
 import sys
 import time
@@ -64,7 +65,8 @@ class Stream:
         self.request_id = request_id
         self.count = count
         self.number = 0
-        self.due = time.monotonic()
+        # Agents that know nothing of each other do not speak in step, even if they were asked at one time.
+        self.due = time.monotonic() + random.random() * pause
         self._pause = pause
         self._tag = session.removeprefix("bench-").encode()
         self._head = HEAD % session.encode()

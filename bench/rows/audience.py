@@ -36,7 +36,7 @@ def crowd_probe(clients: int, streaming: int) -> Probe:
             Crowd(server.url, server.token, clients) as crowd,
         ):
             sessions = crowd.sessions(streaming, arena.workspace)
-            crowd.stream(sessions, RATE, RATE)
+            crowd.stream(sessions, 2 * RATE, RATE)
 
             def measure() -> float:
                 # As many measurements of a lone client as of one among many.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import logging
 import os
 import signal
@@ -92,6 +93,7 @@ async def gateway(
     )
     running = Gateway(config, outside)
     neighbours = await _listen_to_neighbours(running, store)
+    gc.freeze()  # what is here now stays: the collector need not look at it again, while everybody waits
     try:
         yield running
     finally:

@@ -31,6 +31,8 @@ PING_INTERVAL = 20.0
 CLOSE_TIMEOUT = 2.0
 """Seconds that a peer has to answer a close frame."""
 
+_PING = b"\x89\x00"  # as servers send it; a thousand clients get one each within a few seconds
+
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -187,7 +189,7 @@ class WebSocket(asyncio.Protocol):
             log.info("websocket peer is silent for %d s, closing", silence)
             self._transport.abort()
             return
-        self._write_control(self._frames.ping(b""))
+        self._write_control(self._frames.ping(b"") if self._frames.client else _PING)
         self._set_timer(self._ping_interval, self._ping)
 
     # -- asyncio.Protocol

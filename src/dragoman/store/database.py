@@ -140,7 +140,7 @@ class Database:
         # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
         # the death of any process, and only a power failure can take the last ones back.
         connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.LOG_PAGES}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.LONGEST_LOG_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
 
     def _check(self, connection: sqlite3.Connection) -> None:

@@ -147,12 +147,18 @@ def _rows_of_different_sessions(steps: Sequence[Step]) -> int:
 
 
 def _write_together(connection: sqlite3.Connection, steps: Sequence[Step]) -> bool:
-    """With one statement; False, and nothing written, if there is an objection to one of them."""
-    rows = [(step.session_id, step.epoch, step.rows[0]) for step in steps if isinstance(step, Run)]
+    """With one statement, each step with its own outcome; False if each has to be tried alone."""
+    runs = [step for step in steps if isinstance(step, Run)]
+    if len(runs) < 2:
+        return False
     try:
-        return len(rows) > 1 and journal.append_many(connection, rows)
+        errors = journal.append_many(connection, [(run.session_id, run.epoch, run.rows[0]) for run in runs])
     except _ITS_OWN_FAULT:
         return False
+    for run, error in zip(runs, errors, strict=True):
+        for append in run.appends if error is not None else ():
+            append.error = error
+    return True
 
 
 def _perform(connection: sqlite3.Connection, step: Step, path: Path) -> None:

@@ -13,17 +13,19 @@ from dragoman.store.schema import SEQ_BITS, SEQ_MASK
 # Fence, number check and write in one statement: no row is made unless epoch and last_seq are as expected.
 _INSERT = f"""INSERT INTO journal (key, count, ts, data)
     SELECT n << {SEQ_BITS} | ?, ?, ?, ? FROM heads WHERE id = ? AND epoch = ? AND last_seq = ?"""
-# The same for several sessions at once, all of them or none. After each call of SQLite the writer has to win the
-# interpreter lock back from a busy event loop, so one call per session made every session wait for all the others.
+# The same for several sessions at once. After each call of SQLite the writer has to win the interpreter lock back from a
+# busy event loop, so one call per session made every session wait for all the others. CROSS JOIN keeps SQLite from
+# looking through all heads for each row.
 _INSERT_MANY = """INSERT INTO journal (key, count, ts, data)
-    WITH given (seq, count, ts, data, id, epoch, last) AS (VALUES {rows}),
-    fit AS (SELECT n, seq, count, ts, data FROM given JOIN heads USING (id)
-        WHERE heads.epoch = given.epoch AND heads.last_seq = given.last)
-    SELECT n << {bits} | seq, count, ts, data FROM fit WHERE (SELECT count(*) FROM fit) = ?"""
+    SELECT n << {bits} | given.column1, given.column2, given.column3, given.column4
+    FROM (VALUES {rows}) AS given CROSS JOIN heads ON heads.id = given.column5
+    WHERE heads.epoch = given.column6 AND heads.last_seq = given.column7"""
+_THERE = f"""SELECT 1 FROM heads JOIN journal ON journal.key = n << {SEQ_BITS} | ?
+    WHERE id = ? AND epoch = ? AND ts = ? AND data = ?"""
 _NOBODY = (None,) * 7
 _INSERTS = {  # few texts, so that each is compiled once; places that are left over stay empty
     size: _INSERT_MANY.format(rows=", ".join(["(?,?,?,?,?,?,?)"] * size), bits=SEQ_BITS)
-    for size in (4, 16, 64)
+    for size in (2, 4, 8, 16, 32, 64, 128)
 }
 MOST_TOGETHER = max(_INSERTS)
 _FORWARD = """SELECT key, ts, count, data FROM journal WHERE key < ? AND key >= coalesce(
@@ -37,12 +39,26 @@ def append(connection: sqlite3.Connection, session_id: str, epoch: int, row: Row
         raise _refusal(connection, session_id, epoch, row.first_seq)
 
 
-def append_many(connection: sqlite3.Connection, rows: Sequence[tuple[str, int, Row]]) -> bool:
-    """Write one row each of up to `MOST_TOGETHER` different sessions; False, and nothing written, if one is refused."""
+def append_many(
+    connection: sqlite3.Connection, rows: Sequence[tuple[str, int, Row]]
+) -> list[StoreError | None]:
+    """Write one row each of up to `MOST_TOGETHER` different sessions; returns what was wrong with which."""
     size = min(size for size in _INSERTS if size >= len(rows))
     values = [value for each in rows for value in _values(*each)]
     values += _NOBODY * (size - len(rows))
-    return connection.execute(_INSERTS[size], [*values, len(rows)]).rowcount == len(rows)
+    if connection.execute(_INSERTS[size], values).rowcount == len(rows):
+        return [None] * len(rows)
+    return [_objection(connection, *each) for each in rows]
+
+
+def _objection(connection: sqlite3.Connection, session_id: str, epoch: int, row: Row) -> StoreError | None:
+    """Why this row is not there; None if it is."""
+    if (
+        connection.execute(_THERE, (row.first_seq, session_id, epoch, row.ts, row.data)).fetchone()
+        is not None
+    ):
+        return None
+    return _refusal(connection, session_id, epoch, row.first_seq)
 
 
 def _values(session_id: str, epoch: int, row: Row) -> tuple[object, ...]:

@@ -36,13 +36,22 @@ CHECKPOINT_PAGES = 4000
 """Pages written to the log (16 MiB) before they are moved to the database, beside the writer."""
 
 LOG_PAGES = 16000
-"""Pages in the log (64 MiB) before the writer stops to move what is left and begins it anew."""
+"""Pages in the log (64 MiB) before it is begun anew."""
+
+LAST_PAGES = 300
+"""Pages that the writer itself moves then: two syncs of a megabyte."""
+
+LONGEST_LOG_PAGES = 64000
+"""Pages in the log (256 MiB) before the writer moves all of it, whatever that takes: a reader held it back."""
 
 PAGE_BYTES = 4096
 """SQLite's pages, for a guess at how many a commit writes."""
 
 LOG_BYTES = 64 * 1024 * 1024
 """A log that grew under a long reader is cut back to this size."""
+
+CROWD_COMMITS, CROWD_SESSIONS, CROWD_PAUSE = 16, 4, 0.001
+"""Sixteen commits within as many milliseconds, of four sessions or more: from then on one a millisecond."""
 
 VACUUM_PAGES = 2000
 """Free pages given back per commit, so that writers wait milliseconds and not the whole clean-up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -11,7 +12,8 @@ from queue import Empty, SimpleQueue
 from dragoman.gateway.ports.store import StoreClosed
 from dragoman.store import group, limits
 from dragoman.store.checkpointer import Checkpointer
-from dragoman.store.operations import Operation
+from dragoman.store.operations import Append, Operation
+from dragoman.store.pace import Pace
 
 
 class Writer:
@@ -27,6 +29,7 @@ class Writer:
         self._connection = connection
         self._path = path
         self._checkpointer = checkpointer
+        self._pace = Pace()
         self._deliver = deliver
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._on_end: Callable[[], None] = lambda: None
@@ -47,7 +50,7 @@ class Writer:
             while operations := self._next_group():
                 group.commit(self._connection, operations, self._path)
                 self._deliver(operations)
-                self._checkpointer.wrote(_pages(operations))
+                self._checkpointer.wrote(_pages(operations), self._connection)
                 operations = []
         finally:
             self._abandon(operations)
@@ -60,6 +63,10 @@ class Writer:
         operations: list[Operation] = []
         size = 0
         operation = self._queue.get()
+        if isinstance(operation, Append) and (
+            pause := self._pace.wait(operation.session_id, time.monotonic())
+        ):
+            time.sleep(pause)
         while operation is not None:
             operations.append(operation)
             size += operation.size
