@@ -10,14 +10,9 @@ from pathlib import Path
 import pytest
 
 from support.answers import ALLOW, EVERYTHING, REJECT
+from support.attaching import free_port
 from support.gateway import Dragoman, Start, agent
 from support.rpc_peer import HeaderFraming
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

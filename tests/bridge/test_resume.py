@@ -106,19 +106,15 @@ async def test_a_number_that_was_never_given_begins_at_the_beginning(
     assert other.seqs(session)[0] == 1
 
 
-def resident(serving: Serving) -> int:
-    return int(Path(f"/proc/{serving.gateway.process.pid}/statm").read_text().split()[1]) * 4096
-
-
 async def test_a_slow_reader_costs_little_and_misses_nothing(serve: Serve, workspace: Path) -> None:
     serving = await serve()
     page, slow = await Page.open(serving), await Page.open(serving)
     session = await page.new_session(workspace)
     await slow.load(session)
     slow.socket.pause()
-    before = resident(serving)
+    before = serving.resident
     await page.turn(session, "flood 20000 1000")
-    grown = resident(serving) - before
+    grown = serving.resident - before
     slow.socket.resume()
     await slow.next("turn_complete")
     await slow.next("session_info")

@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from support.attaching import free_port
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE, is_request
 from support.serving import Serving
@@ -28,12 +28,6 @@ def program(name: str) -> str:
     if found is None:
         pytest.skip(f"NOT TESTED: {name} is not installed, so its snippet in deploy/ was not run")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def replaced(text: str, *changes: tuple[str, str]) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dragoman.server import limits
+from dragoman.server.asgi_socket import AsgiSocket
+from dragoman.server.fronts import Speaker
 from support import h2_socket
-from support.rpc_peer import is_request
+from support.link_recorder import LinkRecorder
+from support.rpc_peer import PATIENCE, is_request
 from support.serving import Refused, Serving, Socket, WebSocketFraming
+from support.waiting import until
 
 from .conftest import Serve
 
@@ -47,6 +55,53 @@ async def test_a_whole_conversation_with_a_question_and_a_cancel(open_socket: Op
     await socket.text(session, "here")
     socket.cancel(session)
     assert (await turns).stop_reason == "cancelled"
+
+
+async def test_a_message_longer_than_the_backlog_may_be_arrives(open_socket: Open, workspace: Path) -> None:
+    socket = await open_socket()
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    size = limits.MAX_SOCKET_BACKLOG + 100_000
+    turn = socket.start_prompt(session, f"big {size}\nsay after")
+    listed = [socket.request("session/list", {}) for _ in range(20)]  # asked while it is on its way
+    done = await turn
+    assert [len(text) for text in done.texts] == [size, len("after")]
+    assert all("sessions" in each for each in await asyncio.gather(*listed))
+
+
+async def test_who_asks_without_end_and_reads_nothing_is_closed() -> None:
+    events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: list[Mapping[str, Any]] = []
+    reads = asyncio.Event()
+
+    async def send(event: Mapping[str, Any]) -> None:
+        if event["type"] == "websocket.send":
+            await reads.wait()
+        sent.append(event)
+
+    heard = LinkRecorder()
+    socket = AsgiSocket(Speaker(heard, False), events.get, send, restarting=lambda: False)
+    running = asyncio.create_task(socket.run(("x-cookie", "none")))
+    events.put_nowait({"type": "websocket.receive", "text": '{"first":1}'})
+    await heard.message(0)
+    socket.send(b"x" * (limits.MAX_SOCKET_BACKLOG + 1))
+    question = {"type": "websocket.receive", "text": json.dumps({"asked": "x" * 1024 * 1024})}
+    for _ in range(8):
+        events.put_nowait(question)
+    await until(events.empty)
+    assert len(heard.frames) == 1, "held back until it has read"
+    reads.set()
+    await heard.message(8)
+    reads.clear()
+    socket.send(b"x" * (limits.MAX_SOCKET_BACKLOG + 1))
+    for _ in range(10):
+        events.put_nowait(question)
+    await until(events.empty)
+    reads.set()
+    async with asyncio.timeout(PATIENCE):
+        await running
+    assert len(heard.frames) == 9
+    assert sent[-1] == {"type": "websocket.close", "code": 1013, "reason": "read what you asked for"}
 
 
 async def test_the_bridge_can_be_reached_too(open_socket: Open) -> None:

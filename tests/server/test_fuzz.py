@@ -192,11 +192,6 @@ def descriptors(serving: Serving) -> int:
     return len(os.listdir(f"/proc/{serving.gateway.process.pid}/fd"))
 
 
-def resident(serving: Serving) -> int:
-    statm = Path(f"/proc/{serving.gateway.process.pid}/statm").read_text()
-    return int(statm.split()[1]) * 4096
-
-
 @pytest.mark.parametrize("secure", [False, True])
 async def test_noise_of_all_kinds_is_survived(
     serve: Serve, workspace: Path, certificate: tuple[Path, Path], secure: bool
@@ -207,7 +202,7 @@ async def test_noise_of_all_kinds_is_survived(
     bystander = await serving.socket(context=context)
     await bystander.initialize()
     session = await bystander.new_session(workspace)
-    before_files, before_bytes = descriptors(serving), resident(serving)
+    before_files, before_bytes = descriptors(serving), serving.resident
     seeds = iter(range(ROUNDS))
 
     async def worker() -> None:
@@ -221,5 +216,5 @@ async def test_noise_of_all_kinds_is_survived(
     async with asyncio.timeout(2 * PATIENCE):
         while descriptors(serving) > before_files + 10:  # each agent has a few; silent ones leave after 10 s
             await asyncio.sleep(0.1)
-    assert resident(serving) - before_bytes < 60 * 1024 * 1024
+    assert serving.resident - before_bytes < 60 * 1024 * 1024
     assert "Traceback" not in serving.gateway.stderr

@@ -67,14 +67,9 @@ async def test_tls_offers_http_2_and_websocket(
     await works(serving, workspace, context)
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that a process has."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
-
-
 @pytest.mark.parametrize("kind", ["websocket", "HTTP/2"])
 async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, workspace: Path, kind: str) -> None:
-    before = resident(serving.gateway.process.pid)
+    before = serving.resident
     done = workspace / "done"
     script = f"flood 40000 1000\ntouch {done}"
     if kind == "websocket":
@@ -96,7 +91,7 @@ async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, worksp
         while not done.exists():
             await asyncio.sleep(0.05)  # nothing tells that another process made a file
     await works(serving, workspace)
-    assert resident(serving.gateway.process.pid) - before < 60 * 1024 * 1024
+    assert serving.resident - before < 60 * 1024 * 1024
     if kind == "websocket":
         socket.resume()
         assert len((await turn).updates) == 40000

@@ -28,11 +28,6 @@ from .conftest import Serve, works
 MEGABYTE = 1024 * 1024
 
 
-def resident(serving: Serving) -> int:
-    statm = Path(f"/proc/{serving.gateway.process.pid}/statm").read_text()
-    return int(statm.split()[1]) * 4096
-
-
 def busy(serving: Serving) -> float:
     """Seconds of processor time so far."""
     fields = Path(f"/proc/{serving.gateway.process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -63,7 +58,7 @@ def test_neighbouring_addresses_of_one_network_count_as_one() -> None:
 @pytest.mark.long
 async def test_ten_thousand_connections_that_say_nothing(serve: Serve, workspace: Path) -> None:
     serving = await serve()
-    before = resident(serving)
+    before = serving.resident
     silent: list[sockets.socket] = []
     loop = asyncio.get_running_loop()
     try:
@@ -73,7 +68,7 @@ async def test_ten_thousand_connections_that_say_nothing(serve: Serve, workspace
             silent.append(each)
             async with asyncio.timeout(PATIENCE):
                 await loop.sock_connect(each, ("127.0.0.1", serving.port))
-        assert resident(serving) - before < 100 * MEGABYTE
+        assert serving.resident - before < 100 * MEGABYTE
     finally:
         for each in silent:
             each.close()
@@ -153,7 +148,7 @@ async def test_who_pings_and_asks_without_reading_is_not_buffered_for(
     writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
     assert (await read_head(reader))[0] == 101
     writer.transport.pause_reading()
-    before = resident(serving)
+    before = serving.resident
     writer.write(
         framing.frame(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}')
     )
@@ -166,7 +161,7 @@ async def test_who_pings_and_asks_without_reading_is_not_buffered_for(
             async with asyncio.timeout(2):
                 await writer.drain()
     assert sent < 100 * MEGABYTE
-    assert resident(serving) - before < 40 * MEGABYTE
+    assert serving.resident - before < 40 * MEGABYTE
     await works(serving, workspace)
     writer.transport.abort()
 
@@ -226,7 +221,7 @@ def goodbyes(events: list[Event]) -> list[ConnectionTerminated]:
 async def test_five_thousand_streams_at_once_end_that_connection_only(
     serving: Serving, raw_h2: RawH2, workspace: Path
 ) -> None:
-    before = resident(serving)
+    before = serving.resident
     host = b"127.0.0.1"
     block = (
         b"\x83\x86\x04\x04/acp\x01" + bytes((len(host),)) + host
@@ -237,21 +232,21 @@ async def test_five_thousand_streams_at_once_end_that_connection_only(
     with contextlib.suppress(ConnectionError):
         assert await asyncio.wait_for(raw_h2.reader.read(), PATIENCE)  # until it is ended
     await works(serving, workspace)
-    assert resident(serving) - before < 60 * MEGABYTE
+    assert serving.resident - before < 60 * MEGABYTE
     assert "Traceback" not in serving.gateway.stderr
 
 
 async def test_streams_for_sessions_that_there_are_not_are_404_and_leave_nothing(serving: Serving) -> None:
     peer = HttpPeer(serving.http(http1=False, http2=True))
     await peer.initialize()
-    before = resident(serving)
+    before = serving.resident
 
     async def ask(number: int) -> int:
         wanted = {"Accept": "text/event-stream", "Acp-Session-Id": f"dgm_{number}"}
         return (await peer.client.get("/acp", headers={**peer.headers(), **wanted})).status_code
 
     assert set(await asyncio.gather(*map(ask, range(200)))) == {404}
-    assert resident(serving) - before < 20 * MEGABYTE
+    assert serving.resident - before < 20 * MEGABYTE
 
 
 async def test_requests_that_are_taken_back_again_and_again_end_the_connection(

@@ -8,6 +8,7 @@ import os
 import ssl
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -120,6 +121,11 @@ class Serving:
     @property
     def port(self) -> int:
         return urlsplit(self.url).port or 0
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it has."""
+        return int(Path(f"/proc/{self.gateway.process.pid}/statm").read_text().split()[1]) * 4096
 
     @property
     def token(self) -> str:

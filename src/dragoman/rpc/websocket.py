@@ -257,7 +257,7 @@ class _Message:
 
     def __init__(self, max_bytes: int) -> None:
         self._max = max_bytes
-        self._parts: list[bytes] = []
+        self._whole = bytearray()  # not a list of parts: fragments may be empty, and without end
         self._size = 0
 
     def add(self, opcode: Opcode, payload: object, finished: bool) -> Frame | None:
@@ -265,12 +265,15 @@ class _Message:
             return None  # ignored (G-128)
         part = cast("str", payload).encode()
         self._size += len(part)
-        if self._size <= self._max or not self._parts:
-            self._parts.append(part if self._size <= self._max else part[:OVERSIZE_PREFIX_BYTES])
+        if self._size <= self._max:
+            self._whole += part
+        elif len(self._whole) < OVERSIZE_PREFIX_BYTES:
+            self._whole += part[:OVERSIZE_PREFIX_BYTES]
         if not finished:
             return None
-        whole, size = b"".join(self._parts), self._size
-        self._parts, self._size = [], 0
+        whole, size = bytes(self._whole), self._size
+        self._whole.clear()
+        self._size = 0
         if size > self._max:
             error = f"Message of {size} bytes exceeds the limit of {self._max}"
             return FramingError(error, whole[:OVERSIZE_PREFIX_BYTES], oversize=True)

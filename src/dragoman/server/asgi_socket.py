@@ -18,6 +18,9 @@ from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART,
 
 log = logging.getLogger(__name__)
 
+HELD_COST = 64
+"""Bytes that a held message costs however short it is."""
+
 
 class AsgiSocket:
     """Implements `Link`."""
@@ -31,6 +34,9 @@ class AsgiSocket:
         self._send = send
         self._restarting = restarting
         self._queue: deque[bytes] = deque()
+        self._held: deque[bytes] = deque()
+        """Asked while too much waits for the peer; dealt with once it has read."""
+        self._held_bytes = 0
         self._wake = asyncio.Event()
         self._closing: tuple[int, str] | None = None
         self._congested = False
@@ -86,6 +92,7 @@ class AsgiSocket:
                 async with asyncio.timeout(limits.STALL_TIMEOUT):
                     await self._send({"type": "websocket.send", "text": message.decode()})
                 self._changed(-len(message))
+                self._release()
             if self._closing is not None:
                 code, reason = self._closing
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
@@ -98,7 +105,26 @@ class AsgiSocket:
         while (event := await self._receive())["type"] != "websocket.disconnect":
             text = event.get("text")
             if text is not None and self._closing is None:  # binary frames are ignored (G-128)
-                self._take(text.encode().replace(b"\n", b" "))
+                self._hear(text.encode().replace(b"\n", b" "))
+
+    def _hear(self, message: bytes) -> None:
+        """What a peer asks that has not read its answers waits here: hypercorn's own queue knows no bound."""
+        if self._held_bytes > limits.MAX_SOCKET_BACKLOG:
+            log.info("websocket peer asks and does not read, closing", extra={"bytes": self.backlog})
+            self._queue.clear()
+            self._held.clear()
+            self.close_with(OVERLOAD, "read what you asked for")
+        elif self._held or self.backlog > limits.MAX_SOCKET_BACKLOG:
+            self._held.append(message)
+            self._held_bytes += len(message) + HELD_COST
+        else:
+            self._take(message)
+
+    def _release(self) -> None:
+        while self._held and self._closing is None and self.backlog <= limits.MAX_SOCKET_BACKLOG:
+            message = self._held.popleft()
+            self._held_bytes -= len(message) + HELD_COST
+            self._take(message)
 
     def _take(self, message: bytes) -> None:
         if self._waits_for_initialize and not is_noise(message):
@@ -110,10 +136,6 @@ class AsgiSocket:
 
     def _changed(self, size: int) -> None:
         self.backlog += size
-        if self.backlog > limits.MAX_SOCKET_BACKLOG and self._closing is None:
-            log.info("websocket peer asks and does not read, closing", extra={"bytes": self.backlog})
-            self._queue.clear()
-            self.close_with(OVERLOAD, "read what you asked for")
         congested = self.backlog > limits.SOCKET_BYTES
         if congested != self._congested:
             self._congested = congested
