@@ -125,12 +125,18 @@ class RemoteAgent:
         if self._closing:
             return
         self._closing = True
-        if self._returning is not None:
+        if self._away and self._returning is not None and not self._returning.done():
+            self._returning.add_done_callback(self._gave_up)
             self._returning.cancel()
-        if self._channel is not None and not self._away:
+        elif self._channel is not None and not self._away:
             self._channel.close()
         else:
             asyncio.get_running_loop().call_soon(self._end, None)
+
+    def _gave_up(self, returning: asyncio.Task[None]) -> None:
+        """We leave while away; a connection that was being taken up says goodbye first and then ends all."""
+        if self._away:
+            self._end(None)
 
     # -- the channel
 
@@ -232,6 +238,10 @@ class RemoteAgent:
             raise Trouble(f"{self._where} did not answer within {ANSWER_TIMEOUT:g} s") from error
         except Trouble:
             self._abandon(channel)
+            raise
+        except asyncio.CancelledError:  # `close`
+            self._away = False
+            channel.close()
             raise
         self._away = False
         log.info("connected again", extra={"agent": self._name, "url": self._where})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TypeVar
 
 import httpx2
 
@@ -11,6 +12,8 @@ from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.backoff import Backoff
 from dragoman.agents.remote.sse import EventDecoder, TooLong
 from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, refused, unreachable
+
+T = TypeVar("T")
 
 SILENCE = 90.0
 """Seconds without a byte on a stream whose server sends comments, until it is taken for half-open (G-125: every 15)."""
@@ -39,7 +42,8 @@ class EventReader:
         self._heard = heard
         self._flowing = flowing
         self._last_id: str | None = None
-        self._comments = 0
+        self._beats = False
+        """The server sends comments, so that silence means that it is gone."""
         self.settled = asyncio.Event()
         """It is open, or will not be."""
 
@@ -69,9 +73,9 @@ class EventReader:
         headers = dict(self._headers)
         if self._last_id is not None:
             headers["Last-Event-ID"] = self._last_id
-        timeout = httpx2.Timeout(SILENCE if self._comments else None, connect=CONNECT_TIMEOUT)
+        timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT)
         request = self._client.build_request("GET", self._address.url, headers=headers, timeout=timeout)
-        response = await self._client.send(request, stream=True)
+        response = await self._bounded(self._client.send(request, stream=True))
         try:
             if response.status_code in (400, 404) and not self.settled.is_set():
                 raise NotYet
@@ -85,15 +89,23 @@ class EventReader:
     async def _hear(self, chunks: AsyncIterator[bytes]) -> bool:
         decoder = EventDecoder(self._max_bytes)
         anything = False
-        async for chunk in chunks:
+        while (chunk := await self._bounded(anext(chunks, None))) is not None:
             events = decoder.feed(chunk)
-            self._comments += decoder.comments
+            self._beats = self._beats or decoder.comments > 0
             if events:
                 anything = True
                 self._last_id = events[-1].id or self._last_id
                 self._heard([event.data for event in events])
             await self._flowing.wait()
         return anything
+
+    async def _bounded(self, reading: Awaitable[T]) -> T:
+        """Each piece by itself: already the first request may become half-open."""
+        try:
+            async with asyncio.timeout(SILENCE if self._beats else None):
+                return await reading
+        except TimeoutError as error:
+            raise Trouble(f"{self._address} was silent for {SILENCE:g} s") from error
 
 
 def explained(address: Address, error: httpx2.HTTPError) -> Trouble:

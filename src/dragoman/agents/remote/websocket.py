@@ -41,7 +41,7 @@ async def open_websocket(
         if transport is not None:
             transport.abort()
         raise unreachable(address, error) from error
-    except Trouble:
+    except (Trouble, asyncio.CancelledError):
         if transport is not None:
             transport.abort()
         raise
