@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sqlite3
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
@@ -46,6 +49,23 @@ async def test_a_session_from_its_beginning_to_its_end(serving: Serving, workspa
     assert (await client.delete(place)).status_code == 204
     gone = await client.get(place)
     assert (gone.status_code, gone.json()["code"]) == (404, "unknown_session")
+
+
+async def test_a_store_that_cannot_be_read_is_a_status(serving: Serving, workspace: Path, home: Path) -> None:
+    client = serving.http()
+    place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
+    [file] = home.rglob("dragoman.db")
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("ALTER TABLE journal RENAME TO elsewhere")
+        other.commit()
+        with pytest.raises(httpx.RemoteProtocolError):  # it had begun: it breaks off
+            await client.get(f"{place}/export")
+        other.execute("ALTER TABLE sessions RENAME TO nowhere")
+        other.commit()
+    for path in ("/api/sessions", place, f"{place}/export"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable"), path
+    assert "Error in ASGI" not in serving.gateway.stderr
 
 
 async def test_sessions_that_begin_in_the_same_moment_are_all_kept(serving: Serving, workspace: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 import pytest
 
 from support.gateway import agent
-from support.http_peer import Stream
-from support.rpc_peer import Message, is_request
+from support.http_peer import Event, Stream
+from support.rpc_peer import Message, is_request, is_update, text_of
 from support.serving import Serving
 
 from .conftest import Serve
@@ -78,6 +79,11 @@ class Inline:
         stream = await self.prompt(session, script)
         answer = await self.finish(stream)
         return stream.texts, answer
+
+
+def texts_of(events: list[Event]) -> list[str]:
+    messages = (event.message for event in events if is_update()(event.message))
+    return [text for text in (text_of(each["params"]["update"]) for each in messages) if text]
 
 
 Connect = Callable[..., Awaitable[Inline]]
@@ -310,16 +316,26 @@ async def test_a_session_is_known_after_a_restart(serve: Serve, workspace: Path)
     first = await serve()
     client = Inline(first)
     session = await client.new_session(workspace)
-    await client.run(session, "say before")
+    stream = await client.prompt(session, "flood 20000 60\nsleep-until-cancel")
+    seen = await stream.next(lambda m: "500 " in str(m))
     await first.gateway.kill()
+    had = stream.events[: stream.events.index(seen) + 1]
+
     second = Inline(await serve())
+    events = await second.events(session, **{"Last-Event-ID": seen.id or ""})
+    await events.next(lambda m: '"state": "interrupted"' in json.dumps(m))
+    counted = [int(text.split()[0]) for text in texts_of([*had, *events.events])]
+    assert counted == list(range(len(counted))), "no gap, nothing twice"
+    assert len(counted) > 500
     texts, answer = await second.run(session, "say after")
     assert ("after" in texts, answer["result"]["stopReason"]) == (True, "end_turn")
+    await events.text("after")
+    await events.leave()
     stream = await second.stream(
         "session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
     )
     assert "result" in await second.finish(stream)
-    assert [text for text in stream.texts if text in ("before", "after")] == ["before", "after"]
+    assert len([text for text in stream.texts if text[0].isdigit()]) == len(counted)
 
 
 async def test_a_stream_ends_with_its_session(plain: Inline, workspace: Path) -> None:
@@ -358,6 +374,9 @@ async def test_acp_itself_is_inline_when_configured(serve: Serve, workspace: Pat
         "session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": "x"}]}
     )
     assert refused["error"]["code"] == -32002
+    remark = {"jsonrpc": "2.0", "method": "_x/remark", "params": {"sessionId": session}}
+    assert (await bound.post(remark)).status_code == 404
+    assert (await client.post(remark)).status_code == 202
     assert (await Inline(serving, "/acp/nobody").post(listing)).status_code == 404
 
 

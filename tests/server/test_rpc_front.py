@@ -70,7 +70,12 @@ async def test_what_is_wrong_has_a_status(serving: Serving) -> None:
             ),
             400,
         ),
-        (await front.client.get("/acp/sse", params=front.query, headers={"Last-Event-ID": "99.7"}), 410),
+        (
+            await front.client.get(
+                "/acp/sse", params=front.query, headers={"Last-Event-ID": "99.7-00000000"}
+            ),
+            410,
+        ),
         (await serving.http(token=False).post("/acp/rpc", params=front.query, json={}), 401),
     ]
     assert [answer.status_code for answer, _ in rows] == [status for _, status in rows]

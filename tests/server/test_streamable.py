@@ -206,6 +206,7 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
         ("not an object", "POST", mine, b'"text"', 400),
         ("not JSON-RPC", "POST", mine, b"{}", 400),
         ("not UTF-8", "POST", mine, b'{"jsonrpc":"2.0","method":"\xff"}', 400),
+        ("an id that is none", "POST", mine, {**LIST, "id": {"a": 1}}, 400),
         ("a batch", "POST", mine, [LIST], 501),
         ("no connection", "POST", {}, LIST, 400),
         ("unknown connection", "POST", stranger, LIST, 404),
@@ -243,12 +244,10 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
         ("GET of an unknown session", "GET", {**theirs, **stream}, None, 404),
         ("a second reader", "GET", {**mine, **stream}, None, 409),
         ("another method", "PUT", mine, LIST, 405),
-        ("another method for a probe", "POST", mine, LIST, 202),
         ("DELETE without a connection", "DELETE", {}, None, 400),
         ("DELETE of an unknown one", "DELETE", stranger, None, 404),
         ("wrong token", "POST", {**here, "Authorization": "Bearer wrong"}, LIST, 401),
         ("no token", "POST", {**here, "Authorization": ""}, LIST, 401),
-        ("another agent's path", "POST", mine, LIST, 202),
         ("DELETE", "DELETE", mine, None, 202),
         ("after DELETE", "POST", mine, LIST, 404),
     ]
@@ -257,7 +256,16 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
         sent = {"Content-Type": "application/json", **headers} if body is not None else headers
         answer = await peer.client.request(method, "/acp", headers=sent, **content)  # type: ignore[arg-type]
         assert answer.status_code == status, f"{what}: {answer.status_code} {answer.text}"
+        if status == 404 and method != "DELETE":
+            known = (
+                "unknown_session" if mine["Acp-Connection-Id"] in headers.values() else "unknown_connection"
+            )
+            assert answer.json()["code"] == ("unknown_connection" if what == "after DELETE" else known), what
     assert (await peer.client.post("/acp/nobody", json=INITIALIZE)).status_code == 404
+    other = await connect()
+    elsewhere = await other.client.post("/acp/scripted", json=LIST, headers=other.headers())
+    assert elsewhere.status_code == 404, "a connection belongs to its path"
+    assert (await other.client.put("/healthz")).status_code == 405
 
 
 @pytest.mark.rule("G-121")
@@ -275,16 +283,72 @@ async def test_a_body_that_is_too_long_is_413(serve: Serve, version: dict[str, b
     assert (await client.get("/readyz")).status_code == 200
 
 
-IMPATIENT = (
-    "import runpy, sys; from dragoman.server import limits; limits.INITIALIZE_TIMEOUT = 0.2; "
-    "sys.argv = sys.argv[3:]; runpy.run_module('dragoman', run_name='__main__')"
-)
+def limited(**values: float) -> tuple[str, ...]:
+    """A prefix for servers with other limits."""
+    changes = "; ".join(f"limits.{name} = {value}" for name, value in values.items())
+    script = f"import runpy, sys; from dragoman.server import limits; {changes}; sys.argv = sys.argv[3:]; "
+    return (sys.executable, "-c", script + "runpy.run_module('dragoman', run_name='__main__')")
+
+
+@pytest.mark.rule("G-123")
+async def test_sessions_that_were_closed_need_no_stream_any_more(serve: Serve, workspace: Path) -> None:
+    serving = await serve(prefix=limited(MAX_STREAMS=2))
+    peer = HttpPeer(serving.http())
+    await peer.initialize()
+    events = await peer.listen()
+
+    async def close(session: str) -> int:
+        return await peer.ask("session/close", {"sessionId": session}, session)
+
+    for reads in (True, False, True, False):
+        session = await peer.new_session(workspace, events)
+        if reads:
+            updates = await peer.listen(session)
+            assert "result" in await updates.response_to(await close(session))
+            await updates.leave()
+        else:
+            await close(session)
+    kept = [await peer.new_session(workspace, events) for _ in range(2)]
+    new = {"id": 99, "method": "session/new", "params": {"cwd": str(workspace), "mcpServers": []}}
+    refused = await peer.post(new)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+    updates = await peer.listen(kept[0])
+    assert "result" in await updates.response_to(await close(kept[0]))
+    await updates.leave()
+    await peer.new_session(workspace, events)
+    # Whatever a header names, its answer is read somewhere, and no stream is made for it.
+    for number in range(5):
+        id = await peer.ask("session/list", {}, f"dgm_{number}")
+        assert "result" in await events.response_to(id)
+    assert "Traceback" not in serving.gateway.stderr
+    await peer.close()
+
+
+@pytest.mark.rule("G-125")
+async def test_the_id_of_another_stream_hides_nothing(serving: Serving, workspace: Path) -> None:
+    peer = HttpPeer(serving.http())
+    await peer.initialize()
+    events = await peer.listen()
+    session = await peer.new_session(workspace, events)
+    await events.leave()
+    asked = [await peer.ask("session/list", {}) for _ in range(3)]
+    foreign = await peer.listen(last_id="0.9-00000000")  # of a gateway that is gone
+    assert [(await foreign.response_to(id))["id"] for id in asked] == asked
+    prompt = await peer.prompt(session, "say one")
+    updates = await peer.listen(session, "100000")  # no journal has come that far
+    assert "result" in await updates.response_to(prompt)
+    assert updates.texts == ["one"]
+    old = f"{updates.events[0].id}.3-00000000"
+    await updates.leave()
+    updates = await peer.listen(session, old)
+    assert "result" in await updates.response_to(prompt)
+    await peer.close()
 
 
 @pytest.mark.rule("G-121")
 async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: dict[str, bool]) -> None:
     slow = {"slow": agent("--init-delay", "30")}
-    serving = await serve("--agent", "slow", agents=slow, prefix=(sys.executable, "-c", IMPATIENT))
+    serving = await serve("--agent", "slow", agents=slow, prefix=limited(INITIALIZE_TIMEOUT=0.2))
     for path in ("/acp", "/acp/inline"):
         assert (await serving.http(**version).post(path, json=INITIALIZE)).status_code == 504
 

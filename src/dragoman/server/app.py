@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ports.store import StoreError
 from dragoman.log import ABOUT
 from dragoman.server import health
 from dragoman.server.admission import NOBODY, Admission, Refusal
@@ -83,8 +84,11 @@ class App:
             if refused is not None:
                 return refused_page(request.visit, refused) or Response.refusal(refused)
             return await self._route(request)
-        except HttpError as error:
-            return Response.refusal(error)
+        except (HttpError, RpcError, StoreError) as error:
+            if request.started:
+                log.warning("response broke off: %s", error)
+                return None
+            return Response.refusal(error if isinstance(error, HttpError) else HttpError.refused(error))
 
     def _admit(self, request: Request) -> Refusal | None:
         """Who asks; whoever comes too often is refused as well."""

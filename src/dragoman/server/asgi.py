@@ -13,9 +13,10 @@ import msgspec
 
 from dragoman.gateway.identity import Identity, Role
 from dragoman.gateway.meter import Meter
+from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
 from dragoman.server.admission import NOBODY, Refusal, Visit
-from dragoman.server.statuses import reason_of, status_of
+from dragoman.server.statuses import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
 
 Scope = MutableMapping[str, Any]
@@ -77,8 +78,10 @@ class HttpError(Exception):
         self.headers = tuple(headers)
 
     @classmethod
-    def refused(cls, error: RpcError) -> HttpError:
+    def refused(cls, error: RpcError | StoreError) -> HttpError:
         """What a JSON-RPC client would be told, as a status."""
+        if isinstance(error, StoreError):
+            return cls(BY_REASON.get(error.code, 503), str(error), code=error.code)
         wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
         headers = [] if wait is None else [("retry-after", str(wait))]
         return cls(status_of(error), error.message, headers, code=reason_of(error))
@@ -123,6 +126,8 @@ class Request:
         self.meter: Meter | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
         """Sent with every answer to this request."""
+        self.started = False
+        """The answer has begun: it can break off, and not become another one."""
         self.receive = receive
         self._send = send
         self._body: bytes | None = None
@@ -192,6 +197,7 @@ class Request:
         await self.write(response.body, more=False)
 
     async def start(self, status: int, headers: Headers) -> None:
+        self.started = True
         encoded = [
             (name.encode(), value.encode("latin-1", "replace")) for name, value in (*headers, *self.headers)
         ]

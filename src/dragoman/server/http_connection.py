@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 LOAD = "session/load"
 RESUME = "session/resume"
+MAKES_STREAM = frozenset({"session/new", "session/fork", LOAD, RESUME})
 ON_CONNECTION_STREAM = frozenset({"session/new", LOAD})
 """Their answers come on the connection's stream whatever header they had (G-123)."""
 
@@ -82,7 +83,9 @@ class HttpConnection:
     # -- requests
 
     def receive(self, id: Raw, asked: Asked, body: bytes) -> None:
-        """Hand one message of the client's to the gateway."""
+        """Hand one message of the client's to the gateway; raises when it would need one stream too many."""
+        if asked.method in MAKES_STREAM and asked.session_id not in self._sessions:
+            self._check_room()
         if asked.method and id is not ABSENT:
             self._asked.setdefault(
                 bytes(id), asked
@@ -110,25 +113,57 @@ class HttpConnection:
     def stream(self, session_id: str | None) -> EventStream:
         if session_id is None:
             return self._stream
-        stream = self._sessions.get(session_id)
-        if stream is None:
-            if len(self._sessions) >= limits.MAX_STREAMS:
-                raise HttpError(429, "This connection has too many session streams.", [("retry-after", "60")])
-            stream = self._sessions[session_id] = EventStream(self._changed)
-        return stream
+        if session_id not in self._sessions:
+            self._check_room()
+        return self.outlet(session_id)
 
     def outlet(self, session_id: str) -> EventStream:
-        return self.stream(session_id)
+        """There is room: it was looked for when the session was asked for."""
+        stream = self._sessions.get(session_id)
+        if stream is None:
+            stream = self._sessions[session_id] = EventStream(self._changed)
+            stream.on_detached = lambda: self.tidy(session_id)
+        return stream
+
+    def _check_room(self) -> None:
+        coming = sum(asked.method in MAKES_STREAM for asked in self._asked.values())
+        if len(self._sessions) + coming < limits.MAX_STREAMS:
+            return
+        for session_id in list(self._sessions):
+            self.tidy(session_id, unread=True)
+        if len(self._sessions) + coming >= limits.MAX_STREAMS:
+            raise HttpError(
+                429,
+                "This connection has too many sessions: close some of them, or open another connection.",
+                [("retry-after", "60")],
+            )
+
+    def tidy(self, session_id: str, *, unread: bool = False) -> None:
+        """Forget the stream of a session that is not ours any more, once it was read and nothing more is due on it."""
+        stream = self._sessions.get(session_id)
+        if stream is None or stream.occupied or session_id in self.client.attachments:
+            return
+        due = any(asked.header == session_id for asked in self._asked.values())
+        if not due and (unread or not stream.backlog):
+            del self._sessions[session_id]
+            stream.drop()
+
+    def _where(self, session_id: str) -> EventStream:
+        """Where a message about a session goes: a session that has no stream is spoken of on the connection's."""
+        return self._sessions.get(session_id, self._stream)
 
     def rewind(self, session_id: str | None, last_id: str) -> None:
         """A reader is back: send again what it has not seen."""
         stream = self.stream(session_id)
         missed = stream.missed(last_id)
-        if missed is None:
+        if missed is None or (session_id is None and not stream.sent(last_id)):
             return  # not an id of ours: go on with what is queued
         position, kept = missed
         attachment = self.client.attachments.get(session_id or "")
-        if attachment is not None and attachment.session.journal is not None:
+        journal = attachment.session.journal if attachment is not None else None
+        if attachment is not None and journal is not None:
+            if position > journal.delivered:
+                return  # of another journal, or invented: it would hide what comes until then
             stream.drop()
             attachment.rewind(position, [(each.after, partial(stream.send_again, each)) for each in kept])
         elif session_id is None:
@@ -149,7 +184,7 @@ class HttpConnection:
         elif head.method == CANCEL_REQUEST or head.params is None or head.params.sessionId is None:
             self._stream.send(line)
         else:
-            self.stream(head.params.sessionId).send(line)
+            self._where(head.params.sessionId).send(line)
 
     def pause(self) -> None:
         """A POST is read when it is there; nothing to hold back."""
@@ -176,11 +211,11 @@ class HttpConnection:
             comes_back = asked.method in (LOAD, RESUME) and asked.session_id is not None
             self._stream.send(named(line, asked.session_id or "") if comes_back else line)
         elif asked.method == LOAD:
-            self._after_replay(self.stream(asked.header), line)
+            self._after_replay(self._where(asked.header), line)
         elif asked.method in ON_CONNECTION_STREAM:
             self._stream.send(line)
         else:
-            self.stream(asked.header).send(line)
+            self._where(asked.header).send(line)
 
     def _after_replay(self, stream: EventStream, line: bytes) -> None:
         """The replay is on another stream, so the answer waits until that was read, but not for ever (G-085)."""

@@ -32,7 +32,7 @@ STREAMED = frozenset({"session/prompt", "session/load"})
 """Methods whose answer has updates before it."""
 
 _QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
-_EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d+)?")
+_EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
 
 
 class InlineFront:

@@ -23,6 +23,8 @@ BY_REASON = {
     "parked": 503,
     "agent_exited": 502,
     "agent_unavailable": 502,
+    "bad_cursor": 400,
+    "unknown_session": 404,
     "store_failed": 503,
     "store_unavailable": 503,
     "store_closed": 503,

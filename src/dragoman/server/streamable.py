@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
-from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
@@ -26,6 +25,7 @@ CONNECTION = "acp-connection-id"
 SESSION = "acp-session-id"
 JSON = "application/json"
 EVENTS = "text/event-stream"
+UNKNOWN_SESSION = "unknown_session"
 
 NEEDS_SESSION = frozenset(
     {
@@ -91,12 +91,16 @@ class StreamableHttp:
             if asked.header is None:
                 raise HttpError(400, f"{asked.method} needs the header Acp-Session-Id.")
             if not connection.knows(asked.header):
-                raise HttpError(404, "This connection has no such session; load or resume it first.")
+                raise HttpError(
+                    404, "This connection has no such session; load or resume it first.", code=UNKNOWN_SESSION
+                )
         connection.receive(envelope.id, asked, line)
         return Response(202)
 
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
-        if len(self._connections) >= limits.MAX_HTTP_CONNECTIONS or self._gateway.closing:
+        if self._gateway.closing:
+            raise HttpError(503, "Dragoman is shutting down.", code="shutdown")
+        if len(self._connections) >= limits.MAX_HTTP_CONNECTIONS:
             raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
         connection = HttpConnection(self._connect(request.path, request.identity), request.path, self._ended)
         self._connections[connection.id] = connection
@@ -110,7 +114,7 @@ class StreamableHttp:
         except asyncio.CancelledError:
             connection.close()
             if self._gateway.closing:
-                raise HttpError(503, "Dragoman is shutting down.") from None
+                raise HttpError(503, "Dragoman is shutting down.", code="shutdown") from None
             raise
         if "error" in message.members(answer):
             connection.close()
@@ -138,7 +142,11 @@ class StreamableHttp:
         if last_id:
             connection.rewind(session_id, last_id)
         keep_alive = self._gateway.config.serve.keep_alive
-        await send_events(request, stream, [(CONNECTION, connection.id)], keep_alive)
+        try:
+            await send_events(request, stream, [(CONNECTION, connection.id)], keep_alive)
+        finally:
+            if session_id is not None:
+                connection.tidy(session_id)
         connection.touch()
         return None
 
@@ -146,12 +154,8 @@ class StreamableHttp:
         """A stream may be opened before its session is loaded, if there is such a session (G-121)."""
         if session_id in self._gateway.sessions:
             return
-        try:
-            known = await self._gateway.directory.get(session_id)
-        except StoreError as error:
-            raise HttpError(503, str(error)) from error
-        if known is None:
-            raise HttpError(404, "There is no such session.")
+        if await self._gateway.directory.get(session_id) is None:
+            raise HttpError(404, "There is no such session.", code=UNKNOWN_SESSION)
 
     # -- DELETE
 
@@ -169,7 +173,11 @@ class StreamableHttp:
         # The id is no credential (G-129): another token's connection is as unknown as none.
         theirs = connection is not None and connection.client.terms.identity == request.identity
         if connection is None or not theirs or connection.path != request.path:
-            raise HttpError(404, "There is no such connection; initialize anew, then resume your sessions.")
+            raise HttpError(
+                404,
+                "There is no such connection; initialize anew, then resume your sessions.",
+                code="unknown_connection",
+            )
         connection.touch()
         return connection
 
@@ -242,6 +250,8 @@ def _read(body: bytes) -> Envelope:
         raise HttpError(400, error.message) from error
     if envelope.jsonrpc != "2.0":
         raise HttpError(400, 'Not a JSON-RPC message: "jsonrpc" must be "2.0".')
+    if envelope.id is not ABSENT and message.id_key(envelope.id) is None:
+        raise HttpError(400, "Not a JSON-RPC message: its id must be a string, a number or null.")
     return envelope
 
 

@@ -2,13 +2,16 @@
 
 Every event has an id, so that a reader that comes back with `Last-Event-ID` gets exactly what it missed:
 
-    17      an update: its number in the session's journal; those after it are read from there again
-    17.3    anything else (a response, a question), the third of this stream, sent when 17 was the last update
+    17             an update: its number in the session's journal; those after it are read from there again
+    17.3-5f0c91ab  anything else (a response, a question), the third of this stream, sent when 17 was the last update;
+                   what it is counted in dies with the gateway, or with the stream, so the id names the stream too
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +19,8 @@ from dataclasses import dataclass
 from dragoman.server import limits
 
 Taken = Callable[[], None]
+
+_ID = re.compile(r"(\d{1,15})(?:\.(\d{1,15})-([0-9a-f]{8}))?", re.ASCII)
 
 WRITE_BYTES = 256 * 1024
 """How much is written at once."""
@@ -42,9 +47,12 @@ class EventStream:
         self.opened = False
         """Somebody has read from it."""
         self.closed = False
+        self.on_detached: Callable[[], None] | None = None
+        """Called when its session sends nothing here any more."""
         self.backlog = 0
         self._queue: deque[tuple[bytes, Taken | None]] = deque()
         self._wake = asyncio.Event()
+        self._name = secrets.token_hex(4)
         self._seq = 0
         self._number = 0
         self._kept: deque[Kept] = deque(maxlen=keep)
@@ -58,7 +66,7 @@ class EventStream:
     def send(self, message: bytes) -> None:
         """A message that is no journaled update."""
         self._number += 1
-        event = b"id: %d.%d\ndata: %b\n\n" % (self._seq, self._number, message)
+        event = b"id: %d.%d-%b\ndata: %b\n\n" % (self._seq, self._number, self._name.encode(), message)
         self._keep(Kept(self._seq, self._number, event))
         self._put(event)
 
@@ -128,19 +136,34 @@ class EventStream:
             self._reader = 0
 
     def missed(self, last_id: str) -> tuple[int, list[Kept]] | None:
-        """The last update of a returning reader and the other messages it lacks; None for an id that is not ours."""
-        seq, dot, number = last_id.partition(".")
-        if not seq.isdecimal() or (dot and not number.isdecimal()):
+        """The last update of a returning reader and the other messages it lacks; None for what is no id.
+
+        Whoever comes from an earlier stream of the same session lacks all of them.
+        """
+        found = _ID.fullmatch(last_id)
+        if found is None:
             return None
-        if dot:
-            return int(seq), [kept for kept in self._kept if kept.number > int(number)]
-        return int(seq), [kept for kept in self._kept if kept.after >= int(seq)]
+        seq, number = int(found[1]), self._number_of(last_id)
+        if number is not None:
+            return seq, [kept for kept in self._kept if kept.number > number]
+        if found[2] is not None or not self.opened:
+            return seq, list(self._kept)
+        return seq, [kept for kept in self._kept if kept.after >= seq]
+
+    def sent(self, last_id: str) -> bool:
+        """Whether this is the id of a message of this very stream that no journal has."""
+        return self._number_of(last_id) is not None
 
     def keeps_all_after(self, last_id: str) -> bool:
         """Whether every message after this one is still kept."""
-        number = last_id.rpartition(".")[2]
+        number = self._number_of(last_id)
         oldest = self._kept[0].number if self._kept else self._number + 1
-        return number.isdecimal() and oldest - 1 <= int(number) <= self._number
+        return number is not None and oldest - 1 <= number
+
+    def _number_of(self, last_id: str) -> int | None:
+        found = _ID.fullmatch(last_id)
+        ours = found is not None and found[3] == self._name and int(found[2]) <= self._number
+        return int(found[2]) if found is not None and ours else None
 
     def drop(self) -> None:
         """Forget what is queued: it will be sent again."""
@@ -184,6 +207,8 @@ class EventStream:
 
     def detached(self) -> None:
         """Answers about a session that ended still come on its stream."""
+        if self.on_detached is not None:
+            self.on_detached()
 
     def close(self) -> None:
         """What is queued is still read, then the stream ends."""

@@ -31,6 +31,7 @@ CONNECTION = "Acp-Connection-Id"
 SESSION = "Acp-Session-Id"
 JSON = "application/json"
 EVENTS = "text/event-stream"
+UNKNOWN_SESSION = "unknown_session"
 OPENS_STREAM = frozenset({"session/load", "session/resume"})
 """A session's stream is opened before these, so that nothing of their replay is missed."""
 
@@ -51,7 +52,12 @@ class _Head(msgspec.Struct):
     result: _Params | None = None
 
 
+class _Refusal(msgspec.Struct):
+    code: str = ""
+
+
 _head = msgspec.json.Decoder(_Head)
+_refusal = msgspec.json.Decoder(_Refusal)
 
 
 def http_client(
@@ -278,8 +284,12 @@ def _is_request(head: _Head) -> bool:
 
 
 def _is_session_error(answer: httpx2.Response) -> bool:
-    """404 for a session that is not loaded, not for the connection; servers word it differently."""
-    return b"session" in answer.content.lower() and b"connection;" not in answer.content.lower()
+    """404 for a session that is not loaded, not for the connection; a Dragoman says so, others word it differently."""
+    try:
+        code = _refusal.decode(answer.content).code
+    except msgspec.DecodeError:
+        code = ""
+    return code == UNKNOWN_SESSION if code else b"session" in answer.content.lower()
 
 
 def _one_line(body: bytes) -> bytes:

@@ -34,4 +34,4 @@ async def _rename_stored(gateway: Gateway, kept: Kept, title: str) -> None:
     store.update(kept.id, record.epoch, changes, done.set_result)
     error = await done
     if error is not None:
-        raise HttpError(503, str(error), code=error.code)
+        raise error

@@ -10,7 +10,7 @@ from dragoman.gateway import export
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.ports.store import BadCursor, SessionRecord, Store, StoreError
+from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.peer import Reply
 from dragoman.server.api.naming import rename
 from dragoman.server.api.operation import Values
@@ -39,12 +39,7 @@ class Sessions:
 
     async def list(self, request: Request, values: Values) -> Response:
         wanted = {name: request.query(name) for name in ("cwd", "agent", "cursor")}
-        try:
-            page = await self._gateway.directory.list(**wanted)
-        except BadCursor as error:
-            raise HttpError(400, str(error), code=error.code) from error
-        except StoreError as error:
-            raise HttpError(503, str(error), code=error.code) from error
+        page = await self._gateway.directory.list(**wanted)
         return Response.json(SessionList([self._shown(kept) for kept in page.sessions], page.next_cursor))
 
     async def get(self, request: Request, values: Values) -> Response:
@@ -143,10 +138,7 @@ class Sessions:
     # -- the rest
 
     async def _find(self, values: Values) -> Kept:
-        try:
-            kept = await self._gateway.directory.get(values["id"])
-        except StoreError as error:
-            raise HttpError(503, str(error), code=error.code) from error
+        kept = await self._gateway.directory.get(values["id"])
         if kept is None:
             raise HttpError(404, "There is no such session.", code="unknown_session")
         return kept
