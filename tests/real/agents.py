@@ -32,9 +32,12 @@ class RealAgent:
         """What it is known to do."""
         return expected(self.name, self.version, behaviour)
 
+    def program_in(self, modules: Path) -> Path:
+        return sorted(modules.glob(self.program))[0]
+
     def table(self, modules: Path, home: Path, model: str) -> Table:
         """Its section of the configuration."""
-        program = sorted(modules.glob(self.program))[0]
+        program = self.program_in(modules)
         script = ["node", str(program)] if program.suffix in (".js", ".mjs") else [str(program)]
         for folder in ("", "tmp", "config", "data", "state", "cache"):
             (home / folder).mkdir(exist_ok=True)

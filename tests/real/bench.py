@@ -1,7 +1,7 @@
 """Agents in their own tongues beside their npm adapters: `python -m real.bench [ROUNDS]`, in interleaved rounds.
 
 Time is that of `session/new` as a client sees it; memory is the PSS of everything on the agent's side of the gateway
-after one turn.
+after one turn. Both sides run the same program: an adapter that brings another version of it is told to take ours.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from real.install import installed
 from real.model_server import ModelServer
 
 PAIRS = (("claude", "claude-agent-acp"), ("codex", "codex-acp"))
+SAME_PROGRAM = {"claude-agent-acp": ("CLAUDE_CODE_EXECUTABLE", "claude")}
+"""The variable that tells an adapter its program, and whose it is; codex-acp comes with the version that we run."""
+BY_NAME = {agent.name: agent for agent in AGENTS}
 LEAST_TIME, LEAST_MEMORY = 0.8, 0.85
 ROUNDS = 5
 
@@ -34,10 +37,11 @@ async def measure(agent: RealAgent, model: ModelServer, home: Path) -> Sample:
     workspace, own = home / "workspace", home / "agent"
     workspace.mkdir()
     own.mkdir()
-    config = {
-        "default_agent": agent.name,
-        "agents": {agent.name: agent.table(installed(agent.name), own, model.url)},
-    }
+    table = agent.table(installed(agent.name), own, model.url)
+    if agent.name in SAME_PROGRAM:
+        variable, name = SAME_PROGRAM[agent.name]
+        table["env"][variable] = str(BY_NAME[name].program_in(installed(name)))
+    config = {"default_agent": agent.name, "agents": {agent.name: table}}
     gateway = await RealGateway.start(home / "gateway", "acp", agent.name, config=config)
     assert isinstance(gateway, RealGateway)
     try:
@@ -69,14 +73,13 @@ def pss(pid: int) -> float:
 
 
 async def measure_all(rounds: int) -> dict[str, list[Sample]]:
-    agents = {agent.name: agent for agent in AGENTS}
     samples: dict[str, list[Sample]] = {name: [] for pair in PAIRS for name in pair}
     for number in range(rounds + 1):  # the first fills the disk cache and does not count
         for name, taken in samples.items():
             model = ModelServer()
             await model.start()
             with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as home:
-                sample = await measure(agents[name], model, Path(home))
+                sample = await measure(BY_NAME[name], model, Path(home))
             await model.stop()
             if number:
                 taken.append(sample)
