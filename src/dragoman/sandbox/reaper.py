@@ -56,6 +56,12 @@ end() {
       sleep 0.1 2>/dev/null || sleep 1
     done
   done
+  return 1
+}
+forget() {
+  kept=
+  for each in $known; do [ "$each" = "$1" ] || kept="$kept $each"; done
+  known=$kept
 }
 trap '' HUP INT TERM PIPE
 known=
@@ -63,7 +69,7 @@ echo ready
 while read -r verb token; do
   case $verb in
     watch) known="$known $token";;
-    end) end "$token"; echo "ended $token";;
+    end) end "$token" && forget "$token"; echo "ended $token";;
   esac
 done
 for token in $known; do end "$token"; done
