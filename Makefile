@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
 
-.PHONY: help setup web test test-long test-real soak lint types unit web-test browser serve bench bench-real lock clean
+.PHONY: help setup web test test-long test-real soak lint types unit web-test browser boxes serve bench bench-real lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -45,10 +45,15 @@ browser: ## chromium for the browser tests, where we may install it
 		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium' >/dev/null 2>&1; } || \
 		echo "NO CHROMIUM: the browser tests in tests/web are skipped (apt-get install chromium)"
 
-unit: $(READY) $(WEB) browser
+boxes: ## bubblewrap and sshd for the sandbox tests, where we may install them
+	@{ command -v bwrap && { command -v sshd || test -x /usr/sbin/sshd; } && command -v ssh; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap openssh-server openssh-client' >/dev/null 2>&1; } || \
+		echo "NO BUBBLEWRAP OR SSHD: tests in tests/sandbox are skipped (apt-get install bubblewrap openssh-server openssh-client)"
+
+unit: $(READY) $(WEB) browser boxes
 	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
 
-test-long: $(READY) $(WEB) browser ## tests that take longer than their share of `make test`
+test-long: $(READY) $(WEB) browser boxes ## tests that take longer than their share of `make test`
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
 
 soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
