@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.agents.known import KNOWN
-from dragoman.sandbox.allowlist import GENERAL, LOGIN_FILES, LOGIN_VARIABLES, allowed, login_files
+from dragoman.config.model import AgentConfig
+from dragoman.sandbox.allowlist import GENERAL, LOGIN_FILES, LOGIN_VARIABLES, allowed, login_files, login_of
 from support.boxes import Kind, boxed_agent
 from support.gateway import Start
 
@@ -21,8 +23,31 @@ def test_only_named_variables_pass() -> None:
     assert allowed(HOST, ["AWS_*"]) == {"AWS_SECRET_ACCESS_KEY": "x"}
 
 
-def test_the_tables_speak_of_known_agents() -> None:
-    assert LOGIN_VARIABLES.keys() | LOGIN_FILES.keys() <= KNOWN.keys()
+WITHOUT_A_FILE = {
+    "builtin": "has no login of its own",
+    "kiro": "keeps it in one database with its conversations",
+    **dict.fromkeys(("copilot", "cursor", "kimi", "cline", "droid", "junie"), "no file of it alone is known"),
+}
+
+
+def test_the_tables_have_a_row_for_every_known_agent() -> None:
+    assert LOGIN_VARIABLES.keys() == KNOWN.keys()
+    assert LOGIN_FILES.keys() == KNOWN.keys() - WITHOUT_A_FILE.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "login"),
+    [
+        ("work", {"kind": "claude", "command": ["claude"]}, "claude"),
+        ("work", {"kind": "codex", "command": ["/opt/bin/codex"]}, "codex"),
+        ("work", {"command": ["/opt/bin/gemini", "--acp"]}, "gemini"),
+        ("work", {"command": ["claude-agent-acp"]}, "claude-acp"),
+        ("gemini", {"command": ["my-wrapper"]}, "gemini"),
+        ("mine", {"command": ["my-agent"]}, "mine"),
+    ],
+)
+def test_an_agent_is_known_by_its_kind_or_program(name: str, settings: dict[str, Any], login: str) -> None:
+    assert login_of(name, AgentConfig(**settings)) == login
 
 
 def test_login_files_are_the_agents_own_unless_others_are_named(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.boxes import INSIDE, Kind, boxed_agent
+from support.builtin import calls
 from support.gateway import SCRIPTED_AGENT, Dragoman, Start, clean_environment
 from support.rpc_peer import RpcFailure
 
@@ -39,6 +40,29 @@ async def test_a_workspace_rule_comes_before_the_agents_own(
     )
     await gateway.initialize()
     assert await where(gateway, secret) == INSIDE
+    assert await where(gateway, open_) != INSIDE
+
+
+async def test_no_other_name_of_a_folder_leads_past_its_rule(
+    dragoman: Start, bubblewrap: Kind, tmp_path: Path
+) -> None:
+    secret, open_ = tmp_path / "real" / "secret", tmp_path / "open"
+    secret.mkdir(parents=True)
+    open_.mkdir()
+    (open_ / "link").symlink_to(secret)
+    (tmp_path / "home").symlink_to(tmp_path / "real")
+    rules = [
+        {"path": str(open_), "sandbox": "local"},
+        {"path": str(tmp_path / "home" / "secret"), "sandbox": "box"},
+    ]
+    gateway = await dragoman(
+        "acp", "scripted", agents={"scripted": boxed_agent()}, sandboxes={"box": BOX}, workspaces=rules
+    )
+    await gateway.initialize()
+    for folder in (open_ / "link", secret, tmp_path / "home" / "secret"):
+        assert await where(gateway, folder) == INSIDE, folder
+    with pytest.raises(RpcFailure, match="in the sandbox box"):  # there is no such way inside
+        await where(gateway, open_ / ".." / "real" / "secret")
     assert await where(gateway, open_) != INSIDE
 
 
@@ -87,13 +111,20 @@ async def test_a_box_can_be_left_out_for_tests(dragoman: Start, bubblewrap: Kind
 async def test_bubblewrap_needs_no_settings_and_keeps_the_paths(
     dragoman: Start, bubblewrap: Kind, project: Path, tmp_path: Path
 ) -> None:
-    for script in SCRIPTED_AGENT.parent.glob("scripted_*.py"):
-        (project / script.name).write_text(script.read_text())
-    agent = boxed_agent(sandbox="bubblewrap")
-    agent["command"][-1] = str(project / SCRIPTED_AGENT.name)
-    gateway = await dragoman("acp", "scripted", agents={"scripted": agent})
-    with pytest.raises(RpcFailure):  # there is no workspace yet, and the agent is nowhere else
-        await gateway.initialize()
+    agents = {"builtin": {"kind": "builtin", "sandbox": "bubblewrap"}}
+    gateway = await dragoman(
+        "acp", "builtin", agents=agents, env={"HOME": str(tmp_path), "OPENAI_API_KEY": ""}
+    )
+    gateway.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    edited = calls(await gateway.prompt(session, "/edit src/a.txt hello goodbye"))[0]
+    assert (project / "src" / "a.txt").read_text() == "goodbye\n"
+    assert edited["content"][0]["path"] == str(project / "src" / "a.txt")
+    (tmp_path / "secret.txt").write_text("a secret")
+    ran = calls(await gateway.prompt(session, f"/run pwd; cat {tmp_path}/secret.txt"))[0]
+    assert str(project) in str(ran["content"])
+    assert "a secret" not in str(ran["content"])
 
 
 async def test_a_symlinked_workspace_keeps_the_clients_name(

@@ -21,6 +21,8 @@ if words[:2] == ["container", "inspect"]:
     print("true")
 elif words[0] == "run":
     open(made, "w").close()
+    if "--another-was-faster" in words:
+        sys.exit('Error: the container name "x" is already in use by 0123456789ab')
     print("0123456789ab")
 elif words[0] == "exec":
     words.pop(0)
@@ -88,13 +90,10 @@ async def test_a_container_that_another_gateway_uses_is_not_removed(
 
 
 async def test_docker_is_asked_in_its_own_words(dragoman: Start, project: Path, tmp_path: Path) -> None:
-    docker = tmp_path / "docker"
-    docker.write_text(DOCKER)
-    docker.chmod(0o755)
     sandbox = {
         "kind": "docker",
         "image": "registry/agent:1",
-        "engine": [str(docker)],
+        "engine": [str(stub(tmp_path))],
         "memory": "2g",
         "cpus": 1.5,
         "processes": 99,
@@ -136,3 +135,41 @@ async def test_docker_is_asked_in_its_own_words(dragoman: Start, project: Path, 
     last = json.loads((tmp_path / "docker.log").read_text().splitlines()[-1])
     assert last[:2] == ["rm", "--force"]
     assert len(last) == 3
+
+
+def stub(tmp_path: Path) -> Path:
+    docker = tmp_path / "docker"
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    return docker
+
+
+async def test_a_container_that_another_gateway_made_meanwhile_is_used(
+    dragoman: Start, project: Path, tmp_path: Path
+) -> None:
+    engine = [str(stub(tmp_path))]
+    sandbox = {"kind": "docker", "image": "i", "engine": engine, "options": ["--another-was-faster"]}
+    agents = {"scripted": boxed_agent(sandbox="box")}
+    gateway = await dragoman("acp", "scripted", agents=agents, sandboxes={"box": sandbox})
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    assert (await gateway.prompt(session, "say here")).texts == ["here"]
+
+
+async def test_agents_with_different_logins_do_not_share_a_container(
+    dragoman: Start, project: Path, tmp_path: Path
+) -> None:
+    house = tmp_path / "house"
+    for folder, file in ((".codex", "auth.json"), (".claude", ".credentials.json")):
+        (house / folder).mkdir(parents=True)
+        (house / folder / file).write_text("a login")
+    sandbox = {"kind": "docker", "image": "i", "engine": [str(stub(tmp_path))]}
+    agents = {name: boxed_agent(sandbox="box") for name in ("codex", "claude-acp", "mine", "own")}
+    host = {"HOME": str(house)}
+    gateway = await dragoman("acp", agents=agents, sandboxes={"box": sandbox}, default_agent="mine", env=host)
+    await gateway.initialize()
+    for name in agents:
+        await gateway.new_session(project, _meta={"dragoman": {"agent": name}})
+    log = [json.loads(line) for line in (tmp_path / "docker.log").read_text().splitlines()]
+    used = {name for words in log for name in words if words[0] == "exec" and name.startswith("dragoman-")}
+    assert len(used) == 4  # codex, claude, one for those without a login, and the empty one of the question

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from support import boxes
 from support.attaching import LOAD, NEITHER, Watch, entry, load, notice, rememberer
+from support.boxes import boxed_agent
 from support.gateway import Dragoman, Start, Table, gone, is_alive
 from support.journal_file import records
 from support.rpc_peer import RpcPeer, is_request
@@ -139,3 +141,22 @@ async def test_parked_sessions_do_not_count_as_live(dragoman: Start, workspace: 
     await gateway.logged("session parked")
     second = await gateway.new_session(workspace)
     assert (await gateway.prompt(second, "say two")).texts == ["two"]
+
+
+async def test_an_agent_in_a_box_without_a_lasting_home_stays_unless_it_is_told_otherwise(
+    dragoman: Start, tmp_path: Path
+) -> None:
+    box = boxes.bubblewrap()
+    (tmp_path / "project").mkdir()
+    agents = {
+        name: boxed_agent(*rememberer()["command"][4:], sandbox="box", park=park)
+        for name, park in (("stays", "auto"), ("goes", "always"))
+    }
+    gateway = await dragoman("acp", agents=agents, sandboxes={"box": box.sandbox}, sessions=SOON)
+    await gateway.initialize()
+    stays = await new(gateway, tmp_path / "project", "stays")
+    goes = await new(gateway, tmp_path / "project", "goes")
+    await gateway.prompt(goes, "say hello")
+    await gateway.logged("session parked")
+    states = {each: (await entry(gateway, each))["_meta"]["dragoman"]["state"] for each in (stays, goes)}
+    assert states == {stays: "idle", goes: "parked"}

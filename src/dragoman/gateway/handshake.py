@@ -75,8 +75,8 @@ class Handshake:
         """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
         gateway = self._client.gateway
         config = gateway.agent_config(name)
-        told = gateway.pool.told(self._client, name)
         box = gateway.box_for(name, None, None)
+        told = gateway.pool.told(self._client, name, box)
         cached = gateway.cached_capabilities(config, told, box)
         # Which box a session will need is not known yet, so there is nothing to warm up but for the question.
         if cached is not None and (box is not None or not self._client.terms.spare):

@@ -64,9 +64,15 @@ class Parking:
 
 
 def _may_park(session: Session) -> bool:
-    """Only agents that remember; `park = "always"` accepts that the others come back by transcript."""
+    """Only agents that remember; `park = "always"` accepts that the others come back by transcript.
+
+    An agent in a box whose home goes with its process says that it can resume, but has nothing left to resume from.
+    """
     agent = session.agent
     setting = session.agent_config.park
     if agent is None or setting == "never":
         return False
-    return setting == "always" or agent.capabilities.load or agent.capabilities.session("resume")
+    if setting == "always":
+        return True
+    remembers = agent.box is None or agent.box.remembers
+    return remembers and (agent.capabilities.load or agent.capabilities.session("resume"))

@@ -82,7 +82,9 @@ class Pool:
             spare = await self._spare(client, name) if box is None else None
             return spare or await self._launch(client, name, cwd, shared=False, box=box)
         # Different roots never share a box, whatever `share` says.
-        key = self._shared_key(client, name, workspace if share == "workspace" or box is not None else "")
+        key = self._shared_key(
+            client, name, workspace if share == "workspace" or box is not None else "", box
+        )
         if box is not None:
             key = (*key, box.name)
         for _ in range(2):
@@ -148,8 +150,8 @@ class Pool:
         agent = await task
         return agent if agent.alive and agent.box is None else None
 
-    def _shared_key(self, client: ClientConnection, name: str, workspace: str) -> Key:
-        return (name, fingerprint(self.told(client, name)), workspace)
+    def _shared_key(self, client: ClientConnection, name: str, workspace: str, box: Box | None = None) -> Key:
+        return (name, fingerprint(self.told(client, name, box)), workspace)
 
     def _shared_task(self, key: Key, client: ClientConnection, name: str, cwd: str | None,
                      box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
@@ -160,10 +162,11 @@ class Pool:
             )
         return task
 
-    def told(self, client: ClientConnection, name: str) -> JsonObject:
+    def told(self, client: ClientConnection, name: str, box: Box | None) -> JsonObject:
         """The capabilities that this agent hears of (G-032)."""
         config = self._gateway.agent_config(name)
-        told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+        serve_fs = config.serve_fs and not (box is not None and box.elsewhere)  # ours are other files
+        told = client.capabilities.for_agent(serve_fs=serve_fs, serve_terminal=config.serve_terminal)
         if "fs" in told and not quirks.survives_fs(config.command):
             del told["fs"]
         return told
@@ -173,7 +176,7 @@ class Pool:
     ) -> AgentConnection:
         gateway = self._gateway
         config = gateway.agent_config(name)
-        told = self.told(client, name)
+        told = self.told(client, name, box)
         agent = AgentConnection(name, config, client, shared=shared, box=box)
         self._agents.add(agent)
         try:

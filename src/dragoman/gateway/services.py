@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, internal, method_not_found
+from dragoman.wire.errors import Malformed, internal, invalid_params, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -49,6 +50,8 @@ class Services:
             return
         client = self._offering(request.method)
         if client is not None:
+            if self._box is not None:
+                _check_shown(self._box, request)
             self._forward(request, client)
         elif self._serves(request.method):
             self._serve(request)
@@ -202,8 +205,19 @@ class Services:
     def _client_id(self, terminal: str, client: ClientConnection) -> str:
         return terminal.removeprefix(f"{client.key}:") if self._session.shares_agent else terminal
 
+    @property
+    def _box(self) -> Box | None:
+        """What the agent is enclosed in, if it is."""
+        box = self._session.agent.box if self._session.agent is not None else None
+        return box if box is not None and box.apart else None
+
     def _offering(self, method: str) -> ClientConnection | None:
-        """The client that prompted if it offers the method, else any other that does."""
+        """The client that prompted if it offers the method, else any other that does.
+
+        Never for a command of an agent in a box: the client would run it outside.
+        """
+        if method in TERMINAL_METHODS and self._box is not None:
+            return None
         for client in self._session.clients_by_preference():
             offered = (
                 client.capabilities.has_fs(method) if method in FS_METHODS else client.capabilities.terminal
@@ -214,9 +228,25 @@ class Services:
 
     def _serves(self, method: str) -> bool:
         config = self._session.agent_config
-        return config.serve_fs if method in FS_METHODS else config.serve_terminal
+        if method in FS_METHODS:
+            return config.serve_fs and not (self._box is not None and self._box.elsewhere)
+        return config.serve_terminal or self._box is not None
 
     def _open_local(self) -> LocalServices:
         if self._local is None:
             self._local = self._session.open_services()
         return self._local
+
+
+def _check_shown(box: Box, request: Request) -> None:
+    """The client would read and write what the agent itself cannot reach."""
+    path = decode_object(request.params).get("path")
+    allowed = box.writable if request.method == "fs/write_text_file" else box.readable
+    if not isinstance(path, str) or not path.startswith("/") or not allowed(path):
+        raise invalid_params(
+            f"{path} is not among the files that the sandbox {box.name} shows or lets be written: use the workspace, "
+            f"or add its folder to sandboxes.{box.name}.mounts or .read_only",
+            "path",
+            sandbox=box.name,
+            path=path,
+        )

@@ -6,6 +6,9 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from dragoman.agents.known import KNOWN
+from dragoman.config.model import AgentConfig
+
 GENERAL = (
     *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
     # without these an agent behind a company's proxy reaches nobody
@@ -43,12 +46,16 @@ TOOL = (
 
 _OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
 _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL")
+_CLAUDE = (
+    *(*_ANTHROPIC, "CLAUDE_CODE_OAUTH_TOKEN"),
+    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
+)
 _GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GENAI_USE_VERTEXAI")
 _PROVIDERS = (*_OPENAI, *_ANTHROPIC, *_GOOGLE, "OPENROUTER_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY")
 
 LOGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "claude": (*_ANTHROPIC, "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"),
-    "codex": (*_OPENAI, "CODEX_API_KEY"),
+    **dict.fromkeys(("claude", "claude-acp"), _CLAUDE),
+    **dict.fromkeys(("codex", "codex-acp"), (*_OPENAI, "CODEX_API_KEY")),
     "gemini": _GOOGLE,
     "qwen": (*_OPENAI, "DASHSCOPE_API_KEY"),
     "copilot": ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
@@ -58,13 +65,14 @@ LOGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "droid": ("FACTORY_API_KEY",),
     "vibe": ("MISTRAL_API_KEY",),
     "junie": ("JUNIE_API_KEY",),
+    "kiro": ("KIRO_API_KEY",),
     **dict.fromkeys(("opencode", "goose", "cline", "kilo", "pi", "builtin"), _PROVIDERS),
 }
 """By agent: the variables that log it in."""
 
 LOGIN_FILES: Mapping[str, tuple[str, ...]] = {
-    "claude": ("~/.claude/.credentials.json",),
-    "codex": ("~/.codex/auth.json",),
+    **dict.fromkeys(("claude", "claude-acp"), ("~/.claude/.credentials.json",)),
+    **dict.fromkeys(("codex", "codex-acp"), ("~/.codex/auth.json",)),
     "gemini": ("~/.gemini/oauth_creds.json", "~/.gemini/google_accounts.json"),
     "opencode": ("~/.local/share/opencode/auth.json",),
     "qwen": ("~/.qwen/oauth_creds.json",),
@@ -74,7 +82,9 @@ LOGIN_FILES: Mapping[str, tuple[str, ...]] = {
     "pi": ("~/.pi/agent/auth.json",),
     "vibe": ("~/.vibe/.env",),
 }
-"""By agent: where it keeps its login."""
+"""By agent: where it keeps its login, if that file holds nothing else worth keeping from it."""
+
+_BY_PROGRAM = {Path(known.command[0]).name: name for name, known in KNOWN.items() if known.command}
 
 
 def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -85,6 +95,13 @@ def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
         for name, value in environ.items()
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
+
+
+def login_of(name: str, agent: AgentConfig) -> str:
+    """Which row of the tables is an agent's, whatever it is called: by its kind, its program, else its name."""
+    if agent.kind in LOGIN_VARIABLES:
+        return agent.kind
+    return _BY_PROGRAM.get(Path(agent.command[0]).name, name) if agent.command else name
 
 
 def login_files(agent: str, configured: list[str] | None) -> list[Path]:

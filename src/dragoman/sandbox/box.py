@@ -16,7 +16,7 @@ from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig, SandboxConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed
+from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed, login_of
 from dragoman.sandbox.entry import EntryError, entry
 from dragoman.sandbox.mounts import Mount, mounts_of, path_map
 from dragoman.wire.errors import invalid_params
@@ -33,6 +33,8 @@ class Place:
     runtime: Path
     """For sockets and locks."""
     environ: Mapping[str, str]
+    logins: tuple[Path, ...] = ()
+    """Login files of the agents that run in it."""
     lasting: bool = True
     """False for a box that is only made to ask an agent what it can do."""
 
@@ -46,12 +48,16 @@ class WorkspaceBox(ABC):
 
     NAMES: tuple[str, ...] = GENERAL
     """Variables of this machine that everything inside may know."""
+    apart = True
+    elsewhere = False
+    remembers = True
 
     def __init__(self, place: Place) -> None:
         self.place = place
         self.mounts = mounts_of(place.workspace, place.config)
         self.paths = path_map(self.mounts)
-        self.key = digest(place.name, repr(place.config), self.mounts[0].real)
+        # With the login files: a container shows them to all that runs in it.
+        self.key = digest(place.name, repr(place.config), self.mounts[0].real, *map(str, place.logins))
         self.environment: Mapping[str, str] = {
             **allowed(place.environ, (*self.NAMES, *place.config.pass_env)),
             **place.config.env,
@@ -67,7 +73,7 @@ class WorkspaceBox(ABC):
 
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         for path in (cwd, *directories):
-            if not any(self._holds(mount, path) for mount in self.mounts):
+            if not self.readable(path):
                 shown = ", ".join(mount.host for mount in self.mounts)
                 raise invalid_params(
                     f"{path} does not exist in the sandbox {self.name}, which shows only {shown}: use a folder in "
@@ -77,22 +83,27 @@ class WorkspaceBox(ABC):
                     path=path,
                 )
 
-    def writable(self, folder: str) -> bool:
-        return any(mount.writable and self._holds(mount, folder) for mount in self.mounts)
+    def readable(self, path: str) -> bool:
+        return any(self._holds(mount, path) for mount in self.mounts)
+
+    def writable(self, path: str) -> bool:
+        return any(mount.writable and self._holds(mount, path) for mount in self.mounts)
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         env = {**QUIET, **self.environment, **await self._login(name, agent), **agent.env}
         words = [self.inside(word) for word in agent.command]
-        return await self.enclose(words, env, self.inside(cwd or self.place.workspace), name)
+        return await self.enclose(words, env, self.inside(cwd or self.place.workspace), agent=True)
 
     async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
-        return await self.enclose(list(words), {**env, "PWD": self.inside(cwd)}, self.inside(cwd), None)
+        return await self.enclose(
+            list(words), {**env, "PWD": self.inside(cwd)}, self.inside(cwd), agent=False
+        )
 
     @abstractmethod
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
-        """The command that runs `words` inside, in the box's folder `cwd`; `agent` is who they start, if they do.
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
+        """The command that runs `words` inside, in the box's folder `cwd`.
 
-        Words and variables of anything else come from inside the box: they decide nothing out here.
+        Unless they start an agent, words and variables come from inside the box: they decide nothing out here.
         """
 
     def explain(self, end: AgentEnd) -> str:
@@ -127,7 +138,7 @@ class WorkspaceBox(ABC):
             secrets = await resolve_secrets(agent.secrets, self.place.environ)
         except SecretError as error:
             raise AgentUnavailable(f"The agent {name} lacks a secret: {error}") from error
-        return {**allowed(self.place.environ, LOGIN_VARIABLES.get(name, ())), **secrets}
+        return {**allowed(self.place.environ, LOGIN_VARIABLES.get(login_of(name, agent), ())), **secrets}
 
 
 def digest(*parts: str) -> str:

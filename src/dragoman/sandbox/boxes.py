@@ -1,4 +1,4 @@
-"""Which sandbox a session gets, and the boxes that exist: one per sandbox and workspace."""
+"""Which sandbox a session gets, and the boxes that exist: one per sandbox, workspace and login."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dragoman.agents.custody import Custody
 from dragoman.config.model import AgentConfig, Config, SandboxConfig
 from dragoman.config.paths import Paths
 from dragoman.gateway.ports.sandbox import Box
+from dragoman.sandbox.allowlist import login_files, login_of
 from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.bubblewrap import BubblewrapBox
 from dragoman.sandbox.command import CommandBox
@@ -51,7 +52,7 @@ class Sandboxes:
         self._custody = custody
         self._chosen = chosen
         self._environ = os.environ if environ is None else environ
-        self._boxes: dict[tuple[str, str], WorkspaceBox] = {}
+        self._boxes: dict[tuple[str, str, tuple[Path, ...]], WorkspaceBox] = {}
         self._empty: Path | None = None
 
     def find(
@@ -66,10 +67,11 @@ class Sandboxes:
         if sandbox is None:
             return None
         config = self._config.sandboxes.get(sandbox) or PLAIN[sandbox]
+        logins = tuple(login_files(login_of(name, agent), config.login_files))
         if workspace is None:
-            return self._box(sandbox, config, str(self._empty_workspace()), lasting=False)
+            return self._box(sandbox, config, str(self._empty_workspace()), logins, lasting=False)
         _check_workspace(sandbox, config, workspace)
-        box = self._box(sandbox, config, workspace, lasting=True)
+        box = self._box(sandbox, config, workspace, logins, lasting=True)
         box.check(cwd or workspace, ())
         return box
 
@@ -83,13 +85,20 @@ class Sandboxes:
         """The command line's, the one that the session asks for, the first workspace rule's, or the agent's."""
         if self._environ.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
             return None
-        rules = (rule.sandbox for rule in self._config.workspaces if cwd and _matches(rule.path, cwd))
-        name = next((rule for rule in rules if rule is not None), None) or agent.sandbox
+        name = (self._prescribed(cwd) if cwd is not None else None) or agent.sandbox
         if wanted is not None:
             self._check_wanted(wanted, name)
         name = self._chosen or wanted or name
         plain_local = name == "local" and name not in self._config.sandboxes
         return None if plain_local else name
+
+    def _prescribed(self, cwd: str) -> str | None:
+        """By where the folder really is, then by what it is called: neither a symlink nor `..` leads past a rule."""
+        for path in (os.path.realpath(cwd), cwd):
+            for rule in self._config.workspaces:
+                if rule.sandbox is not None and _matches(rule.path, path):
+                    return rule.sandbox
+        return None
 
     def _check_wanted(self, wanted: str, prescribed: str | None) -> None:
         """A session may choose among the boxes that there are, but not to be in none where one is prescribed."""
@@ -108,11 +117,20 @@ class Sandboxes:
                 sandbox=wanted,
             )
 
-    def _box(self, name: str, config: SandboxConfig, workspace: str, *, lasting: bool) -> WorkspaceBox:
-        key = (name, workspace)
+    def _box(
+        self, name: str, config: SandboxConfig, workspace: str, logins: tuple[Path, ...], *, lasting: bool
+    ) -> WorkspaceBox:
+        key = (name, workspace, logins)
         if key not in self._boxes:
             place = Place(
-                name, config, workspace, self._custody, self._paths.runtime_dir, self._environ, lasting
+                name,
+                config,
+                workspace,
+                self._custody,
+                self._paths.runtime_dir,
+                self._environ,
+                logins,
+                lasting,
             )
             self._boxes[key] = KINDS[config.kind](place)
         return self._boxes[key]
@@ -151,5 +169,8 @@ def _refused(name: str, workspace: str, why: str) -> RpcError:
 
 
 def _matches(pattern: str, cwd: str) -> bool:
-    path = str(Path(pattern).expanduser())
-    return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
+    named = str(Path(pattern).expanduser())
+    return any(
+        cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
+        for path in (named, os.path.realpath(named))
+    )

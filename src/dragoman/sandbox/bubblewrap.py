@@ -12,7 +12,7 @@ from dragoman.agents.known import locate
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, login_files
+from dragoman.sandbox.allowlist import GENERAL, SAME_FILES
 from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.programs import needed_files
 
@@ -38,30 +38,31 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 class BubblewrapBox(WorkspaceBox):
     NAMES = (*GENERAL, *SAME_FILES)
+    remembers = False
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._programs: dict[Path, None] = {}
         """What the agents of this box are made of; their commands may run it too."""
 
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         program = shutil.which(PROGRAM, path=self.place.environ.get("PATH"))
         if program is None:
             raise self.place.error(f"needs the program {PROGRAM}, which is not on PATH", INSTALL)
-        if agent is not None:  # never for a command: its words would name the files that it wants to see
+        if agent:  # never for a command: its words would name the files that it wants to see
             self._programs |= dict.fromkeys(needed_files(words, env.get("PATH", ""), SYSTEM))
         arguments = [
             *("--unshare-all", "--die-with-parent", "--new-session"),
             *(["--share-net"] if self.place.config.network else []),
             *_system(),
             *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
-            *("--tmpfs", self._home(env if agent is not None else self.environment)),
+            *("--tmpfs", self._home(env if agent else self.environment)),
             *_bound("--ro-bind", ((str(path), str(path)) for path in self._programs)),
-            *_bound("--ro-bind", ((str(path), str(path)) for path in self._logins(agent))),
+            *_bound("--ro-bind", ((str(path), str(path)) for path in self.place.logins if agent)),
             *self._mounted(),
             *("--chdir", cwd, "--"),
         ]
-        inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent is not None)
+        inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent)
         # Bubblewrap passes its whole environment on and needs nothing of it.
         return Enclosed([program, *arguments, *inside], {}, "/", preface)
 
@@ -82,9 +83,6 @@ class BubblewrapBox(WorkspaceBox):
 
     def _home(self, env: Mapping[str, str]) -> str:
         return self.place.config.home or env.get("HOME") or str(Path.home())
-
-    def _logins(self, agent: str | None) -> list[Path]:
-        return login_files(agent, self.place.config.login_files) if agent is not None else []
 
     def _mounted(self) -> Iterator[str]:
         # By depth, so that one inside another is not hidden by it; the workspace comes first among equals.

@@ -16,7 +16,7 @@ AGENT_WORDS = "{agent...}"
 class CommandBox(WorkspaceBox):
     NAMES = (*GENERAL, *TOOL)
 
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         outside = self.paths.to_host.path(cwd) if self.paths is not None else cwd
         values = {"{workspace}": self.place.workspace, "{cwd}": outside}
         # What the tool has anyway it passes on as it likes; all else is for inside.
@@ -24,7 +24,7 @@ class CommandBox(WorkspaceBox):
         told = {name: value for name, value in env.items() if tools.get(name) != value and name != "PWD"}
         preface = b""
         if told:
-            words, preface = self.entry(words, told, stdin=agent is not None)
+            words, preface = self.entry(words, told, stdin=agent)
         return Enclosed(_filled(self.place.config.command, values, words), tools, outside, preface)
 
     def explain(self, end: AgentEnd) -> str:

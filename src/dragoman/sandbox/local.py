@@ -10,6 +10,8 @@ from dragoman.sandbox.box import Place, WorkspaceBox
 
 
 class LocalBox(WorkspaceBox):
+    apart = False
+
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self.paths = None
@@ -18,8 +20,11 @@ class LocalBox(WorkspaceBox):
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         """Every folder of this machine is there."""
 
-    def writable(self, folder: str) -> bool:
+    def readable(self, path: str) -> bool:
         return True
 
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+    def writable(self, path: str) -> bool:
+        return True
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         return Enclosed(words, env, cwd)

@@ -12,13 +12,15 @@ from typing import IO
 
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
-from dragoman.sandbox.allowlist import login_files
 from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 
 LABEL = "dragoman"
 IDLE = "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"
 """What a container does while no agent runs in it."""
+
+NAME_TAKEN = "already in use"
+"""Both engines say so of a container's name."""
 
 ENGINE_PATIENCE = 60.0
 HOME = "/root"
@@ -53,9 +55,9 @@ class ContainerBox(WorkspaceBox):
         self._inside = 0
         """Agents and commands that have not left yet."""
 
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
-        inside, preface = self.entry(words, env, stdin=agent is not None)
-        reaper = await self._enter(agent)
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
+        inside, preface = self.entry(words, env, stdin=agent)
+        reaper = await self._enter()
         token = reaper.admit()
         self._inside += 1
         command = [
@@ -92,7 +94,7 @@ class ContainerBox(WorkspaceBox):
         if not self._inside and not self.place.lasting:
             await self.close()
 
-    async def _enter(self, agent: str | None) -> Reaper:
+    async def _enter(self) -> Reaper:
         """A living reaper in it is proof that the container runs: no engine is asked for every session."""
         async with self._entering:
             if self._reaper is not None and self._reaper.alive:
@@ -103,7 +105,7 @@ class ContainerBox(WorkspaceBox):
                 )
             if self._lock is None:
                 self._lock = await asyncio.to_thread(self._share)
-            await self._make_run(agent)
+            await self._make_run()
             words = [*self._engine, "exec", "--interactive", self.container, "sh", "-c", SCRIPT]
             try:
                 self._reaper = await Reaper.start(words, self.outside, self.place.custody)
@@ -111,16 +113,8 @@ class ContainerBox(WorkspaceBox):
                 raise self._problem(str(error), "cannot run a shell inside") from error
             return self._reaper
 
-    async def _make_run(self, agent: str | None) -> None:
-        code, state, said = await self._run(
-            "container", "inspect", "--format", "{{.State.Running}}", self.container
-        )
-        if code == 0 and state.strip() == "true":
-            return
-        if code == 0:
-            code, _, said = await self._run("start", self.container)
-            if code != 0:
-                raise self._problem(said, f"cannot start its container {self.container}")
+    async def _make_run(self) -> None:
+        if await self._runs_again():
             return
         image = str(self.place.config.image)
         code, _, said = await self._run("image", "inspect", "--format", "{{.Id}}", image)
@@ -130,11 +124,23 @@ class ContainerBox(WorkspaceBox):
                 f"needs the image {image}, which is not on this machine",
                 f"Get it with `{' '.join(self._engine)} pull {image}`, or build it",
             )
-        code, _, said = await self._run(*self._run_words(agent))
-        if code != 0:
-            raise self._problem(said, "cannot make its container")
+        code, _, said = await self._run(*self._run_words())
+        if code == 0 or (NAME_TAKEN in said and await self._runs_again()):  # another gateway was faster
+            return
+        raise self._problem(said, "cannot make its container")
 
-    def _run_words(self, agent: str | None) -> Iterator[str]:
+    async def _runs_again(self) -> bool:
+        """Whether the container exists; then it runs."""
+        code, state, _ = await self._run(
+            "container", "inspect", "--format", "{{.State.Running}}", self.container
+        )
+        if code == 0 and state.strip() != "true":
+            failed, _, said = await self._run("start", self.container)
+            if failed:
+                raise self._problem(said, f"cannot start its container {self.container}")
+        return code == 0
+
+    def _run_words(self) -> Iterator[str]:
         config = self.place.config
         yield from ("run", "--detach", "--name", self.container, "--label", LABEL)
         yield from (
@@ -145,7 +151,7 @@ class ContainerBox(WorkspaceBox):
         )
         for mount in self.mounts:
             yield from ("--volume", f"{mount.real}:{mount.inside}:{'rw' if mount.writable else 'ro'}")
-        for file in login_files(agent, config.login_files) if agent is not None else []:
+        for file in self.place.logins:
             yield from ("--volume", f"{file}:{self._in_home(file)}:ro")
         for host in config.hosts:
             yield from ("--add-host", host)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
+
+import dragoman
 
 LINKS = 40
 """Symlinks that are followed, as many as the kernel does."""
@@ -18,9 +21,15 @@ SHARED = (".local", ".config", ".cache", "bin", ".bin")
 """Folders of a home that hold many things: never shown whole."""
 
 
+OURS = Path(dragoman.__file__).parents[1]
+"""What an interpreter needs to run an agent that we host; with a virtual environment it is a part of that."""
+
+
 def needed_files(words: Sequence[str], path: str, system: Sequence[str]) -> list[Path]:
     """What to show for a command, found by the variable PATH; nothing that lies in the `system` folders."""
     found: dict[Path, None] = {}
+    if _is_hosted(words) and not any(OURS.is_relative_to(folder) for folder in system):
+        found[OURS] = None
     for file in _files(words, path):
         if not any(file.is_relative_to(folder) for folder in system):
             found[_installation(file)] = None
@@ -37,6 +46,10 @@ def _files(words: Sequence[str], path: str) -> Iterator[Path]:
     for word in words[1:]:
         if word.startswith("/") and Path(word).is_file():  # the script of an interpreter
             yield from _chain(Path(word))
+
+
+def _is_hosted(words: Sequence[str]) -> bool:
+    return any(pair[0] == "-m" and pair[1].split(".")[0] == "dragoman" for pair in pairwise(words))
 
 
 def _chain(file: Path) -> Iterator[Path]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import re
 import shlex
 import shutil
+from pathlib import PurePosixPath
 
 from dragoman.agents.custody import CustodyError, Ward
 from dragoman.gateway.ports.agent import AgentEnd
@@ -38,6 +40,8 @@ _PROBLEMS = (
 
 
 class SshBox(WorkspaceBox):
+    elsewhere = True
+
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._host = str(place.config.host)
@@ -48,7 +52,7 @@ class SshBox(WorkspaceBox):
         self._reaper: Reaper | None = None
         self._entering = asyncio.Lock()
 
-    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, agent: str | None) -> Enclosed:
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         reaper = await self._connect()
         token = reaper.admit()
         told = {**env, TOKEN: token}
@@ -56,7 +60,7 @@ class SshBox(WorkspaceBox):
             if name not in self.place.config.env:
                 told.pop(name, None)
         folder = cwd if self.place.lasting else "."
-        inside, preface = self.entry(words, told, folder, stdin=agent is not None)
+        inside, preface = self.entry(words, told, folder, stdin=agent)
         return Enclosed(
             self._ssh(shlex.join(inside)), self._env, "/", preface, leave=lambda: reaper.end(token)
         )
@@ -80,7 +84,7 @@ class SshBox(WorkspaceBox):
 
     def _holds(self, mount: Mount, path: str) -> bool:
         # The files are elsewhere, so only the names count.
-        return path == mount.host or path.startswith(mount.host.rstrip("/") + "/")
+        return PurePosixPath(posixpath.normpath(path)).is_relative_to(mount.host)
 
     def _ssh(self, *words: str) -> list[str]:
         options = ["-T", "-S", str(self._socket), "-o", "ControlMaster=no", "-o", "BatchMode=yes"]

@@ -53,8 +53,23 @@ class Box(Protocol):
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         """Raise `RpcError` for folders that do not exist inside."""
 
-    def writable(self, folder: str) -> bool:
-        """Whether a folder of this machine can be written to from inside."""
+    @property
+    def apart(self) -> bool:
+        """Whether it keeps this machine from what runs inside; False for a sandbox by name only."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the files inside are another machine's."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the home inside is still there when a process has ended."""
+
+    def readable(self, path: str) -> bool:
+        """Whether a path of this machine lies in what was configured to be seen inside."""
+
+    def writable(self, path: str) -> bool:
+        """Whether a path of this machine can be written to from inside."""
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         """An agent's command; makes the box if there is none yet. Raises `AgentUnavailable`."""
