@@ -157,3 +157,18 @@ async def test_paths_are_completed(page: Page, workspace: Path) -> None:
     assert [each["name"] for each in (await page.next("paths"))["entries"]] == ["src"]
     page.send("complete_path", prefix=".", sessionId=session)
     assert [each["name"] for each in (await page.next("paths"))["entries"]] == [".secret"]
+
+
+async def test_who_looks_at_a_session_that_is_closed_sees_it_go_on(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    await page.turn(session, "say one")
+    other = await Page.open(serving)
+    await other.load(session)
+    assert (await page.ask("close_session", sessionId=session))["type"] == "ack"
+    await page.turn(session, "say two")
+    await other.next("message_chunk", content="two")
+    for each in (page, other):
+        assert each.text(session) == "onetwo"
+        assert each.seqs(session) == list(range(1, len(each.seqs(session)) + 1))

@@ -109,10 +109,18 @@ class Bridge:
         if room is not None and room.turn_over(session):
             asyncio.get_running_loop().call_soon(room.send_on, session)
         self.tidy(session.id)
+        for client in self.clients:
+            if client.lacks(session.id):
+                asyncio.get_running_loop().call_soon(self._rejoin, client, session.id)
         if any(client.hears_of(session.id) for client in self.clients):
             self._changed.add(session.id)
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(limits.CHANGE_PAUSE, self._tell)
+
+    def _rejoin(self, client: BridgeClient, session_id: str) -> None:
+        session = self.gateway.sessions.get(session_id)
+        if session is not None and client in self.clients and client.lacks(session_id):
+            client.rejoin(session)
 
     def session_deleted(self, session_id: str) -> None:
         self._changed.discard(session_id)

@@ -19,7 +19,9 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.session import Session
 from dragoman.rpc.link import CodedLink, Link, Tap
+from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
 
@@ -128,11 +130,28 @@ class BridgeClient:
     def hears_of(self, session_id: str) -> bool:
         return self.listing or session_id in self._watches
 
-    def watch(self, room: Room, opening: Callable[[], None]) -> None:
+    def watch(self, room: Room, opening: Callable[[], None], after: int = 0) -> None:
         """Events of this session come from now on; `opening` runs before the first of them."""
         room.watchers += 1  # first: a room that is empty for a moment is cleared away
         self.unwatch(room.session_id)
-        self._watches[room.session_id] = Watch(self, room, opening)
+        self._watches[room.session_id] = Watch(self, room, opening, after)
+
+    def lacks(self, session_id: str) -> bool:
+        """It looks at a session and hears nothing of it: the session was closed meanwhile."""
+        watch = self._watches.get(session_id)
+        attached = self.hand.client.session(session_id) is not None
+        return watch is not None and watch.opened and not watch.rejoining and not attached
+
+    def rejoin(self, session: Session) -> None:
+        """It is live again, and the page sees it go on after what it has."""
+        watch = self._watches[session.id]
+        watch.rejoining = True
+
+        def joined(reply: Reply) -> None:
+            watch.rejoining = False
+
+        about = {"dragoman": {"afterSeq": watch.last}}
+        self.hand.ask("session/resume", {"sessionId": session.id, "cwd": session.cwd, "_meta": about}, joined)
 
     def opened(self, session_id: str) -> None:
         self._watches[session_id].open()
@@ -169,10 +188,17 @@ class BridgeClient:
 class Watch:
     """Implements `Tap`: a session's journal on its way to one page."""
 
-    def __init__(self, client: BridgeClient, room: Room, opening: Callable[[], None]) -> None:
+    def __init__(self, client: BridgeClient, room: Room, opening: Callable[[], None], after: int) -> None:
         self.room = room
+        self.last = after
+        """The number of the last event that the page got."""
+        self.rejoining = False
         self._send = client.send_raw
         self._opening: Callable[[], None] | None = opening
+
+    @property
+    def opened(self) -> bool:
+        return self._opening is None
 
     def open(self) -> None:
         opening, self._opening = self._opening, None
@@ -185,3 +211,4 @@ class Watch:
         send, encoded, stamp = self._send, self.room.encoded, timestamp(ts)
         for seq, event in enumerate(events, first_seq):
             send(encoded(seq, stamp, event))
+        self.last = first_seq + len(events) - 1

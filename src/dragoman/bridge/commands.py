@@ -70,10 +70,10 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
 
 async def leave_session(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
+    client.unwatch(session_id)  # first: who looks and is not attached is brought back
     session = client.hand.client.session(session_id)
     if session is not None:
         session.detach(client.hand.client)
-    client.unwatch(session_id)
     return session_id
 
 

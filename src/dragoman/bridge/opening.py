@@ -71,7 +71,7 @@ class _Loading:
         # A number that was never given: the page knows another journal than the one there is.
         after = 0 if after > last else after
         self._after = max(after, kept.first_seq - 1, 0 if tail is None else last - tail)
-        client.watch(self._room, self._tell)
+        client.watch(self._room, self._tell, self._after)
         params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
             await client.hand.call("session/resume", params, self._loaded)
