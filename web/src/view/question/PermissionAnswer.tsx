@@ -46,10 +46,14 @@ const ENDS: Record<string, string> = {
   agent_exited: "the agent ended", restart: "Dragoman was restarted", close: "the session was closed", policy: "by policy", gateway: "by Dragoman",
 };
 
+/** The name that the gateway knows this page by. */
+const PAGE = "Dragoman's page";
+
 /** "by you", "elsewhere, in Zed", "the turn was stopped". */
 export function whoAnswered(item: { readonly mine: boolean; readonly answer: { readonly by: string } | null }): string {
   const by = item.answer?.by ?? "";
   if (Object.hasOwn(ENDS, by)) return ENDS[by] ?? "";
   if (item.mine) return "by you";
+  if (by === PAGE) return "in the web chat"; // here before a reload, or in another tab
   return by === "" || by === "user" ? "elsewhere" : `elsewhere, in ${by}`;
 }

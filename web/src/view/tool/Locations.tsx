@@ -6,7 +6,8 @@ import styles from "./ToolCard.module.css";
 const SHOWN = 8;
 
 /** The places in files that a call is about. */
-export function Locations({ locations, cwd }: { locations: readonly ToolLocation[]; cwd?: string | undefined }) {
+export function Locations({ locations: all, cwd }: { locations: readonly ToolLocation[]; cwd?: string | undefined }) {
+  const locations = all.filter(({ path }) => shortPath(path, cwd) !== "."); // where every call is
   if (locations.length === 0) return null;
   return (
     <ul className={styles.locations} aria-label="Files">

@@ -1,10 +1,11 @@
-import { memo, useId } from "react";
+import { memo, useId, useMemo } from "react";
 import type { Terminal as TerminalState, ToolItem } from "../../model/conversation";
 import { Changes } from "../diff";
 import { useFold } from "../fold";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { useNow } from "../time";
 import { duration, elapsed } from "../words";
+import { lastLines } from "./peek";
 import { Title } from "./Title";
 import { ToolBody } from "./ToolBody";
 import styles from "./ToolCard.module.css";
@@ -40,10 +41,16 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         <div className={styles.body} id={body}>
           <ToolBody item={item} terminals={terminals} cwd={cwd} />
         </div>
-      ) : null}
+      ) : <Peek item={item} terminals={terminals} />}
     </div>
   );
 });
+
+/** What a command printed last: most often that is all one wants to know. */
+function Peek({ item, terminals }: Props) {
+  const lines = useMemo(() => lastLines(item, terminals), [item, terminals]);
+  return lines.length === 0 ? null : <pre className={styles.peek} aria-label="Last lines of the output">{lines.join("\n")}</pre>;
+}
 
 type State = "pending" | "running" | "asking" | "done" | "failed" | "abandoned";
 
