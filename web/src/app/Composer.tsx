@@ -105,8 +105,12 @@ export function Composer({ conversation, cwd, handle }: Props) {
   };
 
   const onKeyDown = (event: KeyboardEvent) => {
-    if (control.key(event) || event.nativeEvent.isComposing) return;
-    if (event.key === "Enter" && !event.shiftKey && !event.altKey) {
+    const enter = event.key === "Enter" && !event.shiftKey && !event.altKey;
+    // A command that is written in full and takes nothing is sent; there is nothing to complete.
+    const whole = conversation.commands.some((command) => `/${command.name}` === draft.text && command.input == null);
+    if (!(enter && whole) && control.key(event)) return;
+    if (event.nativeEvent.isComposing) return;
+    if (enter) {
       event.preventDefault();
       send();
     }
