@@ -68,6 +68,22 @@ RAN = update(
     status="completed",
     content=[{"type": "content", "content": {"type": "text", "text": "12 passed in 0.31s"}}],
 )
+TERMINAL = update(
+    "tool_call",
+    toolCallId="heat-1",
+    title="heat",
+    kind="execute",
+    status="in_progress",
+    content=[{"type": "terminal", "terminalId": "heat-1"}],
+) + "\n" + update(
+    "tool_call_update",
+    toolCallId="heat-1",
+    status="completed",
+    _meta={
+        "terminal_output": {"terminal_id": "heat-1", "data": "getting \x1b[31mwarm\x1b[0m\n"},
+        "terminal_exit": {"terminal_id": "heat-1", "exit_code": 0, "signal": None},
+    },
+)  # fmt: skip
 ANSWER = say(
     "The greeting is **friendlier** now:\n\n"
     "```python\ndef greet(name: str) -> None:\n    print(f'Good day, {name}!')\n```\n\n"

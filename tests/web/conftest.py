@@ -61,7 +61,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 async def start_serving(home: Path, port: int = 0) -> Serving:
     framing = UrlFraming()
-    config = {"default_agent": "scripted", "agents": AGENTS}
+    config = {"default_agent": "scripted", "agents": AGENTS, "sandboxes": {"here": {"kind": "local"}}}
     gateway = await Dragoman.start(home, "serve", "--port", str(port), config=config, framing=framing)
     return Serving(gateway, await framing.url())
 

@@ -6,15 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Dialog, expect
 
 from support.browser import Arrive
-from support.screenplay import ANSWER, EDIT, QUESTION, READ, USAGE, plan, script
+from support.screenplay import ANSWER, EDIT, QUESTION, RAN, READ, TERMINAL, USAGE, plan, script
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_conversation_with_thoughts_tools_a_diff_and_a_question(
+async def test_a_conversation_with_thoughts_tools_a_diff_a_terminal_and_a_question(
     arrive: Arrive, workspace: Path
 ) -> None:
     me = await arrive()
@@ -23,8 +23,9 @@ async def test_a_conversation_with_thoughts_tools_a_diff_and_a_question(
     await me.ready()
     begin = plan("completed", "in_progress", "pending")
     await me.say(
-        script("think Where is it?", begin, READ, EDIT, USAGE, QUESTION, ANSWER, plan(*["completed"] * 3))
-    )
+        script("think Where is it?", begin, READ, EDIT, USAGE, QUESTION, RAN, TERMINAL, ANSWER,
+               plan(*["completed"] * 3))
+    )  # fmt: skip
     await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
     await expect(me.page).to_have_title(re.compile(r"^\(\d\) waiting for you · Make the greeting"))
     await me.picture("permission")
@@ -32,6 +33,10 @@ async def test_a_conversation_with_thoughts_tools_a_diff_and_a_question(
     await me.sees("The greeting is friendlier now:")
     await me.ready()
     await expect(me.page.get_by_text("Good day,").first).to_be_visible()
+    ran = me.page.get_by_role("group", name="Tool call: python -m pytest -q")
+    await expect(ran.get_by_label("Last lines of the output")).to_have_text("12 passed in 0.31s")
+    screen = me.page.get_by_role("region", name="Terminal output")
+    await expect(screen.get_by_text("warm", exact=True)).to_have_attribute("style", re.compile("ansi-1"))
     await me.picture("conversation")
 
 
@@ -57,6 +62,13 @@ async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> No
     await me.ready()
     await me.page.get_by_role("button", name="Read notes.md done").click()
     await me.sees("remember the milk")
+    await me.say("/run seq 3 9")
+    await me.page.get_by_role("button", name="Allow", exact=False).first.click()
+    ran = me.page.get_by_role("group", name="Tool call: `seq 3 9`, done")
+    await expect(ran.get_by_label("Last lines of the output")).to_have_text("7\n8\n9\n[exit code 0]")
+    await me.say("/help")  # in full, so that Enter sends it
+    await me.ready()
+    await expect(me.composer).to_have_value("")
 
 
 async def test_a_turn_is_stopped_with_escape(arrive: Arrive, workspace: Path) -> None:
@@ -120,11 +132,17 @@ async def test_a_mode_and_an_option_are_chosen(arrive: Arrive, workspace: Path) 
 
 async def test_what_looks_like_a_script_is_shown_and_not_run(arrive: Arrive, workspace: Path) -> None:
     me = await arrive()
+    asked: list[str] = []
+
+    async def note(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        await dialog.dismiss()
+
+    me.page.on("dialog", note)
     await me.start_session(workspace, "say <img src=x onerror=alert(1)> [go](javascript:alert(2))")
     await me.ready()
-    asked: list[str] = []
-    me.page.on("dialog", lambda dialog: asked.append(dialog.message))
+    await expect(me.page.get_by_role("feed").get_by_text("<img src=x onerror=alert(1)>")).to_have_count(2)
     title = me.page.get_by_role("heading", level=1)
     await expect(title).to_contain_text("<img src=x onerror=alert(1)>")
-    assert await me.page.locator("a[href^='javascript']").count() == 0
+    assert await me.page.locator("a[href^='javascript'], img[src=x]").count() == 0
     assert asked == []

@@ -14,6 +14,11 @@ from support.screenplay import QUESTION, script
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+NOTED = """window.noted = []; window.Notification = class extends Notification {
+    constructor(...words) { super(...words); noted.push(this); }
+}"""
+"""The browser's own notifications, and a note of each."""
+
 
 async def test_a_reload_in_the_middle_of_a_turn_keeps_the_place(
     arrive: Arrive, workspace: Path, tmp_path: Path
@@ -96,6 +101,39 @@ async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -
     await me.page.keyboard.press("Control+k")
     await me.page.keyboard.type("particular")
     await expect(me.page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)
+
+
+async def test_a_session_in_a_sandbox_is_closed_and_goes_on(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.page.get_by_role("button", name="Sandbox: As configured").click()
+    await me.page.get_by_role("option", name="here").click()
+    await me.start_session(workspace, "say in a box")
+    await me.ready()
+    await expect(me.page.get_by_title("The agent runs in this sandbox")).to_have_text("here")
+    await me.page.get_by_role("button", name="Session actions").click()
+    await me.page.get_by_role("menuitem", name="Close").click()
+    await expect(me.page.get_by_role("main").get_by_label("Asleep")).to_be_visible()
+    await me.say("say back again")
+    await expect(me.page.get_by_text("back again", exact=True)).to_be_visible()
+
+
+async def test_who_looks_elsewhere_is_notified(arrive: Arrive, workspace: Path, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    me = await arrive()
+    await me.page.context.grant_permissions(["notifications"])
+    await me.page.add_init_script(NOTED)
+    await me.page.reload()
+    await me.page.get_by_role("button", name="Notify me when a session waits").click()
+    await me.start_session(workspace, script(f"wait-file {go}", QUESTION))
+    await expect(me.page.get_by_role("button", name="Stop (Esc)")).to_be_visible()
+    asking = me.page.url
+    await me.page.get_by_role("link", name="Dragoman", exact=True).click()
+    go.touch()
+    await expect(me.page).to_have_title(re.compile(r"^\(1\) waiting for you"))
+    assert await me.page.evaluate("noted.map(note => note.title)") == ["scripted waits for you"]
+    await me.page.evaluate("noted[0].onclick()")
+    await expect(me.page).to_have_url(asking)
+    await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
 
 
 async def test_a_session_is_taken_along_as_a_file(arrive: Arrive, workspace: Path) -> None:

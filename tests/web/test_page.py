@@ -22,6 +22,17 @@ PIXEL = base64.b64decode(
 )
 
 
+GIVE = """(field, [kind, data]) => {
+    const bytes = Uint8Array.from(atob(data), letter => letter.charCodeAt(0));
+    const given = new DataTransfer();
+    given.items.add(new File([bytes], `${kind}.png`, { type: "image/png" }));
+    const how = { bubbles: true, cancelable: true };
+    field.dispatchEvent(kind === "paste" ? new ClipboardEvent(kind, { ...how, clipboardData: given })
+        : new DragEvent(kind, { ...how, dataTransfer: given }));
+}"""
+"""A picture, as a paste or a drop brings it."""
+
+
 async def test_the_token_leaves_the_address_bar(arrive: Arrive) -> None:
     me = await arrive()
     assert "token" not in me.page.url
@@ -118,7 +129,7 @@ async def test_everything_is_reached_with_the_keyboard(arrive: Arrive, workspace
     await expect(me.composer).to_be_focused()
 
 
-async def test_an_image_that_is_too_large_is_refused_before_it_is_sent(
+async def test_an_image_is_picked_pasted_or_dropped_and_one_that_is_too_large_is_refused(
     arrive: Arrive, workspace: Path, tmp_path: Path
 ) -> None:
     me = await arrive()
@@ -131,7 +142,11 @@ async def test_an_image_that_is_too_large_is_refused_before_it_is_sent(
     small = tmp_path / "dot.png"
     small.write_bytes(PIXEL)
     await me.page.get_by_label("Files to attach").set_input_files(small)
-    await expect(me.page.get_by_role("list", name="Attached")).to_be_visible()
+    attached = me.page.get_by_role("list", name="Attached").get_by_role("listitem")
+    await expect(attached).to_have_count(1)
+    for number, event in enumerate(("paste", "drop"), 2):
+        await me.composer.evaluate(GIVE, [event, base64.b64encode(PIXEL).decode()])
+        await expect(attached).to_have_count(number)
     await me.picture("attached")
     await me.composer.fill("echo-params")
     await me.composer.press("Enter")
