@@ -6,6 +6,12 @@ import base64
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
+
+from dragoman.builtin.custom import find_commands
+from dragoman.builtin.instructions import project_files
+from dragoman.config.errors import ConfigError
+from dragoman.config.paths import Paths
 from support.builtin import Builtin, said
 from support.fake_llm import FakeLlm, text
 
@@ -118,3 +124,16 @@ async def test_the_model_knows_what_commands_showed(openai: Builtin, llm: FakeLl
     llm.tell(text("I see."))
     await openai.prompt(session, "why?")
     assert "the tests failed" in str(llm.requests[-1]["messages"])
+
+
+def test_without_a_home_the_users_own_files_are_left_out(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Paths:
+        raise ConfigError("there is no home directory")
+
+    monkeypatch.setattr("dragoman.config.paths.find_paths", homeless)
+    monkeypatch.setattr("dragoman.builtin.instructions.find_paths", homeless)
+    (workspace / "AGENTS.md").write_text("Be kind.")
+    assert [text for _, text in project_files(str(workspace))] == ["Be kind."]
+    assert find_commands(str(workspace)) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -350,6 +351,28 @@ async def test_long_output_keeps_its_end(bench: Workbench) -> None:
 
 
 # -- fetch
+
+
+async def test_a_page_that_never_ends_is_given_up(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.builtin.web.TIMEOUT", 0.3)
+
+    class Drips(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b"x")
+                    time.sleep(0.05)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Drips) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        outcome = await bench.use("fetch", url=f"http://127.0.0.1:{server.server_port}/")
+        server.shutdown()
+    assert "not there after 0.3 s" in outcome.text
 
 
 async def test_a_page_is_fetched_as_text(bench: Workbench) -> None:

@@ -39,9 +39,11 @@ COMMANDS = [
 def parse() -> argparse.Namespace:
     flags = argparse.ArgumentParser()
     flags.add_argument("-p", action="store_true")
-    for name in ("verbose", "include-partial-messages", "fork-session"):
+    permissions = ("dangerously-skip-permissions", "allow-dangerously-skip-permissions")
+    for name in ("verbose", "include-partial-messages", "fork-session", *permissions):
         flags.add_argument(f"--{name}", action="store_true")
-    for name in ("input-format", "output-format", "permission-prompt-tool", "session-id", "resume"):
+    words = ("input-format", "output-format", "permission-prompt-tool", "session-id", "resume")
+    for name in (*words, "permission-mode"):
         flags.add_argument(f"--{name}")
     flags.add_argument("--add-dir", action="append", default=[])
     flags.add_argument("--version", action="store_true")

@@ -161,6 +161,10 @@ class Codex:
         (self.store / f"{params['threadId']}.json").unlink()
         return {}
 
+    def unsubscribe(self, params: Line) -> Line:
+        (self.store / "unsubscribed").write_text(params["threadId"])
+        return {"status": "unsubscribed"}
+
     def interrupt(self, params: Line) -> Line:
         assert params["turnId"] == self.turn["id"]
         self.interrupted.set()
@@ -371,6 +375,7 @@ METHODS: dict[str, Callable[[Codex, Line], Line]] = {
     "review/start": Codex.review,
     "thread/compact/start": Codex.compact,
     "thread/delete": Codex.delete,
+    "thread/unsubscribe": Codex.unsubscribe,
     "skills/list": Codex.skills,
 }
 DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {

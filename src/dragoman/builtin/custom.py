@@ -32,9 +32,14 @@ class CustomCommand:
 
 def find_commands(cwd: str) -> dict[str, CustomCommand]:
     """The commands by name; the workspace's win over the user's."""
+    from dragoman.config.errors import ConfigError
     from dragoman.config.paths import find_paths
 
-    folders = (find_paths().config_file.parent / "commands", Path(cwd, ".dragoman", "commands"))
+    folders = [Path(cwd, ".dragoman", "commands")]
+    try:
+        folders.insert(0, find_paths().config_file.parent / "commands")
+    except ConfigError as error:
+        log.warning("the user's own commands are left out: %s", error)
     return {command.name: command for folder in folders for command in _commands_in(folder)}
 
 

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from dragoman.builtin.modes import Mode
+from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
 from dragoman.config.workspace import find_root
 
@@ -39,7 +40,11 @@ def project_files(cwd: str) -> Iterator[tuple[str, str]]:
     here = Path(cwd)
     root = find_root(here)
     between = [folder for folder in (here, *here.parents) if folder.is_relative_to(root)]
-    candidates = [find_paths().config_file.parent / "AGENTS.md"]
+    candidates = []
+    try:
+        candidates.append(find_paths().config_file.parent / "AGENTS.md")
+    except ConfigError as error:
+        log.warning("the user's own AGENTS.md is left out: %s", error)
     for folder in reversed(between):
         candidates += [folder / "AGENTS.md", folder / ".dragoman" / "instructions.md"]
     for file in candidates:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 import urllib.error
 import urllib.request
 from html.parser import HTMLParser
@@ -10,7 +11,9 @@ from typing import IO, Any
 from urllib.parse import urljoin, urlsplit
 
 TIMEOUT = 30.0
+"""Seconds until an address says something, and until the whole page is there."""
 MAX_BYTES = 5 * 1024 * 1024
+_CHUNK = 64 * 1024
 _SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
 _BLOCKS = frozenset(
     {"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "section", "article", "td"}
@@ -39,7 +42,7 @@ def get_text(url: str) -> str:
     request = urllib.request.Request(url, headers={"User-Agent": "dragoman"})
     try:
         with opener.open(request, timeout=TIMEOUT) as response:
-            data: bytes = response.read(MAX_BYTES + 1)
+            data = _read(response)
             kind = response.headers.get_content_type()
             charset = response.headers.get_content_charset() or "utf-8"
     except urllib.error.HTTPError as error:
@@ -56,6 +59,17 @@ def get_text(url: str) -> str:
     except LookupError:
         text = data.decode("utf-8", "replace")
     return _plain(text) if kind in ("text/html", "application/xhtml+xml") else text
+
+
+def _read(response: http.client.HTTPResponse) -> bytes:
+    """The timeout of a socket is for each read: a page that comes byte by byte would take days."""
+    deadline = time.monotonic() + TIMEOUT
+    data = bytearray()
+    while len(data) <= MAX_BYTES and (part := response.read1(_CHUNK)):
+        data += part
+        if time.monotonic() > deadline:
+            raise FetchError(f"The page is not there after {TIMEOUT:g} s.")
+    return bytes(data)
 
 
 def _plain(html: str) -> str:

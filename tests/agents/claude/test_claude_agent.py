@@ -250,6 +250,43 @@ async def test_a_process_that_dies_fails_its_turn_and_is_resumed(client: Dragoma
     assert "".join((await client.prompt(session, "back again")).texts) == "back again"
 
 
+@pytest.mark.parametrize("spoken", [True, False])
+async def test_a_process_that_dies_beside_others_is_started_again_with_its_next_prompt(
+    dragoman: Start, tmp_path: Path, workspace: Path, spoken: bool
+) -> None:
+    gateway = await dragoman("acp", "claude", agents={"claude": {**claude(tmp_path), "share": "all"}})
+    await gateway.initialize()
+    first, second = await gateway.new_session(workspace), await gateway.new_session(workspace)
+    await gateway.request("session/set_mode", {"sessionId": first, "modeId": "plan"})
+    if spoken:
+        await gateway.prompt(first, "hello")
+    died = await gateway.prompt(first, "die 7")
+    assert died.error is not None
+    assert "Something broke inside" in died.error.message
+    again = json.loads("".join((await gateway.prompt(first, "report")).texts).removeprefix("report "))
+    assert again["mode"] == "plan"
+    assert (await gateway.prompt(second, "still here")).stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("flags", "mode"),
+    [
+        (["--dangerously-skip-permissions"], "bypassPermissions"),
+        (["--permission-mode", "plan"], "plan"),
+        (["--permission-mode=acceptEdits"], "acceptEdits"),
+        (["--allow-dangerously-skip-permissions"], "default"),
+    ],
+)
+async def test_the_mode_of_its_command_line_is_told_from_the_beginning(
+    dragoman: Start, tmp_path: Path, workspace: Path, flags: list[str], mode: str
+) -> None:
+    gateway = await dragoman("acp", "claude", agents={"claude": claude(tmp_path, *flags)})
+    await gateway.initialize()
+    result = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
+    assert result["modes"]["currentModeId"] == mode
+    assert mode in [each["id"] for each in result["modes"]["availableModes"]]
+
+
 async def test_a_session_of_its_own_transcripts_is_listed_and_loaded(
     dragoman: Start, workspace: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,14 @@ def test_the_list_is_newest_first_with_the_first_words_as_title(history: History
     assert len(history.sessions(None)) == 2
 
 
+def test_a_title_that_came_later_counts_and_a_persons_own_most(history: History, tmp_path: Path) -> None:
+    keep(tmp_path, ONE, user("Fix it"), {"type": "ai-title", "aiTitle": "A fix"}, user("more"))
+    assert history.sessions(None)[0]["title"] == "A fix"
+    keep(tmp_path, ONE, {"type": "custom-title", "customTitle": "Old"}, user("Fix it"),
+         {"type": "custom-title", "customTitle": "Mine"}, {"type": "ai-title", "aiTitle": "A fix"})  # fmt: skip
+    assert history.sessions(None)[0]["title"] == "Mine"
+
+
 def test_folders_that_only_look_alike_are_not_mixed_up(history: History, tmp_path: Path) -> None:
     keep(tmp_path, ONE, user("Hello"), cwd="/w/my-app")
     assert history.sessions("/w/my.app") == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.agents.codex.options import CodexOptions
 from support.gateway import Dragoman, Start
 from support.rpc_peer import RpcFailure, Turn, is_update
 
@@ -349,6 +350,21 @@ async def test_a_command_has_a_terminal_where_clients_draw_it_and_text_elsewhere
         assert last["_meta"]["terminal_exit"]["exit_code"] == 0
     else:
         assert content["content"]["text"] == '```console\n"accept"\n```'
+
+
+async def test_a_closed_session_is_let_go(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+    session = await client.new_session(workspace)
+    await client.prompt(session, "hello")
+    await client.request("session/close", {"sessionId": session})
+    assert (tmp_path / "codex" / "unsubscribed").read_text().startswith("thr_")
+
+
+def test_an_effort_that_codex_does_not_tell_is_the_usual_one() -> None:
+    levels = [{"reasoningEffort": level} for level in ("low", "high")]
+    model = {"id": "m", "model": "m", "supportedReasoningEfforts": levels}
+    started = {"model": "m", "reasoningEffort": None}
+    assert CodexOptions([{**model, "defaultReasoningEffort": "high"}], started).current["effort"] == "high"
+    assert CodexOptions([model], started).current["effort"] == "low"
 
 
 async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Voice, text_of
 from dragoman.agents.claude import prompt
 from dragoman.agents.claude.history import History
+from dragoman.agents.claude.options import DEFAULT, MODES, NEEDS_FLAG
 from dragoman.agents.claude.result import LOGIN
-from dragoman.agents.claude.session import Session
+from dragoman.agents.claude.session import SETTINGS, Session
 from dragoman.agents.json_types import JsonObject
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.native import Native
 from dragoman.agents.version import ask_version
 from dragoman.gateway.ports.agent import AgentEnd
-from dragoman.wire.errors import session_not_found
+from dragoman.wire.errors import NOT_FOUND, RpcError, session_not_found
 
 LEAST_VERSION = (2, 0, 0)
 """Older ones have no `can_use_tool` with suggestions."""
@@ -30,6 +31,10 @@ class ClaudeAgent(NativeAgent[Session]):
     def __init__(self, native: Native, handle: Voice) -> None:
         super().__init__(native, handle)
         self._bypass = any("dangerously-skip-permissions" in word for word in native.config.command)
+        self._mode = _first_mode(native.config.command)
+        self._setups: dict[str, JsonObject] = {}
+        self._lost: dict[str, dict[str, str]] = {}
+        """Sessions whose process ended beside others, with what was chosen in them."""
         self._history = History(native.environ)
 
     def programs(self) -> Iterable[AcpAgent]:
@@ -87,6 +92,30 @@ class ClaudeAgent(NativeAgent[Session]):
     async def let_go(self, conversation: Session) -> None:
         await conversation.stop()
 
+    async def _close(self, params: JsonObject) -> JsonObject:
+        session_id = text_of(params, "sessionId")
+        self._lost.pop(session_id, None)
+        self._setups.pop(session_id, None)
+        return await super()._close(params)
+
+    async def revived(self, session_id: str) -> Session | None:
+        chosen = self._lost.get(session_id)
+        if chosen is None:
+            return None
+        setup = self._setups[session_id]
+        try:
+            session = await self._start(session_id, setup, "--resume", session_id)
+        except RpcError as error:
+            if error.code != NOT_FOUND:
+                raise
+            # It died before it had kept anything.
+            session = await self._start(session_id, setup, "--session-id", session_id)
+        self._lost.pop(session_id, None)
+        for option, value in chosen.items():
+            if option in SETTINGS and session.options.current[option] != value:
+                await session.choose(option, value)
+        return session
+
     async def _start(self, session_id: str, params: JsonObject, *flags: str) -> Session:
         folders = params.get("additionalDirectories")
         words = [*flags]
@@ -96,8 +125,9 @@ class ClaudeAgent(NativeAgent[Session]):
         former = self.conversations.pop(session_id, None)
         if former is not None:
             await former.stop()  # two processes must not write one transcript
-        session = Session(session_id, self.handle, self, bypass=self._bypass)
+        session = Session(session_id, self.handle, self, bypass=self._bypass, mode=self._mode)
         self.conversations[session_id] = session
+        self._setups[session_id] = params
         try:
             await session.start(self.native.spawn, words, cwd, prompt.mcp_servers(params.get("mcpServers")))
         except BaseException:
@@ -111,7 +141,17 @@ class ClaudeAgent(NativeAgent[Session]):
         self.tell_options(session, *options)
 
     def lost(self, session: Session, end: AgentEnd) -> None:
-        """A process of one among several sessions takes only its own with it."""
+        """A process of one among several sessions takes only its own with it, until that is asked for again."""
         self.conversations.pop(session.id, None)
+        self._lost[session.id] = dict(session.options.current)
         if not self.conversations:
             self.handle.lost(end)
+
+
+def _first_mode(command: Sequence[str]) -> str:
+    """The mode that the configured command begins with; claude itself only tells it in the first turn."""
+    if "--dangerously-skip-permissions" in command:
+        return NEEDS_FLAG
+    words = [part for word in command for part in word.split("=", 1)]
+    named = words[words.index("--permission-mode") + 1 :][:1] if "--permission-mode" in words else []
+    return named[0] if named and named[0] in MODES else DEFAULT

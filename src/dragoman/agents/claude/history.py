@@ -19,7 +19,11 @@ from dragoman.agents.json_types import JsonObject
 LISTED = 200
 """Sessions in a list, newest first: a folder of years must not keep an editor waiting."""
 HEAD_LINES = 40
-"""Lines read of each to find its title."""
+"""Lines read of each to find its folder and its first words."""
+TAIL_BYTES = 64 * 1024
+"""Read of the end of each, where its title is: claude writes it again and again as a conversation goes on."""
+NAMES = ("customTitle", "aiTitle", "summary")
+"""What a conversation may be called by, the person's own name for it first."""
 TITLE_LENGTH = 80
 _SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 
@@ -82,28 +86,55 @@ def _records(file: Path) -> Iterator[JsonObject]:
     try:
         with file.open("rb") as lines:
             for line in lines:
-                try:
-                    record = msgspec.json.decode(line)
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                    continue  # the last line may be half written; what is readable is shown
-                if isinstance(record, dict):
+                record = _record(line)
+                if record is not None:
                     yield record
     except OSError:
         return  # removed since it was listed
 
 
+def _record(line: bytes) -> JsonObject | None:
+    """None for what is half written, as the last line may be: what is readable is shown."""
+    try:
+        record = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
 def _info(file: Path) -> JsonObject | None:
     """Id, folder and title; None for a file without a conversation."""
-    cwd, title = "", None
+    cwd, names, words = "", _names(file), None
     for number, record in enumerate(_records(file)):
         cwd = cwd or str(record.get("cwd") or "")
-        named = record.get("customTitle") or record.get("aiTitle") or record.get("summary")
-        title = str(named) if named else title or _first_words(record)
-        if (cwd and title) or number > HEAD_LINES:
+        names = {**_named(record), **names}
+        words = words or _first_words(record)
+        if (cwd and (words or names)) or number > HEAD_LINES:
             break
+    title = next((names[name] for name in NAMES if name in names), words)
     if not cwd or title is None:
         return None
     return {"sessionId": file.stem, "cwd": cwd, "title": title}
+
+
+def _named(record: JsonObject) -> dict[str, str]:
+    return {name: str(record[name]) for name in NAMES if record.get(name)}
+
+
+def _names(file: Path) -> dict[str, str]:
+    """The newest of each kind at the end of the file."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            lines = stream.read(TAIL_BYTES).splitlines()
+    except OSError:
+        return {}  # removed since it was listed
+    found: dict[str, str] = {}
+    for line in lines:
+        if any(f'"{name}"'.encode() in line for name in NAMES):
+            record = _record(line)
+            found |= _named(record) if record is not None else {}
+    return found
 
 
 def _first_words(record: JsonObject) -> str | None:

@@ -19,13 +19,13 @@ DEFAULT = "default"
 
 
 class ClaudeOptions(Options):
-    def __init__(self, initialized: JsonObject, *, bypass: bool = False) -> None:
-        """`initialized` is claude's answer to `initialize`."""
+    def __init__(self, initialized: JsonObject, *, bypass: bool = False, mode: str = DEFAULT) -> None:
+        """`initialized` is claude's answer to `initialize`, `mode` what its command line says."""
         super().__init__()
         self.models = [each for each in objects(initialized.get("models")) if each.get("value")]
-        self.bypass = bypass
+        self.bypass = bypass or mode == NEEDS_FLAG
         model = str(self.models[0]["value"]) if self.models else DEFAULT
-        self.current = {"mode": DEFAULT, "model": model, "effort": DEFAULT}
+        self.current = {"mode": mode, "model": model, "effort": DEFAULT}
 
     def values(self, option: str) -> list[Value]:
         return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()

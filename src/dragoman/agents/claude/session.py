@@ -53,13 +53,16 @@ class Owner(Protocol):
 class Session:
     """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
 
-    def __init__(self, id: str, handle: Voice, owner: Owner, *, bypass: bool = False) -> None:
+    def __init__(
+        self, id: str, handle: Voice, owner: Owner, *, bypass: bool = False, mode: str = options.DEFAULT
+    ) -> None:
         self.id = id
         self.program: AcpAgent | None = None
         self.options = ClaudeOptions({})
         self._handle = handle
         self._owner = owner
         self._bypass = bypass
+        self._mode = mode
         self._stream = Stream()
         self._commands: JsonObject = {}
         self._starting: asyncio.Future[JsonObject] | None = None
@@ -110,7 +113,7 @@ class Session:
             await self.stop()
             raise
         self._starting = None
-        self.options = ClaudeOptions(initialized, bypass=self._bypass)
+        self.options = ClaudeOptions(initialized, bypass=self._bypass, mode=self._mode)
         self._commands = options.commands(initialized)
         if servers:
             # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.

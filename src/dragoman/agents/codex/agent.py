@@ -106,6 +106,10 @@ class CodexAgent(NativeAgent[Thread]):
 
     async def let_go(self, conversation: Thread) -> None:
         conversation.cancel()
+        try:
+            await self._server.ask("thread/unsubscribe", {"threadId": conversation.id})
+        except RpcError as error:
+            log.info("codex keeps the thread: %s", error, extra={"agent_session": conversation.id})
 
     async def _list_models(self) -> list[JsonObject]:
         try:

@@ -72,6 +72,7 @@ class CodexOptions(Options):
         }
         self.current["model"] = str(self._model().get("id") or self.model)
         self._changed: set[str] = set()
+        self._check_effort()
 
     def values(self, option: str) -> list[Value]:
         if option == COLLABORATION.id:
@@ -83,8 +84,14 @@ class CodexOptions(Options):
         self.check(option, value)
         self.current[option] = value
         self._changed.add(option)
-        if self.current["effort"] not in self.offered("effort"):
-            self.current["effort"] = str(self._model().get("defaultReasoningEffort") or "")
+        self._check_effort()
+
+    def _check_effort(self) -> None:
+        """Codex may not say which it is, and not every model has the one that was chosen for another."""
+        offered = self.offered("effort")
+        if self.current["effort"] not in offered:
+            usual = str(self._model().get("defaultReasoningEffort") or "")
+            self.current["effort"] = usual if usual in offered else next(iter(offered), "")
 
     def for_turn(self, cwd: str) -> JsonObject:
         """What `turn/start` must say: only what was chosen here, the rest is the user's own configuration."""

@@ -106,6 +106,10 @@ class NativeAgent(Generic[C]):
         """It is closed."""
         raise NotImplementedError
 
+    async def revived(self, session_id: str) -> C | None:
+        """A conversation that lost its own process while others go on; None if there is no such one."""
+        return None
+
     def programs(self) -> Iterable[AcpAgent]:
         raise NotImplementedError
 
@@ -163,9 +167,12 @@ class NativeAgent(Generic[C]):
         return str(last["sessionId"]) if last else None
 
     async def _close(self, params: JsonObject) -> JsonObject:
-        conversation = self.conversations.pop(text_of(params, "sessionId"), None)
+        session_id = text_of(params, "sessionId")
+        conversation = self.conversations.pop(session_id, None)
+        self._folders.pop(session_id, None)
+        self._cancelled.discard(session_id)
+        self._model_readers.discard(session_id)
         if conversation is not None:
-            self._cancelled.discard(conversation.id)
             await self.let_go(conversation)
         return {}
 
@@ -175,11 +182,13 @@ class NativeAgent(Generic[C]):
         return {}
 
     async def _steer(self, params: JsonObject) -> JsonObject:
-        return await self._conversation(params).steer(params.get("prompt"))
+        return await (await self._conversation(params)).steer(params.get("prompt"))
 
     async def _prompt(self, params: JsonObject) -> JsonObject:
-        conversation = self._conversation(params)
-        self._cancelled.discard(conversation.id)
+        self._cancelled.discard(text_of(params, "sessionId"))
+        conversation = await self._conversation(params)
+        if conversation.id in self._cancelled:  # while it was revived
+            return {"stopReason": "cancelled"}
         result = await conversation.prompt(params.get("prompt"))
         for _ in range(self.native.config.continue_limit):
             if result.get("stopReason") != "max_turn_requests" or not await self._has_tasks(conversation.id):
@@ -192,26 +201,26 @@ class NativeAgent(Generic[C]):
         return result
 
     async def _has_tasks(self, session_id: str) -> bool:
-        command = self.native.config.continue_command
-        if not command or self.native.boxed:
+        command, cwd = self.native.config.continue_command, self._folders.get(session_id)
+        if not command or self.native.boxed or cwd is None:
             return False
-        return await continuing.open_tasks(command, self._folders[session_id], self.native.environ)
+        return await continuing.open_tasks(command, cwd, self.native.environ)
 
     async def _set_mode(self, params: JsonObject) -> JsonObject:
-        conversation = self._conversation(params)
+        conversation = await self._conversation(params)
         await conversation.choose("mode", text_of(params, "modeId"))
         self.tell_options(conversation)
         return {}
 
     async def _set_model(self, params: JsonObject) -> JsonObject:
-        conversation = self._conversation(params)
+        conversation = await self._conversation(params)
         self._model_readers.add(conversation.id)
         await conversation.choose("model", text_of(params, "modelId"))
         self.tell_options(conversation, "model")
         return {}
 
     async def _set_config_option(self, params: JsonObject) -> JsonObject:
-        conversation, option = self._conversation(params), text_of(params, "configId")
+        conversation, option = await self._conversation(params), text_of(params, "configId")
         options = conversation.options
         if option == AUTO_RESUME.id:
             self._keep_auto_resume(conversation, text_of(params, "value"))
@@ -242,9 +251,9 @@ class NativeAgent(Generic[C]):
         loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
         return conversation.options.state()
 
-    def _conversation(self, params: JsonObject) -> C:
+    async def _conversation(self, params: JsonObject) -> C:
         session_id = text_of(params, "sessionId")
-        conversation = self.conversations.get(session_id)
+        conversation = self.conversations.get(session_id) or await self.revived(session_id)
         if conversation is None:
             raise session_not_found(session_id)
         return conversation
