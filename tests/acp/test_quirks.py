@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.agent_journal import AgentJournal
 from support.answers import ALLOW, REJECT
 from support.gateway import SCRIPTED_AGENT, Dragoman, Start, agent
-from support.rpc_peer import Message, text_of
+from support.rpc_peer import Message, RpcFailure, text_of
 from support.waiting import runs
 
 QUESTION = {
@@ -19,6 +21,20 @@ QUESTION = {
         {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
         {"optionId": "no", "name": "No", "kind": "reject_once"},
     ],
+}
+
+
+MODE_OPTION = {
+    "configOptions": [
+        {
+            "id": "mode",
+            "name": "Mode",
+            "category": "mode",
+            "type": "select",
+            "currentValue": "ask",
+            "options": [{"value": "ask", "name": "Ask"}, {"value": "code", "name": "Code"}],
+        }
+    ]
 }
 
 
@@ -146,6 +162,47 @@ async def test_modes_models_and_options_are_told_in_all_words(dragoman: Start, w
         older = {"mode": told.get("modes", {}).get("currentModeId")}
         older["model"] = told.get("models", {}).get("currentModelId")
         assert categories == {name: value for name, value in older.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    "flags", [("--modes",), ("--config-options", "--new-extra", json.dumps(MODE_OPTION))]
+)
+async def test_a_mode_that_is_not_offered_is_refused_here(
+    dragoman: Start, heard: AgentJournal, workspace: Path, flags: tuple[str, ...]
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent(*flags, *heard.flags)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    option = {"sessionId": session, "configId": "mode", "value": "turbo"}
+    for method, params in (
+        ("session/set_mode", {"sessionId": session, "modeId": "turbo"}),
+        ("session/set_config_option", option),
+    ):
+        with pytest.raises(RpcFailure, match="'turbo' is not offered") as failure:
+            await gateway.request(method, params)
+        assert failure.value.code == -32602
+        assert heard.params(method) == []
+
+
+async def test_a_failure_that_is_said_and_answered_is_one_error(client: Dragoman, workspace: Path) -> None:
+    script = "say API Error: 400\nerror -32603 API Error: 400"
+    turn = await client.prompt(await client.new_session(workspace), script)
+    assert turn.texts == ["API Error: 400"]
+    assert turn.error is not None
+    assert turn.error.message == "API Error: 400"
+
+
+async def test_text_that_is_said_again_is_shown_again(client: Dragoman, workspace: Path) -> None:
+    turn = await client.prompt(await client.new_session(workspace), "say Half an\nsay Half an answer.")
+    assert turn.texts == ["Half an", "Half an answer."]
+    assert turn.stop_reason == "end_turn"
+
+
+async def test_the_variables_of_an_agent_are_the_configurations(dragoman: Start, workspace: Path) -> None:
+    gateway = await dragoman(agents={"scripted": agent(env={"IS_SANDBOX": "1"})})
+    await gateway.initialize()
+    turn = await gateway.prompt(await gateway.new_session(workspace), "env IS_SANDBOX")
+    assert "1" in "".join(turn.texts)
 
 
 async def test_fs_is_not_offered_to_an_agent_that_does_not_survive_it(

@@ -8,10 +8,15 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.json_types import decode_object, encode
-from dragoman.gateway.quirks import QUIRKS, Corrections, mode_said, with_rpc_code
+from dragoman.gateway.quirks import QUIRKS, Corrections, absolute_diffs, mode_said, with_rpc_code
 from dragoman.rpc.peer import Reply
 
-TESTS = [Path(__file__), Path(__file__).parents[1] / "acp" / "test_quirks.py"]
+ALL = Path(__file__).parents[1]
+TESTS = [
+    Path(__file__),
+    *(ALL / "acp" / f"test_{name}.py" for name in ("quirks", "bad_input", "sessions")),
+    ALL / "sessions" / "test_revival.py",
+]
 
 
 def test_every_quirk_names_who_was_seen_and_a_test_that_exists() -> None:
@@ -72,6 +77,14 @@ def test_terminal_output_in_meta_becomes_content() -> None:
     assert first["content"][0]["content"]["text"] == "```console\nbui\n```"
     assert last["content"][0]["content"]["text"] == "```console\nbuilt\nexit code 2\n```"
     assert len(last["content"]) == 1
+
+
+def test_the_path_of_a_diff_is_absolute() -> None:
+    diffs = [{"type": "diff", "path": path, "newText": ""} for path in ("src/a.py", "./b.py", "/w/c.py")]
+    update = {"sessionUpdate": "tool_call_update", "content": diffs}
+    assert absolute_diffs(update, "/w")
+    assert [each["path"] for each in diffs] == ["/w/src/a.py", "/w/b.py", "/w/c.py"]
+    assert not absolute_diffs(update, "/w")
 
 
 def test_clients_that_read_terminals_from_meta_keep_them() -> None:

@@ -26,6 +26,7 @@ MODELS = [
         "model": "gpt-5.5",
         "displayName": "GPT-5.5",
         "description": "Good",
+        "serviceTiers": [{"id": "fast", "name": "Fast", "description": "Dearer"}],
         "hidden": False,
         "supportedReasoningEfforts": EFFORTS,
         "defaultReasoningEffort": "low",
@@ -122,7 +123,9 @@ class Codex:
         self.config = params.get("config") or {}
         thread = {"id": id, "cwd": params["cwd"], "turns": [] if params.get("excludeTurns") else turns}
         sandbox = {"type": "workspaceWrite"}
-        return {"thread": thread, "model": "gpt-5.5", "reasoningEffort": "low", "sandbox": sandbox}
+        reviewer = "user"
+        return {"thread": thread, "model": "gpt-5.5", "reasoningEffort": "low", "sandbox": sandbox,
+                "approvalsReviewer": reviewer, "serviceTier": None}  # fmt: skip
 
     def listed(self, params: Line) -> Line:
         threads = [json.loads(file.read_text()) for file in sorted(self.store.glob("thr_*.json"))]
@@ -348,6 +351,7 @@ class Codex:
 
     def report(self, _: str) -> None:
         names = ("approvalPolicy", "sandboxPolicy", "model", "effort", "collaborationMode")
+        names += ("approvalsReviewer", "serviceTier")
         facts = {name: self.asked[name] for name in names if name in self.asked}
         self.text("report " + json.dumps({**facts, "config": self.config}))
 

@@ -25,7 +25,8 @@ class Observer:
         session, kind = self._session, update.get("sessionUpdate")
         if kind in TOOL_KINDS:
             session.tools.see(update)
-            changed = session.corrections.see(update, terminals=self._terminals_in_meta())
+            changed = quirks.absolute_diffs(update, session.cwd)
+            changed = session.corrections.see(update, terminals=self._terminals_in_meta()) or changed
             return session.services.tool_content_for_client(update) or changed
         if kind == "config_option_update":
             boolean = all(each.client.capabilities.boolean_options for each in session.attachments)

@@ -114,6 +114,13 @@ class Options:
                 each["currentValue"] = value
         return True
 
+    def offers(self, category: str, value: object, *, older: bool = False) -> bool:
+        """Whether it is among the values that are told; where none are, nothing is known."""
+        told = [each.get("value") for each in _flat(as_object(self.option(category)).get("options"))]
+        if older:
+            told = self._older.get(category, [])
+        return not told or value in told
+
     def in_older_words(self, category: str, value: object) -> bool:
         """Whether it is a value there, too."""
         return value in self._older.get(category, ())

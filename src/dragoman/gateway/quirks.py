@@ -23,7 +23,7 @@ class Quirk:
     """Agents with the version in which it was seen."""
     fact: str
     test: str
-    """In tests/gateway/test_quirks.py or tests/acp/test_quirks.py."""
+    """In one of the files that tests/gateway/test_quirks.py lists."""
 
 
 QUIRKS = (
@@ -105,6 +105,60 @@ QUIRKS = (
         "retries a failed request for minutes without a word; the session says that it is silent",
         "test_silence_is_shown_as_such",
     ),
+    Quirk(
+        "unknown_mode",
+        ("qwen 0.15.10",),
+        "accepts a mode that it does not offer, and has none then; the gateway refuses it",
+        "test_a_mode_that_is_not_offered_is_refused_here",
+    ),
+    Quirk(
+        "relative_diff",
+        ("qwen 0.15.10",),
+        "names the file of a diff relative to the working folder; clients get the whole path",
+        "test_the_path_of_a_diff_is_absolute",
+    ),
+    Quirk(
+        "failure_said_and_answered",
+        ("claude-agent-acp 0.49.0",),
+        "says the words of an API failure in the chat and answers with them; both are passed on",
+        "test_a_failure_that_is_said_and_answered_is_one_error",
+    ),
+    Quirk(
+        "text_said_again",
+        ("codex-acp 2.6.0",),
+        "says the beginning of an answer again when its stream broke; what was shown cannot be taken back",
+        "test_text_that_is_said_again_is_shown_again",
+    ),
+    Quirk(
+        "bypass_needs_a_sandbox",
+        ("claude 2.1.325", "claude-agent-acp 0.49.0"),
+        "offers root the mode `bypassPermissions` only with `IS_SANDBOX=1`, which is for the agent's `env`",
+        "test_the_variables_of_an_agent_are_the_configurations",
+    ),
+    Quirk(
+        "empty_prompt",
+        ("gemini 0.61.0",),
+        "never answers again after an empty prompt; the gateway refuses it",
+        "test_an_empty_prompt_is_refused",
+    ),
+    Quirk(
+        "relative_cwd",
+        ("opencode 1.18.33", "qwen 0.15.10"),
+        "accepts a working folder that is relative; the gateway refuses it",
+        "test_a_cwd_that_is_not_absolute_is_refused",
+    ),
+    Quirk(
+        "resume_in_vain",
+        ("qwen 0.15.10",),
+        "advertises `session/resume` and does not know the method; the session is loaded instead",
+        "test_resume_that_is_advertised_in_vain_leads_to_the_next_rung",
+    ),
+    Quirk(
+        "load_of_anything",
+        ("qwen 0.15.10",),
+        "loads an unknown session as an empty one; it is told the conversation so far",
+        "test_an_agent_that_loads_an_empty_session_has_lost_it",
+    ),
 )
 
 RESTARTABLE = 1001
@@ -166,6 +220,18 @@ class Corrections:
             kept.append({"type": "content", "content": block})
         update["content"] = kept
         return True
+
+
+def absolute_diffs(update: JsonObject, cwd: str) -> bool:
+    """Complete the paths of an update's diffs in place; True if one was relative."""
+    changed = False
+    content = update.get("content")
+    for item in content if isinstance(content, list) else ():
+        path = item.get("path") if isinstance(item, dict) else None
+        if isinstance(path, str) and path and not path.startswith("/") and item.get("type") == "diff":
+            item["path"] = f"{cwd.rstrip('/')}/{path.removeprefix('./')}"
+            changed = True
+    return changed
 
 
 def survives_fs(command: Sequence[str]) -> bool:

@@ -9,9 +9,11 @@ from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.options import MODE, MODEL
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
+from dragoman.wire.errors import invalid_params
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session import Session
 
 OLDER = {MODE: SET_MODE, MODEL: SET_MODEL}
 
@@ -21,12 +23,19 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
     session = client.require_session(request)
     category, member = CATEGORY_OF[request.method]
     option = session.options.option(category)
+    value = decode_object(request.params).get(member)
+    _check_mode(session, category, value, older=True)
     if category in session.options.native or option is None:
         session.forward(request)
         return
-    value = decode_object(request.params).get(member)
     params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
     session.forward(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+
+
+def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:
+    """Not every agent refuses a mode that it does not have (quirk unknown_mode)."""
+    if category == MODE and not session.options.offers(MODE, value, older=older):
+        raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
 
 
 def set_config_option(client: ClientConnection, request: Request) -> None:
@@ -35,6 +44,9 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
     params = decode_object(request.params)
     stand_ins = {id: category for category, id in session.options.stand_ins.items()}
     category = stand_ins.get(str(params.get("configId")))
+    mode = session.options.option(MODE)
+    if mode is not None and mode.get("id") == params.get("configId"):
+        _check_mode(session, MODE, params.get("value"))
 
     def answer(reply: Reply) -> Reply:
         boolean = client.capabilities.boolean_options

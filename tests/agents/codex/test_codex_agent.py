@@ -55,6 +55,7 @@ async def test_it_says_what_it_can_do_and_what_it_offers(
         "collaboration_mode": "default",
         "model": "gpt-5.5",
         "effort": "low",
+        "service_tier": "default",
         "auto_resume": "false",
     }
 
@@ -178,6 +179,42 @@ async def test_modes_models_and_effort_go_with_the_next_turn(client: Dragoman, w
     assert told["effort"] == "high"
     await client.request("session/set_model", {"sessionId": session, "modelId": "small"})
     assert report(await client.prompt(session, "report"))["model"] == "gpt-small"
+
+
+async def test_a_reviewing_model_and_a_speed_can_be_chosen(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    await client.request("session/set_mode", {"sessionId": session, "modeId": "auto-review"})
+    speed = {"sessionId": session, "configId": "service_tier", "value": "fast"}
+    await client.request("session/set_config_option", speed)
+    told = report(await client.prompt(session, "report"))
+    assert (told["approvalsReviewer"], told["serviceTier"]) == ("auto_review", "fast")
+    await client.request("session/set_mode", {"sessionId": session, "modeId": "workspace-write"})
+    await client.request("session/set_config_option", {**speed, "value": "default"})
+    told = report(await client.prompt(session, "report"))
+    assert (told["approvalsReviewer"], told["serviceTier"]) == ("user", None)
+    await client.request("session/set_model", {"sessionId": session, "modelId": "small"})
+    with pytest.raises(RpcFailure):
+        await client.request("session/set_config_option", speed)
+
+
+def test_what_an_older_codex_does_not_tell_is_not_offered() -> None:
+    options = CodexOptions([], {"model": "m", "sandbox": {"type": "workspaceWrite"}})
+    assert options.offered("mode") == ["read-only", "workspace-write", "full-access"]
+    reviewed = CodexOptions(
+        [], {"model": "m", "sandbox": {"type": "workspaceWrite"}, "approvalsReviewer": "auto_review"}
+    )
+    assert reviewed.mode == "auto-review"
+
+
+async def test_more_folders_can_be_written_to(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    session = await client.new_session(workspace, additionalDirectories=[str(more)])
+    config = report(await client.prompt(session, "report"))["config"]
+    assert config == {"sandbox_workspace_write": {"writable_roots": [str(more)]}}
+    await client.request("session/set_mode", {"sessionId": session, "modeId": "workspace-write"})
+    policy = report(await client.prompt(session, "report"))["sandboxPolicy"]
+    assert policy["writableRoots"] == [str(workspace), str(more)]
 
 
 async def test_what_is_not_offered_is_refused(client: Dragoman, workspace: Path) -> None:

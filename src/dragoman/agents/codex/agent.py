@@ -35,7 +35,9 @@ log = logging.getLogger(__name__)
 
 CLIENT = {"name": "dragoman", "title": "Dragoman", "version": __version__}
 PAGE = 50
-SESSIONS: JsonObject = {"list": {}, "resume": {}, "fork": {}, "close": {}, "delete": {}}
+SESSIONS: JsonObject = {
+    name: {} for name in ("list", "resume", "fork", "close", "delete", "additionalDirectories")
+}
 _UNKNOWN = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unknown thread", re.IGNORECASE)
 
@@ -121,7 +123,9 @@ class CodexAgent(NativeAgent[Thread]):
     async def _open(self, method: str, params: JsonObject, **members: object) -> tuple[Thread, JsonObject]:
         cwd = text_of(params, "cwd")
         asked: JsonObject = {"cwd": cwd, **members}
-        config = prompt.thread_config(params.get("mcpServers"))
+        more = params.get("additionalDirectories")
+        folders = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
+        config = prompt.thread_config(params.get("mcpServers"), folders)
         if config:
             asked["config"] = config
         try:
@@ -138,7 +142,7 @@ class CodexAgent(NativeAgent[Thread]):
                 ) from error
             raise
         stored = as_object(started.get("thread"))
-        options = CodexOptions(await self._models if self._models is not None else [], started)
+        options = CodexOptions(await self._models if self._models is not None else [], started, folders)
         thread = Thread(text_of(stored, "id"), cwd, options, self._server, self.handle)
         self.conversations[thread.id] = thread
         return thread, stored

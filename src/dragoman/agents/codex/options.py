@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.agents.json_types import JsonObject, as_object, objects
@@ -15,8 +16,16 @@ class Mode:
     approval: str
     sandbox: str
     policy: JsonObject
+    reviewer: str = "user"
 
 
+WORKSPACE_WRITE: JsonObject = {
+    "type": "workspaceWrite",
+    "writableRoots": [],
+    "networkAccess": False,
+    "excludeTmpdirEnvVar": False,
+    "excludeSlashTmp": False,
+}
 MODES: dict[str, Mode] = {
     "read-only": Mode(
         "Read only",
@@ -30,13 +39,15 @@ MODES: dict[str, Mode] = {
         "Edit in the workspace, ask for the rest",
         "on-request",
         "workspace-write",
-        {
-            "type": "workspaceWrite",
-            "writableRoots": [],
-            "networkAccess": False,
-            "excludeTmpdirEnvVar": False,
-            "excludeSlashTmp": False,
-        },
+        WORKSPACE_WRITE,
+    ),
+    "auto-review": Mode(
+        "Auto review",
+        "Edit in the workspace; a model decides about the rest",
+        "on-request",
+        "workspace-write",
+        WORKSPACE_WRITE,
+        "auto_review",
     ),
     "full-access": Mode(
         "Full access", "Never ask, no sandbox", "never", "danger-full-access", {"type": "dangerFullAccess"}
@@ -56,28 +67,41 @@ COLLABORATION_MODES = (
 )
 
 
-class CodexOptions(Options):
-    rows = (MODE, COLLABORATION, MODEL, EFFORT)
+SPEED = Row("service_tier", "Speed", None, "How fast it answers, and at which price")
+USUAL = "default"
 
-    def __init__(self, models: object, started: JsonObject) -> None:
-        """`models` of `model/list`, and the answer to `thread/start`."""
+
+class CodexOptions(Options):
+    rows = (MODE, COLLABORATION, MODEL, EFFORT, SPEED)
+
+    def __init__(self, models: object, started: JsonObject, folders: Sequence[str] = ()) -> None:
+        """`models` of `model/list`, and the answer to `thread/start`; `folders` beside the working one."""
         super().__init__()
+        self._folders = folders
+        self._reviewer = started.get("approvalsReviewer")
         self.models = [model for model in objects(models) if not model.get("hidden") and model.get("id")]
         sandbox = str(as_object(started.get("sandbox")).get("type"))
         self.current = {
-            "mode": SANDBOX_MODES.get(sandbox, "workspace-write"),
+            "mode": self._first_mode(SANDBOX_MODES.get(sandbox, "workspace-write")),
             "model": str(started.get("model") or ""),
             "effort": str(started.get("reasoningEffort") or ""),
             "collaboration_mode": "default",
+            SPEED.id: str(started.get("serviceTier") or USUAL),
         }
         self.current["model"] = str(self._model().get("id") or self.model)
         self._changed: set[str] = set()
         self._check_effort()
+        self._check_speed()
+
+    def _first_mode(self, mode: str) -> str:
+        reviewed = self._reviewer is not None and self._reviewer != "user"
+        return "auto-review" if reviewed and mode == "workspace-write" else mode
 
     def values(self, option: str) -> list[Value]:
         if option == COLLABORATION.id:
             return list(COLLABORATION_MODES)
-        return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
+        values = {"mode": self._modes, "model": self._models, "effort": self._efforts, SPEED.id: self._speeds}
+        return values[option]()
 
     def choose(self, option: str, value: str) -> None:
         """Codex hears of it with the next turn."""
@@ -85,6 +109,11 @@ class CodexOptions(Options):
         self.current[option] = value
         self._changed.add(option)
         self._check_effort()
+        self._check_speed()
+
+    def _check_speed(self) -> None:
+        if self.current[SPEED.id] not in self.offered(SPEED.id):
+            self.current[SPEED.id] = USUAL
 
     def _check_effort(self) -> None:
         """Codex may not say which it is, and not every model has the one that was chosen for another."""
@@ -101,11 +130,16 @@ class CodexOptions(Options):
             told["approvalPolicy"] = mode.approval
             told["sandboxPolicy"] = dict(mode.policy)
             if "writableRoots" in mode.policy:
-                told["sandboxPolicy"]["writableRoots"] = [cwd]
+                told["sandboxPolicy"]["writableRoots"] = [cwd, *self._folders]
+            if self._reviewer is not None:
+                told["approvalsReviewer"] = mode.reviewer
         if "model" in self._changed:
             told["model"] = str(self._model().get("model") or self.model)
         if {"effort", "model"} & self._changed and self.current["effort"]:
             told["effort"] = self.current["effort"]
+        if SPEED.id in self._changed:
+            speed = self.current[SPEED.id]
+            told["serviceTier"] = None if speed == USUAL else speed
         if COLLABORATION.id in self._changed:
             told["collaborationMode"] = self._collaboration()
         return told
@@ -120,7 +154,21 @@ class CodexOptions(Options):
         return {"mode": self.current[COLLABORATION.id], "settings": settings}
 
     def _modes(self) -> list[Value]:
-        return [Value(id, mode.name, mode.description) for id, mode in MODES.items()]
+        """A Codex that does not say who reviews has nobody but the user."""
+        return [
+            Value(id, mode.name, mode.description)
+            for id, mode in MODES.items()
+            if mode.reviewer == "user" or self._reviewer is not None
+        ]
+
+    def _speeds(self) -> list[Value]:
+        """Not every model has them; then the option is gone."""
+        tiers = [
+            Value(str(tier["id"]), str(tier.get("name") or tier["id"]), str(tier.get("description") or ""))
+            for tier in objects(self._model().get("serviceTiers"))
+            if tier.get("id")
+        ]
+        return [Value(USUAL, "Usual"), *tiers] if tiers else []
 
     def _models(self) -> list[Value]:
         return [

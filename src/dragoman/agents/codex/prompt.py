@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dragoman.agents.json_types import JsonObject, as_object, named_values, objects
 
 
@@ -31,8 +33,8 @@ def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text, "text_elements": []}
 
 
-def thread_config(servers: object) -> JsonObject:
-    """`config` of `thread/start`: MCP servers by name, stdio or http."""
+def thread_config(servers: object, folders: Sequence[str] = ()) -> JsonObject:
+    """`config` of `thread/start`: MCP servers by name, stdio or http, and folders that may be written to."""
     found: JsonObject = {}
     for server in objects(servers):
         name = str(server.get("name"))
@@ -41,4 +43,7 @@ def thread_config(servers: object) -> JsonObject:
         elif server.get("type", "stdio") == "stdio":
             env = named_values(server.get("env"))
             found[name] = {"command": server.get("command"), "args": server.get("args") or [], "env": env}
-    return {"mcp_servers": found} if found else {}
+    config: JsonObject = {"mcp_servers": found} if found else {}
+    if folders:
+        config["sandbox_workspace_write"] = {"writable_roots": list(folders)}
+    return config
