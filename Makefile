@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
 
-.PHONY: help setup web test test-long test-real soak lint types unit web-test browser boxes serve bench bench-real lock clean
+.PHONY: help setup web test test-long test-real soak lint types unit web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench: $(READY) ## ratios against other relays, side by side
 
 bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their npm adapters
 	PYTHONPATH=tests:. $(BIN)/python -m real.bench
+
+bench-web: $(READY) $(WEB) browser ## the web chat's figures in a browser; WRITE_DOCS=1 puts them into the documentation
+	PYTHONPATH=tests:. $(BIN)/python -m support.web_bench $(if $(WRITE_DOCS),--write-docs)
 
 lock: $(READY) ## refresh the pinned versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

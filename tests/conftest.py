@@ -26,8 +26,6 @@ LONG = (
     "server/test_node_sdk.py",
     "server/test_shutdown.py",
     "web/test_pictures.py",
-    "web/view/test_accessibility.py",
-    "web/view/test_bench_page.py",
 )
 """What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it."""
 

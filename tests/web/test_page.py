@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
 
-from dragoman.server.pages import BUILT
 from support.browser import Arrive
 from support.serving import Serving
+from support.web_figures import FIRST_LOAD, first_load
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-FIRST_LOAD = 150 * 1024
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 )
@@ -80,19 +78,8 @@ async def test_an_observer_may_look_and_not_write(arrive: Arrive, workspace: Pat
 
 
 async def test_the_first_load_is_small() -> None:
-    manifest = json.loads((BUILT / ".vite" / "manifest.json").read_text())
-    needed: set[str] = set()
-    names = ["index.html"]
-    while names:
-        entry = manifest[names.pop()]
-        if entry["file"] not in needed:
-            needed.update((entry["file"], *entry.get("css", [])))
-            names.extend(entry.get("imports", []))
-    sizes = {
-        name: (BUILT / f"{name}.gz" if (BUILT / f"{name}.gz").exists() else BUILT / name) for name in needed
-    }
-    total = sum(path.stat().st_size for path in sizes.values())
-    assert total <= FIRST_LOAD, {name: path.stat().st_size for name, path in sizes.items()}
+    sizes = first_load()
+    assert sum(sizes.values()) <= FIRST_LOAD, sizes
 
 
 async def test_a_phone_has_the_session_list_in_a_drawer(arrive: Arrive, workspace: Path) -> None:
