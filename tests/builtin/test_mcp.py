@@ -65,6 +65,22 @@ async def test_tools_of_a_server_are_named_and_asked_about(
     assert "mcp__calc__add" in offered
 
 
+async def test_a_server_that_others_wrote_is_used(openai: Builtin, llm: FakeLlm, workspace: Path) -> None:
+    clock = {
+        "name": "time",
+        "command": sys.executable,
+        "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"],
+        "env": [],
+    }
+    noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+    llm.tell(call("mcp__time__convert_time", noon), text("Nine in the evening."))
+    session = await openai.new_session(workspace, mcpServers=[clock])
+    [converted] = calls(await openai.prompt(session, "noon in Tokyo?"))
+    assert (converted["title"], converted["status"]) == ("time: convert_time", "completed")
+    assert "T21:00:00+09:00" in shown(converted)
+    assert "T21:00:00+09:00" in llm.tool_results()[0]
+
+
 @pytest.mark.parametrize(
     ("kind", "transport", "path"), [("http", "streamable-http", "mcp"), ("sse", "sse", "sse")]
 )

@@ -154,11 +154,18 @@ class Claude:
             )
             sys.stderr.write(said + "\n")
             sys.exit(1)
+        if self.flags.fork_session:
+            for line in self.transcript(self.flags.resume):
+                self.record(line)
         threading.Thread(target=self.read, daemon=True).start()
         while (line := self.turns.get()) is not None:
             self.interrupted.clear()
             self.ended = False
             self.turn(line)
+
+    def transcript(self, session: str) -> list[Line]:
+        files = Path(os.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl")
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
     def known(self, session: str) -> bool:
         return any(Path(os.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl"))
@@ -339,6 +346,13 @@ class Claude:
                  "folders": self.flags.add_dir, "cwd": str(Path.cwd())}  # fmt: skip
         self.text("report " + json.dumps(facts))
 
+    def recall(self, _: str) -> None:
+        """What was said in this session before, by whatever way it came here."""
+        said = [
+            line["message"]["content"] for line in self.transcript(self.session) if line["type"] == "user"
+        ]
+        self.text("recall " + json.dumps(said))
+
     def die(self, code: str) -> None:
         sys.stderr.write("Something broke inside\n")
         sys.stderr.flush()
@@ -368,6 +382,7 @@ DIRECTIVES: dict[str, Callable[[Claude, str], None]] = {
     "refuse": Claude.refuse,
     "hang": Claude.hang,
     "report": Claude.report,
+    "recall": Claude.recall,
     "wait-for-words": Claude.wait_for_words,
     "hook": Claude.hook,
     "die": Claude.die,

@@ -355,6 +355,12 @@ class Codex:
         facts = {name: self.asked[name] for name in names if name in self.asked}
         self.text("report " + json.dumps({**facts, "config": self.config}))
 
+    def recall(self, _: str) -> None:
+        """What was said in this thread before, by whatever way it came here."""
+        turns = self.stored(self.turn["thread"])["turns"]
+        words = [item["content"][0]["text"] for turn in turns for item in turn["items"][:1]]
+        self.text("recall " + json.dumps(words))
+
     def die(self, code: str) -> None:
         sys.stderr.write("Something broke inside\n")
         sys.stderr.flush()
@@ -397,6 +403,7 @@ DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {
     "fail": Codex.fail,
     "hang": Codex.hang,
     "report": Codex.report,
+    "recall": Codex.recall,
     "die": Codex.die,
     "garbage": Codex.garbage,
 }

@@ -31,6 +31,7 @@ async def test_a_choice_holds_for_the_next_run_in_that_workspace(
     assert created["_meta"]["dragoman"]["resumedFrom"]
     assert created["sessionId"] != session
     assert "".join((await second.prompt(created["sessionId"], "go on")).texts) == "go on"
+    assert "remember" in "".join((await second.prompt(created["sessionId"], "recall")).texts)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     other = await second.request("session/new", {**params, "cwd": str(elsewhere)})
