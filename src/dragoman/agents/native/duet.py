@@ -18,7 +18,6 @@ from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Tongue, Voice, text_of
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.gateway.ports.agent import AgentEnd
-from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +54,8 @@ class Duet:
         self._host = make_host(_HostVoice(self, voice))
         self._guest: Tongue | None = None
         self._meeting = asyncio.Lock()
+        self._starts: set[asyncio.Future[Tongue]] = set()
+        """Of the guest, while they are under way: nobody may wait for them any more."""
         self.sessions: dict[str, Shared] = {}
         self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             **self._host.requests,
@@ -81,6 +82,10 @@ class Duet:
         return [*self._host.programs(), *guests]
 
     async def close(self) -> None:
+        for start in self._starts:
+            start.cancel()
+        if self._starts:
+            await asyncio.wait(self._starts)
         if self._guest is not None:
             await self._guest.close()
         await self._host.close()
@@ -154,7 +159,10 @@ class Duet:
     ) -> JsonObject:
         agent = self._host
         if speaker != self._names["host"]:
-            guest = await _unless(shared.cancelled, self._meet(shared))
+            start = asyncio.ensure_future(self._meet(shared))
+            self._starts.add(start)
+            start.add_done_callback(self._started)
+            guest = await _unless(shared.cancelled, start)
             if guest is None:
                 return {"stopReason": "cancelled"}
             agent, session_id = guest, str(shared.guest_id)
@@ -169,7 +177,7 @@ class Duet:
                 guest = self._make_guest(_GuestVoice(self, self._voice))
                 try:
                     await guest.requests["initialize"]({})
-                except RpcError:
+                except BaseException:
                     await guest.close()
                     raise
                 self._guest = guest
@@ -177,6 +185,11 @@ class Duet:
                 created = await guest.requests["session/new"](shared.setup)
                 shared.guest_id = str(created["sessionId"])
             return guest
+
+    def _started(self, start: asyncio.Future[Tongue]) -> None:
+        self._starts.discard(start)
+        if not start.cancelled() and start.exception() is not None:
+            log.info("the other agent did not start: %s", start.exception())
 
     def _tell(self, session_id: str, text: str) -> None:
         content = {"type": "text", "text": text}
@@ -223,23 +236,14 @@ class _GuestVoice:
         self._duet.guest_lost()
 
 
-async def _unless(cancelled: asyncio.Event, starting: Coroutine[Any, Any, Tongue]) -> Tongue | None:
+async def _unless(cancelled: asyncio.Event, start: asyncio.Future[Tongue]) -> Tongue | None:
     """What is started, or None as soon as nobody wants it; it is there for the next words then."""
-    start = asyncio.ensure_future(starting)
     waiting = asyncio.ensure_future(cancelled.wait())
     try:
         await asyncio.wait((start, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
-    if cancelled.is_set():
-        start.add_done_callback(_note)
-        return None
-    return await start
-
-
-def _note(start: asyncio.Future[Tongue]) -> None:
-    if not start.cancelled() and start.exception() is not None:
-        log.warning("the other agent does not start: %s", start.exception())
+    return None if cancelled.is_set() else await start
 
 
 def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[JsonObject]]:
