@@ -16,6 +16,7 @@ from real.client import RealGateway
 from real.install import installed
 from real.model_server import ModelServer
 from real.results import BEHAVIOURS
+from support.gateway import Table
 
 OTHERS = (
     "ANTHROPIC_",
@@ -97,9 +98,12 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
     """Start an initialized gateway for the agent; it must leave no process, whatever happened in the test."""
     started: list[RealGateway] = []
 
-    async def start(capabilities: dict[str, Any] | None = None, **settings: Any) -> RealGateway:
+    async def start(
+        capabilities: dict[str, Any] | None = None, sandboxes: Table | None = None, **settings: Any
+    ) -> RealGateway:
         table = real.table(installed(real.name), agent_home, model.url)
-        config = {"default_agent": real.name, "agents": {real.name: {**table, **settings}}}
+        agents = {real.name: {**table, **settings}}
+        config = {"default_agent": real.name, "agents": agents, "sandboxes": sandboxes or {}}
         gateway = await RealGateway.start(home, "acp", real.name, config=config)
         assert isinstance(gateway, RealGateway)
         gateway.program = next(part for part in table["command"] if "node_modules" in part)
