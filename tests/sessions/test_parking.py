@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from support import boxes
+from support.agent_journal import AgentJournal
 from support.attaching import LOAD, NEITHER, Watch, entry, load, notice, rememberer
 from support.boxes import boxed_agent
 from support.gateway import Dragoman, Start, Table, gone, is_alive
@@ -160,3 +161,20 @@ async def test_an_agent_in_a_box_without_a_lasting_home_stays_unless_it_is_told_
     await gateway.logged("session parked")
     states = {each: (await entry(gateway, each))["_meta"]["dragoman"]["state"] for each in (stays, goes)}
     assert states == {stays: "idle", goes: "parked"}
+
+
+async def test_a_shared_agent_is_told_to_let_go_of_a_parked_session(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    heard = AgentJournal(tmp_path / "heard.jsonl")
+    caps = '{"sessionCapabilities": {"resume": {}, "close": {}}}'
+    gateway = await started(dragoman, scripted=rememberer(*heard.flags, caps=caps, share="all"))
+    busy = await gateway.new_session(workspace)
+    running = gateway.start_prompt(busy, "sleep-until-cancel")
+    idle = await gateway.new_session(workspace)
+    await gateway.logged("session parked")
+    assert (await gateway.prompt(idle, "say back")).texts[-1] == "back"
+    gateway.cancel(busy)
+    await running
+    (resumed,) = heard.params("session/resume")
+    assert heard.params("session/close")[0] == {"sessionId": resumed["sessionId"]}

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from dragoman.gateway.json_types import encode
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.wire.errors import internal
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.session import Session
 
 log = logging.getLogger(__name__)
+
+CLOSE_PATIENCE = 5.0
+"""Seconds for a shared agent to let go of a session; nothing waits for it."""
 
 
 class Parking:
@@ -58,6 +62,10 @@ class Parking:
         session.changed()
         session.services.release_terminals()
         self._gateway.spawn(session.services.close())
+        if agent.sessions and agent.capabilities.session("close"):
+            # It lives on for others, and may have a process for each session: Claude Code does.
+            params = encode({"sessionId": session.agent_session_id})
+            self._gateway.spawn(agent.ask("session/close", params, CLOSE_PATIENCE))
         self._gateway.pool.reap(agent)
         if not session.attachments:
             self._gateway.spawn(self._gateway.put_away(session))
