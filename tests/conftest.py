@@ -20,11 +20,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 LONG = (
-    "agents/remote/test_reconnect.py",
-    "deploy",
-    "server/test_limits.py",
-    "server/test_node_sdk.py",
-    "server/test_shutdown.py",
     "web/test_pictures.py",
 )
 """What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,13 @@ async def works(serving: Serving, workspace: Path, context: ssl.SSLContext | Non
     session = await socket.new_session(workspace)
     assert (await socket.prompt(session, "fine")).texts == ["fine"]
     await socket.close()
+
+
+def limited(**values: float) -> tuple[str, ...]:
+    """A prefix for servers with other limits."""
+    changes = "; ".join(f"limits.{name} = {value}" for name, value in values.items())
+    script = f"import runpy, sys; from dragoman.server import limits; {changes}; sys.argv = sys.argv[3:]; "
+    return (sys.executable, "-c", script + "runpy.run_module('dragoman', run_name='__main__')")
 
 
 @pytest.fixture

@@ -18,12 +18,13 @@ from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Request, Scope, Send, Stalled
 from dragoman.server.crowd import Crowd, origin_of
+from dragoman.server.entrance import PAUSE
 from dragoman.server.http_leg import HttpLeg
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, WebSocketFraming, read_head
 
-from .conftest import Serve, works
+from .conftest import Serve, limited, works
 
 MEGABYTE = 1024 * 1024
 
@@ -55,14 +56,19 @@ def test_neighbouring_addresses_of_one_network_count_as_one() -> None:
     assert origin_of("127.0.0.5") == origin_of("::1") == origin_of("fe80") == ""
 
 
-@pytest.mark.long
-async def test_ten_thousand_connections_that_say_nothing(serve: Serve, workspace: Path) -> None:
-    serving = await serve()
+@pytest.mark.parametrize(
+    ("many", "allowed"),
+    [(2_000, 1_000), pytest.param(10_000, limits.MAX_CONNECTIONS, marks=pytest.mark.long)],
+)
+async def test_thousands_of_connections_that_say_nothing(
+    serve: Serve, workspace: Path, many: int, allowed: int
+) -> None:
+    serving = await serve(prefix=limited(MAX_CONNECTIONS=allowed))
     before = serving.resident
     silent: list[sockets.socket] = []
     loop = asyncio.get_running_loop()
     try:
-        for _ in range(10_000):
+        for _ in range(many):
             each = sockets.socket()
             each.setblocking(False)
             silent.append(each)
@@ -88,8 +94,8 @@ async def test_running_out_of_descriptors_is_said_and_does_not_spin(serve: Serve
         while "no connection can be accepted" not in serving.gateway.stderr:
             await asyncio.sleep(0.05)  # a log line has no event
     before = busy(serving)
-    await asyncio.sleep(1)  # what is measured is that nothing happens
-    assert busy(serving) - before < 0.5
+    await asyncio.sleep(PAUSE)  # that nothing happens can only be seen over time
+    assert busy(serving) - before < PAUSE / 2
     for _, writer in held:
         writer.close()
     async with asyncio.timeout(PATIENCE):
@@ -158,7 +164,7 @@ async def test_who_pings_and_asks_without_reading_is_not_buffered_for(
         while sent < 100 * MEGABYTE:  # until back-pressure stops us
             writer.write(flood)
             sent += len(flood)
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(1):
                 await writer.drain()
     assert sent < 100 * MEGABYTE
     assert serving.resident - before < 40 * MEGABYTE
@@ -253,15 +259,12 @@ async def test_requests_that_are_taken_back_again_and_again_end_the_connection(
     serving: Serving, raw_h2: RawH2, workspace: Path
 ) -> None:
     """Rapid reset, CVE-2023-44487."""
-    with contextlib.suppress(ConnectionError):
-        for number in range(3000):
-            raw_h2.h2.send_headers(2 * number + 1, raw_h2.headers(), end_stream=True)
-            raw_h2.h2.reset_stream(2 * number + 1)
-            if not number % 100:
-                await raw_h2.flush()
-        await raw_h2.until(lambda events: bool(goodbyes(events)))
-    assert [each.error_code for each in goodbyes(raw_h2.events)][:1] in ([], [11])  # ENHANCE_YOUR_CALM
-    assert len(answers(raw_h2.events)) < 3000
+    for number in range(limits.MAX_H2_RESETS + 1):
+        raw_h2.h2.send_headers(2 * number + 1, raw_h2.headers(), end_stream=True)
+        raw_h2.h2.reset_stream(2 * number + 1)
+    await raw_h2.flush()  # all at once: whoever still sends when it is cut off may not see the goodbye
+    await raw_h2.until(lambda events: bool(goodbyes(events)))
+    assert [each.error_code for each in goodbyes(raw_h2.events)] == [11]  # ENHANCE_YOUR_CALM
     await works(serving, workspace)
 
 
@@ -326,6 +329,8 @@ async def leg_of(application: Application) -> AsyncIterator[tuple[int, list[str]
     finally:
         server.close()
         leg.cancel()
+        async with asyncio.timeout(PATIENCE):
+            await leg.end()
 
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from support.http_peer import HttpPeer
 from support.rpc_peer import is_request
 from support.serving import Serving
 
-from .conftest import Serve
+from .conftest import Serve, limited
 
 Connect = Callable[..., Awaitable[HttpPeer]]
 
@@ -281,13 +280,6 @@ async def test_a_body_that_is_too_long_is_413(serve: Serve, version: dict[str, b
     headers = {"Content-Type": "application/json"}
     assert (await client.post("/acp", content=endless(), headers=headers)).status_code == 413
     assert (await client.get("/readyz")).status_code == 200
-
-
-def limited(**values: float) -> tuple[str, ...]:
-    """A prefix for servers with other limits."""
-    changes = "; ".join(f"limits.{name} = {value}" for name, value in values.items())
-    script = f"import runpy, sys; from dragoman.server import limits; {changes}; sys.argv = sys.argv[3:]; "
-    return (sys.executable, "-c", script + "runpy.run_module('dragoman', run_name='__main__')")
 
 
 @pytest.mark.rule("G-123")

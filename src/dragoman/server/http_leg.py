@@ -11,6 +11,7 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
+from hypercorn.events import Event, Updated
 
 from dragoman.server import http_protocols, limits
 
@@ -23,9 +24,18 @@ http_protocols.install()
 class Connection(TCPServer):
     """One that ends although its peer does not read the end of it, and does not begin when that has left already."""
 
+    _task: asyncio.Task[None] | None = None
+
     async def run(self) -> None:
+        self._task = asyncio.current_task()
         if self.writer.get_extra_info("socket") is not None:
             await super().run()
+
+    async def protocol_send(self, event: Event) -> None:
+        """A connection that is being cut off does not become idle: it would stay as long as idle ones do."""
+        cut_off = self._task is not None and self._task.cancelling() > 0
+        if not (cut_off and isinstance(event, Updated)):
+            await super().protocol_send(event)
 
     async def _close(self) -> None:
         try:
