@@ -182,3 +182,6 @@ async def test_host_and_token_are_still_checked(name: str, serving: Serving, tmp
         assert (await client.get("/readyz", headers=foreign)).status_code == 403
         own = {"Origin": f"https://127.0.0.1:{front.port}", **front.bearer}
         assert (await client.get("/readyz", headers=own)).status_code == 200
+        page = await client.get("/", params={"token": front.token}, headers={"Accept": "text/html"})
+        cookie = page.headers["set-cookie"]
+        assert cookie.startswith(f"dragoman-{serving.port}=") and "; Secure" in cookie

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.server.admission import Admission, Refusal, Visit
+from dragoman.server.admission import Admission, Refusal, Visit, came_secure
 from dragoman.server.keys import Keys
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -111,6 +111,14 @@ def test_a_browser_loses_the_token_from_its_address_bar() -> None:
     assert (answer.status, headers["location"]) == (303, "/?a=1&b=%2F")
     assert TOKEN not in headers["set-cookie"]
     assert "HttpOnly" in headers["set-cookie"] and "SameSite=Lax" in headers["set-cookie"]
+    assert "Max-Age=34560000" in headers["set-cookie"], "it holds until the token is revoked"
+
+
+def test_a_proxy_on_this_machine_is_believed_that_it_has_tls() -> None:
+    assert came_secure(True, "192.0.2.7", "")
+    assert came_secure(False, "127.0.0.1", "https") and came_secure(False, "::1", "http, HTTPS")
+    for peer, said in (("192.0.2.7", "https"), ("127.0.0.1", "http"), ("127.0.0.1", ""), ("", "https")):
+        assert not came_secure(False, peer, said), (peer, said)
 
 
 @pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])

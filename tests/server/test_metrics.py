@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.server.metrics import METRICS
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Serving, Socket
+from support.serving import Refused, Serving, Socket, read_head
 
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "operate.md"
@@ -96,6 +96,21 @@ async def test_turns_agents_questions_requests_and_bytes_are_counted(
         assert after[name]['transport="websocket"'] > 200
     assert after["dragoman_sent_bytes_total"]['transport="http"'] > 1000
     assert after["dragoman_http_responses_total"]['status="200"'] >= 2
+
+
+async def test_who_is_refused_at_the_door_is_counted_too(serving: Serving) -> None:
+    for headers, status in (({}, 401), ({**serving.bearer, "Host": "evil.example"}, 403)):
+        with pytest.raises(Refused) as refused:
+            await serving.socket(headers=headers)
+        assert refused.value.status == status
+    with pytest.raises(Refused):
+        await serving.socket(headers={**serving.bearer, "Sec-WebSocket-Version": "12"})
+    reader, writer = await serving.open()
+    writer.write(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000)
+    assert (await read_head(reader))[0] == 431
+    writer.close()
+    counted = (await scrape(serving))["dragoman_http_responses_total"]
+    assert {counted.get(f'status="{status}"') for status in (401, 403, 426, 431)} == {1}
 
 
 async def test_an_agent_that_dies_is_a_crash_and_its_turn_an_error(serving: Serving, workspace: Path) -> None:

@@ -107,6 +107,9 @@ class EmptyHouse:
     def leave(self, door: Door) -> None:
         door.on_end()
 
+    def refused(self, status: int) -> None:
+        pass
+
     def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
         door.refuse(404, "nothing here")
 
@@ -119,7 +122,7 @@ async def test_a_connection_that_never_shakes_hands_is_counted_and_ended(
 ) -> None:
     monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.5)
     crowd, house = Crowd(10_000, 0), EmptyHouse()
-    entrance = Entrance(crowd, lambda on_end: Door(house, on_end), silence=60.0)
+    entrance = Entrance(crowd, lambda on_end: Door(house, on_end), silence=60.0, refused=lambda status: None)
     entrance.certificate = Certificate(str(certificate[0]), str(certificate[1]))
     port = await entrance.open("localhost", 0)
     silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)

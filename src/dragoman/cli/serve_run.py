@@ -135,7 +135,6 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
 def _admission(serve: ServeConfig, keys: Keys) -> Admission:
     return Admission(
         keys,
-        cookie=f"dragoman-{serve.port}",
         names=frozenset(name.lower() for name in serve.names),
         origins=frozenset(origin.lower().rstrip("/") for origin in serve.origins),
         allow_from=frozenset(serve.allow_from),

@@ -31,6 +31,9 @@ EXPOSED = "Acp-Connection-Id, Acp-Session-Id, Retry-After"
 ALLOWED = "Authorization, Content-Type, Accept, Acp-Connection-Id, Acp-Session-Id, Last-Event-ID"
 """Headers for pages of configured origins; not cookies, which are for our own pages."""
 
+COOKIE_AGE = 400 * 24 * 3600
+"""Seconds; browsers keep none for longer. What it opens ends with the token."""
+
 LOOPBACK_NAMES = frozenset({"localhost"})
 
 
@@ -57,11 +60,11 @@ class Refusal:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admission:
     keys: Keys
-    cookie: str
-    """The cookie's name; cookies do not tell ports apart, so it has the port in it."""
+    cookie: str = "dragoman"
+    """The cookie's name; cookies do not tell ports apart, so it has the port in it once that is known."""
     names: frozenset[str] = frozenset()
     """Host names besides `localhost` and addresses."""
     origins: frozenset[str] = frozenset()
@@ -110,7 +113,7 @@ class Admission:
         # One slash: `//evil.example` would be another site's address.
         place = "/" + visit.path.lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
         secure = "; Secure" if visit.secure else ""
-        cookie = f"{self.cookie}={value}; Path=/; HttpOnly; SameSite=Lax{secure}"
+        cookie = f"{self.cookie}={value}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly; SameSite=Lax{secure}"
         return Refusal(303, "", (("location", place), ("set-cookie", cookie)))
 
     def cross_origin(self, visit: Visit) -> tuple[tuple[str, str], ...]:
@@ -152,6 +155,13 @@ _UNAUTHORIZED = Refusal(
     "A valid token is needed: open the address that `dragoman serve` printed, or send Authorization: Bearer.",
     (("www-authenticate", 'Bearer realm="dragoman"'),),
 )
+
+
+def came_secure(tls: bool, peer: str | None, forwarded: str) -> bool:
+    """Over TLS, or through a proxy on this machine that says so (`X-Forwarded-Proto`); others could say anything."""
+    if tls or not peer or not _is_address(peer):
+        return tls
+    return ip_address(peer).is_loopback and forwarded.rpartition(",")[2].strip().lower() == "https"
 
 
 def _is_page_visit(visit: Visit) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from dragoman.gateway.identity import Identity, Role
 from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
-from dragoman.server.admission import NOBODY, Refusal, Visit
+from dragoman.server.admission import NOBODY, Refusal, Visit, came_secure
 from dragoman.server.statuses import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
 
@@ -23,6 +24,9 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = Iterable[tuple[str, str]]
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
 
 SECURITY_HEADERS: tuple[tuple[str, str], ...] = (
     ("x-content-type-options", "nosniff"),
@@ -153,6 +157,17 @@ class Request:
         if refused is not None:
             raise HttpError.refused(refused)
 
+    def require_json(self) -> None:
+        """Refuses (415) what is not declared as JSON; also what a page of another site can send without asking."""
+        if self.header("content-type").partition(";")[0].strip().lower() != JSON:
+            raise HttpError(415, f"Content-Type must be {JSON}.")
+
+    def require_event_reader(self) -> None:
+        """Refuses (406) whoever says what it reads, and that is no event stream."""
+        accepted = self.header("accept")
+        if accepted and not re.search(r"text/event-stream|\*/\*", accepted):
+            raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
+
     async def body(self, max_bytes: int) -> bytes:
         """Everything that was sent, also when asked again; refuses what is too long or too slow."""
         if self._body is None:
@@ -228,7 +243,11 @@ def visit_of(scope: Scope) -> Visit:
         path=scope["path"],
         query=scope["query_string"].decode("latin-1"),
         headers=headers,
-        secure=scope.get("scheme") in ("https", "wss"),
+        secure=came_secure(
+            scope.get("scheme") in ("https", "wss"),
+            (scope.get("client") or ("",))[0],
+            headers.get("x-forwarded-proto", ""),
+        ),
     )
 
 

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 import h11
 
 from dragoman.server import limits
-from dragoman.server.admission import Visit
+from dragoman.server.admission import Visit, came_secure
 from dragoman.server.asgi import SECURITY_HEADERS
 
 _CLIENT_HELLO = b"\x16"
@@ -29,6 +29,8 @@ class House(Protocol):
     def enter(self, door: Door) -> None: ...
 
     def leave(self, door: Door) -> None: ...
+
+    def refused(self, status: int) -> None: ...
 
     def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None: ...
 
@@ -76,7 +78,7 @@ class Door(asyncio.Protocol):
         elif not _UPGRADE.search(head + b"\r\n"):
             self._house.http(self.transport, self._head, self)
         else:
-            visit = _parse(head + b"\r\n\r\n", secure=self.transport.get_extra_info("ssl_object") is not None)
+            visit = _parse(head + b"\r\n\r\n", self.transport)
             if visit is None:
                 self.refuse(400, "not a request")
             else:
@@ -92,6 +94,7 @@ class Door(asyncio.Protocol):
         self._pass()
         if self.transport.is_closing():
             return
+        self._house.refused(status)
         self.transport.write(response(status, reason, headers))
         self.transport.close()
 
@@ -114,7 +117,7 @@ def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def _parse(head: bytes, *, secure: bool) -> Visit | None:
+def _parse(head: bytes, transport: asyncio.Transport) -> Visit | None:
     """h11 is strict where it matters: one Host, no control characters, no folded smuggling."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.MAX_HEAD_BYTES)
     try:
@@ -126,4 +129,7 @@ def _parse(head: bytes, *, secure: bool) -> Visit | None:
         return None
     path, _, query = request.target.decode("latin-1").partition("?")
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    tls = transport.get_extra_info("ssl_object") is not None
+    peer = transport.get_extra_info("peername") or ("",)
+    secure = came_secure(tls, peer[0], headers.get("x-forwarded-proto", ""))
     return Visit(request.method.decode("latin-1"), path, query, headers, secure)

@@ -28,11 +28,19 @@ PAUSE = 0.5
 
 
 class Entrance:
-    def __init__(self, crowd: Crowd, make_door: Callable[[Callable[[], None]], Door], silence: float) -> None:
+    def __init__(
+        self,
+        crowd: Crowd,
+        make_door: Callable[[Callable[[], None]], Door],
+        silence: float,
+        refused: Callable[[int], None],
+    ) -> None:
         """`make_door` makes the door of one connection, which calls what it is given when the connection is over.
 
-        `silence` is how many seconds a peer may take nothing of what it was sent.
+        `silence` is how many seconds a peer may take nothing of what it was sent; `refused` is told the status of
+        whoever finds no room.
         """
+        self._refused = refused
         self._crowd = crowd
         self._silence = silence
         self._make_door = make_door
@@ -90,6 +98,7 @@ class Entrance:
             self._spawn(self._bring(connection, address))
             return
         if self.certificate is None:
+            self._refused(503)
             with contextlib.suppress(OSError):  # it is told, if it listens; nobody waits for it
                 connection.send(response(503, "too many connections", (("retry-after", "30"),)))
         connection.close()

@@ -20,7 +20,7 @@ from dragoman.rpc.peer import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.caller import Caller, Callers
-from dragoman.server.streamable import EVENTS, JSON, send_events
+from dragoman.server.streamable import send_events
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
 from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
@@ -46,8 +46,7 @@ class InlineFront:
     # -- POST
 
     async def post(self, request: Request) -> Response | None:
-        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
-            raise HttpError(415, "Content-Type must be application/json.")
+        request.require_json()
         body = await request.body(self._gateway.config.limits.max_message_bytes)
         try:
             envelope = _read(body)
@@ -165,8 +164,7 @@ class InlineFront:
 
     async def events(self, request: Request) -> None:
         """Everything that happens in a session, until the reader leaves; from an event on, if it names one."""
-        if request.header("accept") and not re.search(r"text/event-stream|\*/\*", request.header("accept")):
-            raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
+        request.require_event_reader()
         session_id = request.query("session")
         if not session_id:
             raise HttpError(400, "Which session? Ask for /acp/events?session=ID.")

@@ -14,6 +14,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.identity import INSTANCE, LOCAL, Identity
 from dragoman.gateway.meter import Meter
+from dragoman.server.stamp import Stamp, stamp_of
 from dragoman.server.tokens import Token, TokenFile, digest
 
 log = logging.getLogger(__name__)
@@ -46,9 +47,9 @@ class Keys:
         identity = Identity(INSTANCE.name, INSTANCE.role, quota=self._quotas)
         self._instance = _Key(None, digest(instance), identity, self._cookie_value(""))
         self._keys: list[_Key] = [self._instance]
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: Stamp | None = None
         if file is not None:
-            self._seen = self._stamp()
+            self._seen = stamp_of(file.path)
             self._use(file.read())
 
     # -- visits
@@ -98,7 +99,7 @@ class Keys:
 
     def refresh(self) -> None:
         """Take over what changed in the file; one that cannot be read changes nothing, and that is logged."""
-        if self.file is None or (stamp := self._stamp()) == self._seen:
+        if self.file is None or (stamp := stamp_of(self.file.path)) == self._seen:
             return
         self._seen = stamp
         try:
@@ -116,11 +117,3 @@ class Keys:
         self._keys = [self._instance, *named]
         current = {key.identity.key for key in self._keys}
         self._meters = {key: meter for key, meter in self._meters.items() if key in current}
-
-    def _stamp(self) -> tuple[int, int, int] | None:
-        assert self.file is not None
-        try:
-            state = self.file.path.stat()
-        except OSError:
-            return None
-        return state.st_mtime_ns, state.st_size, state.st_ino

@@ -16,7 +16,7 @@ from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.identity import Identity
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.streamable import EVENTS, JSON, SWEEP, send_events
+from dragoman.server.streamable import SWEEP, send_events
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
@@ -99,8 +99,7 @@ class RpcFront:
 
     async def post(self, request: Request) -> Response:
         client = self._client(request)
-        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
-            raise HttpError(415, "Content-Type must be application/json.")
+        request.require_json()
         body = await request.body(self._max_bytes)
         try:
             if not message.is_batch(body):
@@ -111,8 +110,7 @@ class RpcFront:
         return Response(202)
 
     async def listen(self, request: Request) -> None:
-        if request.header("accept") and not re.search(r"text/event-stream|\*/\*", request.header("accept")):
-            raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
+        request.require_event_reader()
         client = self._client(request)
         last_id = request.header("last-event-id")
         if client.stream.occupied:

@@ -56,7 +56,7 @@ class Server:
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
-        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence)
+        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence, self.refused)
         self._inside: set[Door] = set()
         self._look: asyncio.TimerHandle | None = None
         self._ending: asyncio.Future[None] | None = None
@@ -69,6 +69,7 @@ class Server:
             port = await self._entrance.open(host, port)
         except OSError as error:
             raise ListenError(explain(f"{host}:{port}", error)) from error
+        self._admission.cookie = f"dragoman-{port}"
         self._look_after()
         return port
 
@@ -123,6 +124,9 @@ class Server:
     def leave(self, door: Door) -> None:
         self._inside.discard(door)
         door.on_end()
+
+    def refused(self, status: int) -> None:
+        self._metrics.response(status)
 
     def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
         self._http.take(transport, early, lambda: self.leave(door))

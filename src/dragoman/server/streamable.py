@@ -12,7 +12,7 @@ from dragoman.gateway.identity import Identity
 from dragoman.gateway.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
-from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
+from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response
 from dragoman.server.http_connection import Asked, HttpConnection
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 CONNECTION = "acp-connection-id"
 SESSION = "acp-session-id"
-JSON = "application/json"
-EVENTS = "text/event-stream"
 UNKNOWN_SESSION = "unknown_session"
 
 NEEDS_SESSION = frozenset(
@@ -74,8 +72,7 @@ class StreamableHttp:
     # -- POST
 
     async def _post(self, request: Request) -> Response:
-        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
-            raise HttpError(415, "Content-Type must be application/json.")
+        request.require_json()
         body = await request.body(self._gateway.config.limits.max_message_bytes)
         envelope = _read(body)
         line = body.replace(b"\n", b" ").strip()  # messages may leave as lines

@@ -11,10 +11,9 @@ import ssl
 from pathlib import Path
 
 from dragoman.config.errors import ConfigError
+from dragoman.server.stamp import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
-
-Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 class Certificate:
@@ -49,13 +48,5 @@ class Certificate:
             raise ConfigError(f"the certificate in {chain} and {key}: {error}") from error
         return context
 
-    def _stamp(self) -> Stamp:
-        return tuple(_stamp_of(file) for file in self._files)
-
-
-def _stamp_of(file: Path) -> tuple[int, int, int] | None:
-    try:
-        state = file.stat()
-    except OSError:
-        return None
-    return state.st_mtime_ns, state.st_size, state.st_ino
+    def _stamp(self) -> tuple[Stamp | None, ...]:
+        return tuple(stamp_of(file) for file in self._files)

@@ -7,7 +7,6 @@ from typing import TypeVar
 import msgspec
 
 from dragoman.server import limits
-from dragoman.server.api.operation import JSON
 from dragoman.server.asgi import HttpError, Request
 
 T = TypeVar("T")
@@ -15,8 +14,7 @@ T = TypeVar("T")
 
 async def read(request: Request, shape: type[T]) -> T:
     """Refuses what has another shape, and says where."""
-    if request.header("content-type").partition(";")[0].strip().lower() != JSON:
-        raise HttpError(415, "Content-Type must be application/json.")
+    request.require_json()
     body = await request.body(limits.MAX_API_BYTES)
     try:
         return msgspec.json.decode(body, type=shape)
