@@ -19,9 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
 
 
-LONG = (
-    "web/test_pictures.py",
-)
+LONG = ("web/test_pictures.py",)
 """What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it."""
 
 
