@@ -1,7 +1,8 @@
 """Agents in their own tongues beside their npm adapters: `python -m real.bench [ROUNDS]`, in interleaved rounds.
 
 Time is that of `session/new` as a client sees it; memory is the PSS of everything on the agent's side of the gateway
-after one turn. Both sides run the same program: an adapter that brings another version of it is told to take ours.
+after one turn. Both sides keep their homes from round to round, as people do, and both run the same program: an
+adapter that brings another version of it is told to take ours.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ Sample = tuple[float, float]
 
 async def measure(agent: RealAgent, model: ModelServer, home: Path) -> Sample:
     workspace, own = home / "workspace", home / "agent"
-    workspace.mkdir()
-    own.mkdir()
+    for folder in (workspace, own):
+        folder.mkdir(parents=True, exist_ok=True)
     table = agent.table(installed(agent.name), own, model.url)
     if agent.name in SAME_PROGRAM:
         variable, name = SAME_PROGRAM[agent.name]
@@ -74,15 +75,15 @@ def pss(pid: int) -> float:
 
 async def measure_all(rounds: int) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {name: [] for pair in PAIRS for name in pair}
-    for number in range(rounds + 1):  # the first fills the disk cache and does not count
-        for name, taken in samples.items():
-            model = ModelServer()
-            await model.start()
-            with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as home:
-                sample = await measure(BY_NAME[name], model, Path(home))
-            await model.stop()
-            if number:
-                taken.append(sample)
+    with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as homes:
+        for number in range(rounds + 1):  # the first fills the disk cache and the homes, and does not count
+            for name, taken in samples.items():
+                model = ModelServer()
+                await model.start()
+                sample = await measure(BY_NAME[name], model, Path(homes, name))
+                await model.stop()
+                if number:
+                    taken.append(sample)
     return samples
 
 

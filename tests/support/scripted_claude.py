@@ -13,6 +13,7 @@ import os
 import queue
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,7 @@ def parse() -> argparse.Namespace:
     flags.add_argument("--version", action="store_true")
     flags.add_argument("--x-version", default="2.1.325")
     flags.add_argument("--x-tireless", action="store_true", help="always stops at its turn limit")
+    flags.add_argument("--x-offer", type=Path, help="waits for this file; its models, or its last words")
     flags.add_argument("--x-mute", action="store_true", help="says nothing, ever, but garbage")
     return flags.parse_args()
 
@@ -105,11 +107,24 @@ class Claude:
                 self.control(line["request_id"], line["request"])
         self.turns.put(None)
 
+    def models(self) -> list[Line]:
+        file = self.flags.x_offer
+        if file is None:
+            return MODELS
+        while not file.exists():
+            time.sleep(0.01)
+        offer: Line = json.loads(file.read_text())
+        if "last words" in offer:
+            sys.stderr.write(offer["last words"])
+            sys.stderr.flush()
+            os._exit(3)
+        return [each for each in MODELS if each["value"] in offer["models"]]
+
     def control(self, id: str, request: Line) -> None:
         subtype = request["subtype"]
         response: Line | None = None
         if subtype == "initialize":
-            response = {"commands": COMMANDS, "models": MODELS, "agents": [], "account": {}}
+            response = {"commands": COMMANDS, "models": self.models(), "agents": [], "account": {}}
         elif subtype == "set_permission_mode":
             if request["mode"] == "bypassPermissions":
                 self.write(

@@ -10,6 +10,7 @@ from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Voice, text_of
 from dragoman.agents.claude import prompt
 from dragoman.agents.claude.history import History
+from dragoman.agents.claude.offer import Offer
 from dragoman.agents.claude.options import DEFAULT, MODES, NEEDS_FLAG
 from dragoman.agents.claude.result import LOGIN
 from dragoman.agents.claude.session import SETTINGS, Session
@@ -36,6 +37,7 @@ class ClaudeAgent(NativeAgent[Session]):
         self._lost: dict[str, dict[str, str]] = {}
         """Sessions whose process ended beside others, with what was chosen in them."""
         self._history = History(native.environ)
+        self._offer = Offer(native.state, native.config.command, native.environ)
 
     def programs(self) -> Iterable[AcpAgent]:
         return [each.program for each in self.conversations.values() if each.program is not None]
@@ -45,6 +47,7 @@ class ClaudeAgent(NativeAgent[Session]):
 
     async def initialize(self, params: JsonObject) -> JsonObject:
         version = await ask_version(self.native.spawn, self.handle.name, LEAST_VERSION, UPDATE)
+        self._offer.is_of(version)
         boxed = self.native.boxed
         sessions: JsonObject = {"resume": {}, "fork": {}, "close": {}, "additionalDirectories": {}}
         if not boxed:
@@ -66,7 +69,7 @@ class ClaudeAgent(NativeAgent[Session]):
 
     async def begin(self, params: JsonObject) -> Session:
         session_id = str(uuid.uuid4())
-        return await self._start(session_id, params, "--session-id", session_id)
+        return await self._start(session_id, params, "--session-id", session_id, offer=self._offer.get())
 
     async def reopen(self, params: JsonObject, session_id: str, *, replay: bool) -> Session:
         updates = await asyncio.to_thread(self._history.updates, session_id) if replay else []
@@ -116,7 +119,9 @@ class ClaudeAgent(NativeAgent[Session]):
                 await session.choose(option, value)
         return session
 
-    async def _start(self, session_id: str, params: JsonObject, *flags: str) -> Session:
+    async def _start(
+        self, session_id: str, params: JsonObject, *flags: str, offer: JsonObject | None = None
+    ) -> Session:
         folders = params.get("additionalDirectories")
         words = [*flags]
         for folder in folders if isinstance(folders, list) else []:
@@ -129,7 +134,8 @@ class ClaudeAgent(NativeAgent[Session]):
         self.conversations[session_id] = session
         self._setups[session_id] = params
         try:
-            await session.start(self.native.spawn, words, cwd, prompt.mcp_servers(params.get("mcpServers")))
+            servers = prompt.mcp_servers(params.get("mcpServers"))
+            await session.start(self.native.spawn, words, cwd, servers, offer)
         except BaseException:
             self.conversations.pop(session_id, None)
             raise
@@ -139,6 +145,15 @@ class ClaudeAgent(NativeAgent[Session]):
 
     def changed(self, session: Session, *options: str) -> None:
         self.tell_options(session, *options)
+
+    def opened(self, initialized: JsonObject) -> None:
+        self._offer.keep(initialized)
+
+    def unopened(self, session: Session) -> None:
+        """The next prompt tries it once more, and tells what is wrong if that has not changed."""
+        self._offer.forget()
+        self.conversations.pop(session.id, None)
+        self._lost[session.id] = dict(session.options.current)
 
     def lost(self, session: Session, end: AgentEnd) -> None:
         """A process of one among several sessions takes only its own with it, until that is asked for again."""

@@ -27,6 +27,15 @@ class ClaudeOptions(Options):
         model = str(self.models[0]["value"]) if self.models else DEFAULT
         self.current = {"mode": mode, "model": model, "effort": DEFAULT}
 
+    def update(self, told: ClaudeOptions) -> None:
+        """What was chosen stays, if it is still there."""
+        chosen = self.current if self.models else {}
+        self.models, self.bypass = told.models, told.bypass
+        self.current = {**told.current, **chosen}
+        if self.model not in self.offered("model"):
+            self.current["model"] = told.current["model"]
+        self.check_effort()
+
     def values(self, option: str) -> list[Value]:
         return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
 

@@ -46,6 +46,12 @@ class Owner(Protocol):
     def changed(self, session: Session, *options: str) -> None:
         """`claude` changed these by itself."""
 
+    def opened(self, initialized: JsonObject) -> None:
+        """`claude` said what it offers."""
+
+    def unopened(self, session: Session) -> None:
+        """`claude` did not start, after its session had been answered for."""
+
     def lost(self, session: Session, end: AgentEnd) -> None:
         """Its process has ended."""
 
@@ -66,6 +72,8 @@ class Session:
         self._stream = Stream()
         self._commands: JsonObject = {}
         self._starting: asyncio.Future[JsonObject] | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._trouble: RpcError | None = None
         self._prepared: asyncio.Future[JsonObject] | None = None
         self._turn: asyncio.Future[JsonObject] | None = None
         self._cancelled = False
@@ -91,18 +99,32 @@ class Session:
     # -- life
 
     async def start(
-        self, spawn: Spawn, arguments: Sequence[str], cwd: str | None, servers: JsonObject
+        self,
+        spawn: Spawn,
+        arguments: Sequence[str],
+        cwd: str | None,
+        servers: JsonObject,
+        offer: JsonObject | None = None,
     ) -> None:
-        """Start the process and ask it what it offers; raises `RpcError`."""
-        loop = asyncio.get_running_loop()
-        self._starting = loop.create_future()
+        """Start the process and ask it what it offers; raises `RpcError`.
+
+        With an `offer`, what it said last time, nobody waits for the answer but the first who needs it.
+        """
+        self._starting = asyncio.get_running_loop().create_future()
         try:
             self.program = await spawn([*FLAGS, *arguments], self, cwd)
         except AgentUnavailable as error:
             raise internal(str(error), "agent_unavailable", agent=self._handle.name) from error
         self.control = Control(self.program.send)
-        answer = self.control.ask("initialize", hooks=None)
-        answer.add_done_callback(self._started)
+        self.control.ask("initialize", hooks=None).add_done_callback(self._started)
+        if offer is None:
+            await self._open(servers)
+            return
+        self.options = ClaudeOptions(offer, bypass=self._bypass, mode=self._mode)
+        self._opening = self._handle.spawn(self._open_late(servers))
+
+    async def _open(self, servers: JsonObject) -> None:
+        assert self._starting is not None
         try:
             async with asyncio.timeout(START_PATIENCE):
                 initialized = await self._starting
@@ -113,18 +135,44 @@ class Session:
             await self.stop()
             raise
         self._starting = None
-        self.options = ClaudeOptions(initialized, bypass=self._bypass, mode=self._mode)
+        self.options.update(ClaudeOptions(initialized, bypass=self._bypass, mode=self._mode))
         self._commands = options.commands(initialized)
+        self._owner.opened(initialized)
         if servers:
             # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.
             self._prepared = self.control.ask("mcp_set_servers", servers=servers)
             self._prepared.add_done_callback(_heard)
 
+    async def _open_late(self, servers: JsonObject) -> None:
+        """While the client has its session already; `_opened` tells who needs it what went wrong."""
+        told = self.options.models
+        try:
+            await self._open(servers)
+        except RpcError as error:
+            self._trouble = error
+            log.warning("claude did not start: %s", error, extra={"agent_session": self.id})
+            self._owner.unopened(self)
+            return
+        if self.options.models != told:
+            self._owner.changed(self, "model")
+        self.tell_commands()
+
+    async def _opened(self) -> None:
+        """Until the process has said what it offers; raises `RpcError` if it did not start."""
+        if self._opening is None:
+            return
+        await asyncio.wait([self._opening])
+        if self._trouble is not None or self._opening.cancelled():
+            raise self._trouble or self._failed("was closed")
+
     def tell_commands(self) -> None:
-        self.tell(self._commands)
+        if self._commands:  # else they follow, when they are known
+            self.tell(self._commands)
 
     async def stop(self) -> None:
         self._ended = True
+        if self._opening is not None and self._opening is not asyncio.current_task():
+            self._opening.cancel()
         for task in self._questions.values():
             task.cancel()
         if self.program is not None:
@@ -139,6 +187,7 @@ class Session:
         self._turn = turn
         self._cancelled = False
         try:
+            await self._opened()
             await self._wait_for_servers()
             if self._cancelled:
                 return {"stopReason": "cancelled"}
@@ -151,6 +200,7 @@ class Session:
         """`claude` takes a line in the middle of a turn into that turn: two lines, one result."""
         if self._turn is None:
             raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
+        await self._opened()
         self.control.write(prompt.user_line(self.id, blocks))
         return {}
 
@@ -158,12 +208,14 @@ class Session:
         if self._turn is None or self._cancelled:
             return
         self._cancelled = True
-        self.control.ask("interrupt").add_done_callback(_heard)
+        if self._starting is None:  # else there is nothing yet to interrupt
+            self.control.ask("interrupt").add_done_callback(_heard)
         for task in self._questions.values():
             task.cancel()
 
     async def choose(self, option: str, value: str) -> None:
         """Change the mode, the model or the effort."""
+        await self._opened()
         self.options.check(option, value)
         members: JsonObject = {"mode": value} if option == "mode" else {"model": value}
         if option == "effort":

@@ -1,0 +1,35 @@
+"""A small JSON file of ours, kept from one run of the gateway to the next; nothing depends on its being there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+from dragoman.agents.json_types import JsonObject, as_object
+
+log = logging.getLogger(__name__)
+
+
+class Kept:
+    def __init__(self, folder: Path | None, name: str) -> None:
+        """Without a folder nothing is kept."""
+        self._file = folder / name if folder is not None else None
+
+    def read(self) -> JsonObject:
+        try:
+            return as_object(json.loads(self._file.read_text())) if self._file is not None else {}
+        except (OSError, ValueError):
+            return {}  # none yet, or not ours to understand
+
+    def write(self, kept: JsonObject) -> None:
+        if self._file is None:
+            return
+        half = self._file.with_suffix(f".{os.getpid()}")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            half.write_text(json.dumps(kept, indent=1) + "\n")
+            half.replace(self._file)
+        except OSError as error:
+            log.warning("%s is not kept: %s", self._file.name, error)
