@@ -1,8 +1,9 @@
 """Agents in their own tongues beside their npm adapters: `python -m real.bench [ROUNDS]`, in interleaved rounds.
 
-Time is that of `session/new` as a client sees it; memory is the PSS of everything on the agent's side of the gateway
-after one turn. Both sides keep their homes from round to round, as people do, and both run the same program: an
-adapter that brings another version of it is told to take ours.
+Time is that of `session/new` as a client sees it, and beside it, without a limit, with a first turn: Claude Code is
+answered for before it has started. Memory is the PSS of everything on the agent's side of the gateway after that turn.
+Both sides keep their homes from round to round, as people do, and both run the same program: an adapter that brings
+another version of it is told to take ours.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ BY_NAME = {agent.name: agent for agent in AGENTS}
 LEAST_TIME, LEAST_MEMORY = 0.8, 0.85
 ROUNDS = 5
 
-Sample = tuple[float, float]
-"""Milliseconds and megabytes."""
+Sample = tuple[float, float, float]
+"""Milliseconds to the session, to the end of its first turn, and megabytes."""
 
 
 async def measure(agent: RealAgent, model: ModelServer, home: Path) -> Sample:
@@ -54,7 +55,8 @@ async def measure(agent: RealAgent, model: ModelServer, home: Path) -> Sample:
         took = (time.perf_counter() - started) * 1000
         turn = await gateway.prompt(session, "hello there")
         assert turn.stop_reason == "end_turn", turn.response
-        return took, sum(map(pss, agents_side(gateway)))
+        whole = (time.perf_counter() - started) * 1000
+        return took, whole, sum(map(pss, agents_side(gateway)))
     finally:
         await gateway.stop()
 
@@ -75,15 +77,15 @@ def pss(pid: int) -> float:
 
 async def measure_all(rounds: int) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {name: [] for pair in PAIRS for name in pair}
+    model = ModelServer()
+    await model.start()
     with tempfile.TemporaryDirectory(prefix="real-", ignore_cleanup_errors=True) as homes:
         for number in range(rounds + 1):  # the first fills the disk cache and the homes, and does not count
             for name, taken in samples.items():
-                model = ModelServer()
-                await model.start()
                 sample = await measure(BY_NAME[name], model, Path(homes, name))
-                await model.stop()
                 if number:
                     taken.append(sample)
+    await model.stop()
     return samples
 
 
@@ -97,13 +99,15 @@ def main() -> int:
     for pair in PAIRS:
         for index, what, unit, limit in (
             (0, "session/new", "ms", LEAST_TIME),
-            (1, "PSS", "MB", LEAST_MEMORY),
+            (1, "and a turn", "ms", None),
+            (2, "PSS", "MB", LEAST_MEMORY),
         ):
             ours, theirs = (statistics.median(sample[index] for sample in samples[name]) for name in pair)
-            verdict = "ok" if ours <= limit * theirs else "FAIL"
-            failed = failed or verdict == "FAIL"
+            good = limit is None or ours <= limit * theirs
+            failed = failed or not good
+            verdict = "" if limit is None else f"(must be <= {limit}) {'ok' if good else 'FAIL'}"
             print(f"{what:12} {pair[0]:7} {ours:7.0f} {unit}   {pair[1]:17} {theirs:7.0f} {unit}   "
-                  f"{ours / theirs:.2f} (must be <= {limit}) {verdict}")  # fmt: skip
+                  f"{ours / theirs:.2f} {verdict}".rstrip())  # fmt: skip
     foreign = load.share() or 0.0
     if foreign > NOISY:
         print(
