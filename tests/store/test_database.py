@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dragoman.gateway.ports.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from dragoman.store import SqliteStore, schema
+from dragoman.store import SqliteStore, limits, schema
 from support.mounts import mounting
 from support.store import append, begin, numbered, read_all, record
 
@@ -238,20 +239,24 @@ async def test_a_reader_sees_what_another_process_writes(
     await reader.close()
 
 
-async def test_a_lock_held_too_long_is_told_and_later_writes_succeed(path: Path, runtime: Path) -> None:
+async def test_events_wait_for_a_lock_that_others_hold_and_requests_are_refused(
+    path: Path, runtime: Path
+) -> None:
     store = await SqliteStore.open(path, runtime, busy_seconds=0.05)
     session = await begin(store)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    assert isinstance(await append(store, session, 1, [b"x"]), StoreBusy)
+    waiting = asyncio.ensure_future(append(store, session, 1, [b"waits"]))
     with pytest.raises(StoreBusy):
         await store.create(record("two"))
-    assert await store.last_seq(session) == 0
+    assert await store.last_seq(session) == 0 and not waiting.done()
     with pytest.raises(StoreBusy):
         await SqliteStore.open(path, runtime, busy_seconds=0.05)
     blocker.execute("COMMIT")
     blocker.close()
-    assert await append(store, session, 1, [b"x"]) is None
+    assert await append(store, session, 2, [b"x"]) is None
+    assert await waiting is None
+    assert numbered(await read_all(store, session)) == {1: b"waits", 2: b"x"}
     assert len(list((runtime / "owners").glob("*.lock"))) == 1
     await store.close()
 
@@ -300,3 +305,38 @@ async def test_opening_does_not_depend_on_the_number_of_sessions(path: Path, run
     few = await fastest()
     await grow(100, 5000)
     assert await fastest() <= 1.5 * few + 0.002
+
+
+async def test_events_do_not_wait_for_ever_for_a_lock(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BUSY_PATIENCE", 0.2)
+    store = await SqliteStore.open(path, runtime, busy_seconds=0.02)
+    session = await begin(store)
+    with closing(sqlite3.connect(path, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        assert isinstance(await append(store, session, 1, [b"x"]), StoreBusy)
+    await store.close()
+
+
+async def test_closing_does_not_wait_for_a_lock(path: Path, runtime: Path) -> None:
+    store = await SqliteStore.open(path, runtime, busy_seconds=0.02)
+    session = await begin(store)
+    with closing(sqlite3.connect(path, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.ensure_future(append(store, session, 1, [b"x"]))
+        await asyncio.sleep(0)
+        await asyncio.wait_for(store.close(), 10)
+        assert isinstance(await waiting, StoreBusy)
+
+
+async def test_what_was_deleted_is_not_left_in_the_file(path: Path, runtime: Path) -> None:
+    store = await SqliteStore.open(path, runtime)
+    session = await begin(store)
+    await append(store, session, 1, [b"a secret that somebody typed " * 50])
+    await store.close()
+    assert b"somebody typed" in path.read_bytes()
+    store = await SqliteStore.open(path, runtime)
+    await store.delete(session)
+    await store.close()
+    assert b"somebody typed" not in path.read_bytes()

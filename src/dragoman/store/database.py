@@ -140,6 +140,7 @@ class Database:
         # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
         # the death of any process, and only a power failure can take the last ones back.
         connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
+        connection.execute("PRAGMA secure_delete = ON")  # what was deleted must not be found in free pages
         connection.execute(f"PRAGMA wal_autocheckpoint = {limits.LONGEST_LOG_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from dragoman.gateway.ports.store import BadEvent, Row, StoreError
+from dragoman.gateway.ports.store import BadEvent, Row, StoreBusy, StoreError
 from dragoman.store import directory, journal, limits
 from dragoman.store.failure import explain
 from dragoman.store.operations import Append, Operation, Task, Update
@@ -66,17 +66,17 @@ class Run:
 Step: TypeAlias = Run | Update | Task
 
 
-def commit(connection: sqlite3.Connection, operations: Sequence[Operation], path: Path) -> None:
-    """Write a group; each operation carries its own outcome afterwards."""
+def commit(connection: sqlite3.Connection, operations: Sequence[Operation], path: Path) -> bool:
+    """Write a group; each operation carries its own outcome afterwards. False if the database was locked."""
     steps = plan(operations)
     try:
         # SQLite gives a lone statement its own transaction: saves two calls on the busiest path.
         together = _rows_of_different_sessions(steps)
         if together == len(steps) == 1:
             _perform(connection, steps[0], path)
-            return
+            return True
         if together == len(steps) and _write_together(connection, steps):
-            return
+            return True
         connection.execute("BEGIN IMMEDIATE")
         while steps:
             together = _rows_of_different_sessions(steps)
@@ -85,6 +85,7 @@ def commit(connection: sqlite3.Connection, operations: Sequence[Operation], path
                 for step in first:
                     _perform(connection, step, path)
         connection.execute("COMMIT")
+        return True
     except sqlite3.Error as error:
         failure = explain(error, path)
         for operation in operations:
@@ -92,6 +93,7 @@ def commit(connection: sqlite3.Connection, operations: Sequence[Operation], path
         if connection.in_transaction:
             with suppress(sqlite3.Error):  # the first error is the one to tell; SQLite recovers at next BEGIN
                 connection.execute("ROLLBACK")
+        return not isinstance(failure, StoreBusy)
 
 
 def plan(operations: Sequence[Operation]) -> list[Step]:

@@ -23,6 +23,12 @@ EVENT_OVERHEAD = 64
 BUSY_SECONDS = 5.0
 """A process that keeps the database locked must not hang the others silently."""
 
+BUSY_PATIENCE = 60.0
+"""Seconds that events wait for a database that others keep locked, before their sessions go on unsaved."""
+
+BUSY_PAUSE = 0.1
+"""Seconds between two tries, where SQLite does not wait by itself."""
+
 READERS = 2
 """Slow reads wait for each other instead of starting threads without end."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -12,8 +13,10 @@ from queue import Empty, SimpleQueue
 from dragoman.gateway.ports.store import StoreClosed
 from dragoman.store import group, limits
 from dragoman.store.checkpointer import Checkpointer
-from dragoman.store.operations import Append, Operation
+from dragoman.store.operations import Append, Operation, Task
 from dragoman.store.pace import Pace
+
+log = logging.getLogger(__name__)
 
 
 class Writer:
@@ -33,6 +36,10 @@ class Writer:
         self._deliver = deliver
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._on_end: Callable[[], None] = lambda: None
+        self._waiting: list[Operation] = []
+        """What was not written because the database was locked."""
+        self._locked_since = 0.0
+        self._ending = False
         self._thread = threading.Thread(target=self._run, name="dragoman-writer", daemon=True)
         self._thread.start()
 
@@ -48,21 +55,46 @@ class Writer:
         operations: list[Operation] = []
         try:
             while operations := self._next_group():
-                group.commit(self._connection, operations, self._path)
+                written = group.commit(self._connection, operations, self._path)
+                if written:
+                    self._locked_since = 0.0
+                else:
+                    operations = self._put_back(operations)
                 self._deliver(operations)
-                self._checkpointer.wrote(_pages(operations), self._connection)
+                self._checkpointer.wrote(_pages(operations) if written else 0, self._connection)
                 operations = []
         finally:
-            self._abandon(operations)
+            self._abandon([*self._waiting, *operations])
             self._checkpointer.close()
             self._connection.close()  # the last one to close empties the log
             self._on_end()
 
+    def _put_back(self, operations: list[Operation]) -> list[Operation]:
+        """Another process has the database locked: events wait for it, who waits for an answer is told; returns those.
+
+        Agents are held back meanwhile, once enough has piled up.
+        """
+        now = time.monotonic()
+        if not self._locked_since:
+            self._locked_since = now
+            log.warning("the database is locked by another process, events wait for it: %s", self._path)
+        if self._ending or now - self._locked_since > limits.BUSY_PATIENCE:
+            self._locked_since = 0.0
+            return operations
+        self._waiting = [each for each in operations if not isinstance(each, Task)]
+        for each in self._waiting:
+            each.error = None
+        time.sleep(limits.BUSY_PAUSE)
+        return [each for each in operations if isinstance(each, Task)]
+
     def _next_group(self) -> list[Operation]:
-        """Wait for an operation, then take all that stand behind it; empty at the end."""
-        operations: list[Operation] = []
-        size = 0
-        operation = self._queue.get()
+        """What had to wait, or else the next operation, and all that stand behind it; empty at the end."""
+        operations, self._waiting = self._waiting, []
+        size = sum(operation.size for operation in operations)
+        try:
+            operation = self._queue.get(block=not operations)
+        except Empty:
+            return operations
         if isinstance(operation, Append) and (
             pause := self._pace.wait(operation.session_id, time.monotonic())
         ):
@@ -76,6 +108,7 @@ class Writer:
                 operation = self._queue.get_nowait()
             except Empty:
                 return operations
+        self._ending = True
         if operations:
             self._queue.put(None)  # the end was seen: commit first, meet it again
         return operations
