@@ -21,7 +21,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "config": (),
     "log": (),
     "rpc": ("wire",),
-    "gateway": ("wire", "rpc", "config.model", "log"),
+    "gateway": ("wire", "rpc", "config.model", "config.root", "log"),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log"),
     "sandbox": ("wire", "gateway.ports", "gateway.paths", "config", "agents"),
     "transports": ("wire", "rpc", "gateway"),

@@ -11,7 +11,7 @@ import pytest
 from dragoman.agents.known import known_layer
 from dragoman.config.load import Loaded, load
 from dragoman.config.paths import Paths, find_paths
-from dragoman.config.workspace import WORKSPACE_FILE
+from dragoman.config.root import WORKSPACE_FILE
 
 LoadWith = Callable[..., Loaded]
 

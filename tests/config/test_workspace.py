@@ -10,7 +10,8 @@ import pytest
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, load
 from dragoman.config.paths import Paths, find_paths
-from dragoman.config.workspace import WORKSPACE_FILE, Trust, find_root
+from dragoman.config.root import WORKSPACE_FILE, find_root
+from dragoman.config.workspace import Trust
 
 LoadWith = Callable[..., Loaded]
 
@@ -135,3 +136,20 @@ def test_an_untrusted_workspace_cannot_remove_the_users_sessions(load_with: Load
     loaded = load_with(workspace="[sessions]\nretain_days = 0.001\nretain_bytes = 1\n")
     assert (loaded.config.sessions.retain_days, loaded.config.sessions.retain_bytes) == (0.0, 0)
     assert "sessions.retain_days" in loaded.warnings[0]
+
+
+def test_the_users_own_file_marks_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`DRAGOMAN_HOME=~/.dragoman` must not make one project of the home folder."""
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / ".dragoman"))
+    folder = tmp_path / "notes"
+    for place in (folder, tmp_path / ".dragoman"):
+        place.mkdir()
+    (tmp_path / WORKSPACE_FILE).touch()
+    assert find_root(folder) == folder
+    monkeypatch.delenv("DRAGOMAN_HOME")
+    assert find_root(folder) == tmp_path
+
+
+def test_a_path_that_is_too_long_is_its_own_project() -> None:
+    long = Path("/" + "x" * 5000)
+    assert find_root(long) == long

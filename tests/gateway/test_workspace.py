@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.workspace import MARKERS, check_cwd, check_cwd_exists, check_directories, workspace_root
+from dragoman.config.root import MARKERS
+from dragoman.gateway.workspace import check_cwd, check_cwd_exists, check_directories, workspace_root
 from dragoman.wire.errors import RpcError
 
 
@@ -18,7 +19,7 @@ def deep(tmp_path: Path) -> Path:
     return folder
 
 
-def mark(folder: Path, marker: str) -> None:
+def mark(folder: Path, marker: Path) -> None:
     (folder / marker).parent.mkdir(exist_ok=True)
     (folder / marker).touch()
 
@@ -35,7 +36,7 @@ class TestRoot:
         assert workspace_root(str(deep.parent)) == str(deep.parent)
 
     @pytest.mark.parametrize("marker", MARKERS)
-    def test_else_the_nearest_marker(self, deep: Path, marker: str) -> None:
+    def test_else_the_nearest_marker(self, deep: Path, marker: Path) -> None:
         mark(deep.parent, marker)
         mark(deep.parent.parent, MARKERS[0])
         assert workspace_root(str(deep)) == str(deep.parent)

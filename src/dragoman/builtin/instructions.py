@@ -11,7 +11,7 @@ from pathlib import Path
 from dragoman.builtin.modes import Mode
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
-from dragoman.config.workspace import find_root
+from dragoman.config.root import find_root
 
 log = logging.getLogger(__name__)
 

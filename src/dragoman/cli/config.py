@@ -13,7 +13,8 @@ from dragoman.config.edit import write_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths, find_paths
-from dragoman.config.workspace import WITHOUT_TRUST, WORKSPACE_FILE, Trust, find_root
+from dragoman.config.root import WORKSPACE_FILE, find_root
+from dragoman.config.workspace import WITHOUT_TRUST, Trust
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

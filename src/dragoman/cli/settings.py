@@ -12,7 +12,7 @@ from dragoman.agents.known import known_layer
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import DEFAULT, Layer, Loaded, flag, load
 from dragoman.config.paths import Paths, find_paths
-from dragoman.config.workspace import find_root
+from dragoman.config.root import find_root
 
 QUIET = flag("this command", ("log", "level"), "error")
 

@@ -15,8 +15,9 @@ from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
+from dragoman.config.root import WORKSPACE_FILE
 from dragoman.config.variables import PREFIX, SPECIAL
-from dragoman.config.workspace import WORKSPACE_FILE, Trust, restrict
+from dragoman.config.workspace import Trust, restrict
 
 DEFAULT = "default"
 NARROW = ("policy", "narrow")

@@ -14,24 +14,9 @@ from typing import Any
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import Paths
 
-WORKSPACE_FILE = Path(".dragoman", "config.toml")
-MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
-
 WITHOUT_TRUST = ("default_agent", "limits", "policy", "protocol")
 """All that a workspace may set before it is trusted. Everything else runs programs, opens ports, writes files, widens
 what agents touch, or, like `sessions.retain_days`, removes what is the user's."""
-
-
-def find_root(cwd: Path) -> Path:
-    """The project that `cwd` belongs to: the git top level, else the nearest marker, else `cwd` itself."""
-    places = [cwd, *cwd.parents]
-    for place in places:
-        if os.path.lexists(place / ".git"):  # a directory, or a file in worktrees and submodules
-            return place
-    for place in places:
-        if any((place / marker).is_file() for marker in MARKERS):
-            return place
-    return cwd
 
 
 def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str, Any], list[str]]:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from dragoman.config.root import find_root
 from dragoman.wire.errors import invalid_params
-
-MARKERS = (".dragoman/config.toml", ".containai/config.toml")
 
 
 def workspace_root(cwd: str) -> str:
     """Git top level, else the nearest marker file's folder, else `cwd` itself; the agent still gets `cwd`."""
-    here = Path(cwd)
-    folders = (here, *here.parents)
-    for folder in folders:
-        if (folder / ".git").exists():  # a file in worktrees and submodules
-            return str(folder)
-    for folder in folders:
-        if any((folder / marker).is_file() for marker in MARKERS):
-            return str(folder)
-    return str(here)
+    return str(find_root(Path(cwd)))
 
 
 def check_cwd(value: object) -> str:
@@ -35,7 +27,7 @@ def check_cwd(value: object) -> str:
 
 def check_cwd_exists(cwd: str) -> None:
     """For agents that run on this machine."""
-    if not Path(cwd).is_dir():
+    if not os.path.isdir(cwd):  # noqa: PTH112 (Path.is_dir raises for a path that is too long)
         raise invalid_params(f"cwd does not exist or is not a folder: {cwd}", "cwd", cwd=cwd)
 
 
