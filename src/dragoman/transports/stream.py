@@ -7,6 +7,7 @@ from typing import cast
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
+from dragoman.wire import limits
 from dragoman.wire.framing import ClientDecoder, join_headers
 
 
@@ -20,6 +21,10 @@ class StreamLink(asyncio.Protocol):
         self.send = self._outbox.send  # itself: every update passes here
         self._reader: asyncio.ReadTransport | None = None
         self._paused = False
+        self._congested = False
+        self._choked = False
+        """It asks and does not read: nothing more is read from it until it has taken what it asked for."""
+        self._waits = False
         self._ended = False
         self.closed = asyncio.Event()
         """Set when nothing more can be written."""
@@ -28,13 +33,21 @@ class StreamLink(asyncio.Protocol):
     # -- Link
 
     def pause(self) -> None:
-        if self._reader is not None and not self._paused:
-            self._paused = True
-            self._reader.pause_reading()
+        self._paused = True
+        self._read_or_wait()
 
     def resume(self) -> None:
-        if self._reader is not None and self._paused and not self._reader.is_closing():
-            self._paused = False
+        self._paused = False
+        self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        waits = self._paused or self._choked
+        if self._reader is None or waits == self._waits or self._reader.is_closing():
+            return
+        self._waits = waits
+        if waits:
+            self._reader.pause_reading()
+        else:
             self._reader.resume_reading()
 
     def close(self) -> None:
@@ -56,6 +69,9 @@ class StreamLink(asyncio.Protocol):
             self._outbox.use_framing(join_headers)
         if frames:
             self._handler.link_messages(frames)
+        if self._congested and not self._choked and self.backlog > limits.CLIENT_BACKLOG_BYTES:
+            self._choked = True
+            self._read_or_wait()
 
     def eof_received(self) -> bool:
         """The client will say nothing more; it may still listen."""
@@ -67,9 +83,12 @@ class StreamLink(asyncio.Protocol):
         self._end(str(error) if error is not None else None)
 
     def pause_writing(self) -> None:
+        self._congested = True
         self._outbox.pause_writing()
 
     def resume_writing(self) -> None:
+        self._congested = self._choked = False
+        self._read_or_wait()
         self._outbox.resume_writing()
 
     def _end(self, reason: str | None) -> None:

@@ -23,6 +23,9 @@ WRITE_HIGH_WATER = 256 * 1024
 WRITE_LOW_WATER = 64 * 1024
 """Bytes queued to one peer below which whoever feeds it goes on."""
 
+CLIENT_BACKLOG_BYTES = 8 * 1024 * 1024
+"""Bytes queued to one client before nothing more is read from it: one that asks and never reads the answers."""
+
 ATTACHMENT_BACKLOG_BYTES = 2 * 1024 * 1024
 """Bytes queued to one client before it has to read on from the journal: memory per slow client."""
 
