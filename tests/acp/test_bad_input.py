@@ -289,3 +289,16 @@ async def test_a_first_prompt_with_a_number_beyond_every_range_does_not_wedge_th
     client.send(f'{{"jsonrpc":"2.0","id":"p","method":"session/prompt","params":{params}}}'.encode())
     assert (await client.response("p"))["result"] == {"stopReason": "end_turn"}
     await still_works(client, session)
+
+
+@pytest.mark.parametrize("cursor", [5, {}, ["x"], True], ids=str)
+async def test_a_cursor_that_is_no_text_is_refused_by_name(client: Dragoman, cursor: Any) -> None:
+    with pytest.raises(RpcFailure) as caught:
+        await client.request("session/list", {"cursor": cursor})
+    assert (caught.value.code, caught.value.data["reason"]) == (-32602, "cursor")
+
+
+async def test_a_cwd_that_is_too_long_is_refused_by_name(client: Dragoman) -> None:
+    with pytest.raises(RpcFailure) as caught:
+        await client.new_session("/" + "x" * 5000)
+    assert (caught.value.code, caught.value.data["reason"]) == (-32602, "cwd")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_journal import AgentJournal
 from support.attaching import Watch, listed, load, notice, rememberer
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal
@@ -94,10 +95,22 @@ async def test_a_database_that_cannot_be_used_is_left_alone_and_the_gateway_serv
 async def test_a_read_only_disk_is_told_and_the_gateway_serves_without(
     dragoman: Start, home: Path, workspace: Path
 ) -> None:
-    await begun(dragoman, workspace)
+    session = await begun(dragoman, workspace)
     prefix = mounting(f"mount --bind {home} {home} && mount -o remount,ro,bind {home}")
     gateway = await dragoman(agents=AGENTS, prefix=prefix)
     await serves_unsaved(gateway, workspace, "read-only")
+    assert session in [each["sessionId"] for each in await listed(gateway)]
+    assert (await load(gateway, session, workspace)).texts == ["before"]
+    await notice(gateway, session, "not being saved")
+    assert (await gateway.prompt(session, "say on")).texts == ["on"]
+
+
+async def test_a_home_in_which_nothing_can_be_made_is_told_and_the_gateway_serves_without(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    prefix = mounting(f"mount --bind {home} {home} && mount -o remount,ro,bind {home}")
+    gateway = await dragoman(agents=AGENTS, prefix=prefix)
+    await serves_unsaved(gateway, workspace, "cannot make the directory")
 
 
 async def test_a_disk_that_fills_up_in_mid_turn_does_not_end_the_turn(
@@ -175,3 +188,34 @@ async def test_damage_to_one_session_leaves_the_others_readable(
     await gateway.initialize()
     assert (await load(gateway, other, workspace)).texts == ["before"]
     assert (await gateway.prompt(other, "say on")).texts == ["on"]
+    damaged = await load(gateway, session, workspace)
+    assert len(damaged.texts) == 1 and "damaged here" in damaged.texts[0]
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/delete"])
+async def test_a_store_that_fails_is_named_in_the_answer(
+    gateway: Dragoman, home: Path, workspace: Path, method: str
+) -> None:
+    await gateway.new_session(workspace)
+    with closing(sqlite3.connect(home / "dragoman.db")) as opened:
+        opened.execute("ALTER TABLE heads RENAME TO elsewhere")
+    params = {"sessionId": "dgm_any", "cwd": str(workspace), "mcpServers": []}
+    with pytest.raises(RpcFailure) as caught:
+        await gateway.request(method, params)
+    assert caught.value.data["reason"] == "store_unavailable"
+    assert "dragoman.db" in caught.value.message
+
+
+async def test_a_session_that_was_cancelled_while_it_was_made_is_not_listed(
+    dragoman: Start, home: Path, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    await gateway.initialize()
+    with closing(sqlite3.connect(home / "dragoman.db", isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        asked = gateway.start_request("session/new", {"cwd": str(workspace), "mcpServers": []})
+        await heard.until_method("session/new")
+        await gateway.request("_echo", {})
+        gateway.notify("$/cancel_request", {"requestId": asked})
+        assert (await gateway.response(asked))["error"]["code"] == -32800
+    assert await listed(gateway) == []

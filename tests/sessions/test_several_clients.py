@@ -250,3 +250,24 @@ async def test_a_mode_that_one_client_sets_is_seen_by_the_others(
     await gateway.request("session/set_mode", {"sessionId": session, "modeId": "code"})
     update = await other.next_message(is_update(session, "current_mode_update"))
     assert update["params"]["update"]["currentModeId"] == "code"
+
+
+async def test_terminals_of_two_clients_with_the_same_id_keep_apart(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    """Each client issues its ids by itself (G-069)."""
+    gateway = await dragoman(agents={"scripted": agent()})
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    other, session = await watched(gateway, watch, workspace, **EVERYTHING)
+    for peer, output in ((gateway, "mine"), (other, "theirs")):
+        peer.on("terminal/create", {"terminalId": "t1"})
+        peer.on("terminal/output", {"output": output, "truncated": False})
+        peer.on("terminal/release", {})
+    first = (await gateway.prompt(session, "terminal-keep")).report("terminal/create")["result"]["terminalId"]
+    second = (await other.prompt(session, "terminal-keep")).report("terminal/create")["result"]["terminalId"]
+    assert first != second
+    outputs = []
+    for terminal in (first, second):
+        asked = 'request terminal/output {"sessionId":"{sid}","terminalId":"' + terminal + '"}'
+        outputs.append((await gateway.prompt(session, asked)).report("request")["result"]["output"])
+    assert outputs == ["mine", "theirs"]

@@ -26,7 +26,7 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway, Outside
 from dragoman.gateway.ports.sandbox import Boxes
-from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
@@ -161,9 +161,21 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
         paths.ensure(paths.state_dir)
         runtime = paths.ensure(paths.runtime_dir)
         return await SqliteStore.open(paths.database, runtime, sync=config.sessions.sync), None
+    except (StoreError, ConfigError) as error:
+        log.error("sessions are not kept: %s", error)
+        unwritable = isinstance(error, StoreReadOnly | ConfigError) and paths.database.exists()
+        return await _open_for_reading(paths) if unwritable else None, str(error)
+
+
+async def _open_for_reading(paths: Paths) -> Store | None:
+    """What is stored can be listed and loaded, even where nothing can be added."""
+    from dragoman.store import SqliteStore
+
+    try:
+        return await SqliteStore.open(paths.database, paths.runtime_dir, mode="ro")
     except StoreError as error:
-        log.error("sessions are not kept: %s", error, extra={"reason": error.code})
-        return None, str(error)
+        log.error("stored sessions cannot be read: %s", error, extra={"reason": error.code})
+        return None
 
 
 async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listener | None:

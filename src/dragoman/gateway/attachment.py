@@ -60,6 +60,7 @@ class Attachment:
         self._corrections = Corrections()
         self._task: asyncio.Task[None] | None = None
         self._gone = False
+        self._damage_told = False
 
     # -- live
 
@@ -160,6 +161,7 @@ class Attachment:
                     await self._show_row(feed, row)
             except StoreError as error:
                 log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
+                self._say(f"The rest of this conversation's history cannot be shown: {error}")
                 self._give_up(feed)
                 return
             except Exception:  # a bug of ours must not leave the client waiting for the rest
@@ -191,17 +193,35 @@ class Attachment:
                 await asyncio.sleep(0)
             self._first -= 1
             shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
-            if event[0] in shown and (seq <= self._history_until or feed.authors.get(seq) is not self.client):
-                line = event[1:]
-                if b'"terminalId"' in line:
-                    past = seq <= self._history_until
-                    line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
-                if b'"terminal_' in line and not self.client.capabilities.draws_terminals:
-                    line = replay.with_terminal_text(line, self._corrections)
-                self._show(seq, line)
+            if (
+                event[:1]
+                and event[0] in shown
+                and (seq <= self._history_until or feed.authors.get(seq) is not self.client)
+            ):
+                self._show_again(seq, event[1:])
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
+
+    def _show_again(self, seq: int, line: bytes) -> None:
+        if not replay.is_intact(line):
+            log.error("damaged event left out", extra={"session": self.session.id, "seq": seq})
+            if not self._damage_told:
+                self._damage_told = True
+                self._say(
+                    "The stored history of this conversation is damaged here; what cannot be read is left out."
+                )
+            return
+        if b'"terminalId"' in line:
+            past = seq <= self._history_until
+            line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
+        if b'"terminal_' in line and not self.client.capabilities.draws_terminals:
+            line = replay.with_terminal_text(line, self._corrections)
+        self._show(seq, line)
+
+    def _say(self, title: str) -> None:
+        """To this client alone: what the others see may be whole."""
+        self.send(self.session.notice_line(self.client, title, "error"))
 
     def _show(self, seq: int, line: bytes) -> None:
         shown = line if self._plain else replay.with_seq(line, seq)

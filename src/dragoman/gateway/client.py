@@ -20,6 +20,7 @@ from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.login import Login
 from dragoman.gateway.meter import Meter
+from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import meta_of, session_of
@@ -224,6 +225,8 @@ class ClientConnection:
             request.fail(error)
         except Malformed as error:
             request.fail(error.as_error())
+        except StoreError as error:
+            request.fail(internal(str(error), error.code))
         except asyncio.CancelledError:
             request.fail(RpcError(-32800, "Request cancelled"))
             raise

@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 15.0
 """Seconds that people who want to read wait for an agent to come back."""
+PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)."
 LOAD = "session/load"
 RESUME = "session/resume"
 
@@ -68,8 +69,11 @@ async def load(client: ClientConnection, request: Request) -> None:
         request.reply(result_line(None, dict(session.last_result), facts))
         _tell_state(session, attachment)
         revival.tell_loss(session)
+        if client.gateway.trouble is not None:
+            title = f"This conversation is not being saved: {client.gateway.trouble}"
+            attachment.send(session.notice_line(client, title, "error"))
         if session.pruned:
-            session.notice("The beginning of this conversation was removed (sessions.retain_bytes).")
+            attachment.send(session.notice_line(client, PRUNED))
         session.questions.ask_again(client)
 
     attachment.after(until, answer)

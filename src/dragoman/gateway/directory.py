@@ -45,7 +45,7 @@ class Kept(msgspec.Struct, kw_only=True):
     updated_at: str | None = None
     state: str = "stored"
     live: bool = False
-    """A process that is alive owns it."""
+    """Another process, which is alive, owns it; what lives in this one is in `Gateway.sessions`."""
     has_terminals: bool = False
     pruned: bool = False
     additional_directories: tuple[str, ...] = ()
@@ -201,14 +201,14 @@ class StoreDirectory:
 
     async def get(self, session_id: str) -> Kept | None:
         record = await self.store.get(session_id)
-        return _kept(record, await self._owners()) if record is not None else None
+        return _kept(record, await self._owners(), self.store.owner_id) if record is not None else None
 
     async def list(
         self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
     ) -> KeptPage:
         page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor)
-        owners = await self._owners()
-        return KeptPage([_kept(record, owners) for record in page.records], page.next_cursor)
+        owners, me = await self._owners(), self.store.owner_id
+        return KeptPage([_kept(record, owners, me) for record in page.records], page.next_cursor)
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         title, updated_at, rest = _seen(info)
@@ -237,6 +237,9 @@ class StoreDirectory:
             self.store.update(record.id, record.epoch, changes)
 
     async def own(self, session: Session) -> HeldElsewhere | None:
+        if not self.store.writable:
+            self._open_journal(session, 0, await self.store.last_seq(session.id)).broken = True
+            return None
         record = await self.store.get(session.id)
         lease = await self.store.acquire(session.id)
         if isinstance(lease, HeldElsewhere):
@@ -261,7 +264,7 @@ class StoreDirectory:
 
     async def release(self, session: Session) -> None:
         journal = session.journal
-        if journal is not None:
+        if journal is not None and self.store.writable:
             await self.store.release(session.id, journal.epoch)
 
     async def delete(self, session_id: str) -> None:
@@ -272,9 +275,9 @@ class StoreDirectory:
         if former is not None:
             self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
 
-    def _open_journal(self, session: Session, epoch: int, last_seq: int) -> None:
+    def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
         former = session.feed.attachments
-        session.feed = JournalFeed(
+        feed = session.feed = JournalFeed(
             self.store,
             session.id,
             epoch,
@@ -282,7 +285,8 @@ class StoreDirectory:
             lambda error: self._on_error(session, error),
             self._on_congestion,
         )
-        session.feed.attachments = former
+        feed.attachments = former
+        return feed
 
     async def _repair(self, session: Session) -> None:
         """Its process died in the middle of a turn: say so, and leave no tool call spinning."""
@@ -305,9 +309,9 @@ class StoreDirectory:
         return frozenset(owner.owner_id for owner in await self.store.owners())
 
 
-def _kept(record: SessionRecord, owners: frozenset[str]) -> Kept:
-    live = record.owner is not None and record.owner in owners
-    state = record.state if live or record.state not in RUNNING_STATES else "interrupted"
+def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:
+    owned = record.owner is not None and record.owner in owners
+    state = record.state if owned or record.state not in RUNNING_STATES else "interrupted"
     info = record.extra.get("info")
     return Kept(
         id=record.id,
@@ -317,7 +321,7 @@ def _kept(record: SessionRecord, owners: frozenset[str]) -> Kept:
         title=record.title,
         updated_at=record.updated_at,
         state=state,
-        live=live,
+        live=owned and record.owner != me,
         has_terminals=bool(record.extra.get("terminals")),
         pruned=record.first_seq > 1,
         additional_directories=record.additional_directories,

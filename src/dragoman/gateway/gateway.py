@@ -199,7 +199,8 @@ class Gateway:
             await self.directory.create(session, original)
         except StoreError as error:
             log.error("session is not kept: %s", error, extra={"session": session.id})
-            self.spawn(self._say_unkept(session, str(error)))
+            self.spawn(self._say_unkept(session, self.trouble or str(error)))
+            return
         if self.trouble is not None:
             self.spawn(self._say_unkept(session, self.trouble))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
 
 Setup = Callable[["ClientConnection", Request], Awaitable[None]]
 
@@ -98,13 +101,14 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
                   method: str, params: bytes, original: Session | None = None) -> None:  # fmt: skip
     """Ask the agent for a session; the client hears of it before anything else about it (G-082)."""
     agent.expect_session()
-    created = False
+    created = kept = False
     try:
         reply = await agent.call(method, params, request)
         if not reply.ok:
             request.answer(reply_for_client(reply, "", ""))
             return
         session.agent_session_id = revival.new_agent_session(agent, reply)
+        kept = True
         await client.gateway.keep(session, original)
         if not agent.alive:
             raise agent.gone_error()
@@ -121,8 +125,19 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         agent.session_created(session if created else None)
         if not created:
             client.gateway.pool.reap(agent)
+        if kept and not created:  # nobody has heard of it: it must not be listed
+            client.gateway.spawn(_forget(session))
     agent.release_early(session)
     client.gateway.idle(session)
+
+
+async def _forget(session: Session) -> None:
+    try:
+        await session.gateway.directory.delete(session.id)
+    except StoreError as error:
+        log.warning(
+            "a session that came to nothing is still stored: %s", error, extra={"session": session.id}
+        )
 
 
 async def close(client: ClientConnection, request: Request) -> None:

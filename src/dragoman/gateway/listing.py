@@ -27,6 +27,8 @@ async def list_sessions(client: ClientConnection, request: Request) -> None:
     cwd, cursor = params.get("cwd"), params.get("cursor")
     if cwd is not None:
         check_cwd(cwd)
+    if cursor is not None and not isinstance(cursor, str):
+        raise invalid_params("cursor must be the nextCursor of an earlier page", "cursor")
     failures: JsonObject = {}
     if cursor is None:
         failures = await _merge_agents(client, cwd)

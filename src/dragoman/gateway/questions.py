@@ -100,7 +100,8 @@ class Questions:
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
         answering = self._answering()
-        if not any(a.client.capabilities.elicitation(str(mode)) for a in answering):
+        waits = not answering and self._waits  # for whoever comes next; what that client offers is seen then
+        if not waits and not any(a.client.capabilities.elicitation(str(mode)) for a in answering):
             if not any("elicitation" in a.client.capabilities.raw for a in answering):
                 raise method_not_found(ELICITATION)
             raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")

@@ -11,8 +11,18 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.quirks import Corrections
 from dragoman.wire import message
+from dragoman.wire.errors import Malformed
 
 READ_BYTES = 1024 * 1024
+
+
+def is_intact(line: bytes) -> bool:
+    """A disk may give back other bytes than it got; what is not JSON any more would cost the client its connection."""
+    try:
+        message.decode(line)
+    except Malformed:
+        return False
+    return True
 
 
 def with_seq(line: bytes, seq: int) -> bytes:

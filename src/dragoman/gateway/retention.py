@@ -56,7 +56,10 @@ async def _forget(gateway: Gateway, store: Store) -> None:
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)
         older_than = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        _tell("sessions.retain_days", await store.expire(older_than))
+        expired = await store.expire(older_than)
+        _tell("sessions.retain_days", expired)
+        for each in expired:
+            gateway.deleted(each.session_id)
     if settings.retain_bytes:
         _tell("sessions.retain_bytes", await store.prune(max_bytes=settings.retain_bytes))
 

@@ -39,8 +39,10 @@ class Services:
         self._session = session
         self._local: LocalServices | None = None
         self._terminals: dict[str, ClientConnection] = {}
+        self._renamed: dict[str, str] = {}
+        """The client's own ids of terminals that the agent knows by another."""
         self._owners: dict[str, ClientConnection | None] = {}
-        """Every terminal of this process's life, by the id that clients know; None for our own."""
+        """Every terminal of this process's life, by the id that clients know; None for our own, and for those gone."""
         self._outputs: dict[str, str] = {}
         self._ends: dict[str, JsonObject] = {}
 
@@ -63,7 +65,7 @@ class Services:
     def release_terminals(self) -> None:
         """The agent is gone and cannot do it any more (G-110, D-92)."""
         for terminal, client in self._terminals.items():
-            known = self._client_id(terminal, client)
+            known = self._client_id(terminal)
             self._record_output(known)
             params = {"sessionId": self._session.id, "terminalId": known}
             client.peer.request("terminal/release", encode(params), lambda reply: None)
@@ -73,6 +75,9 @@ class Services:
         self._terminals = {
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
+        for terminal, owner in self._owners.items():
+            if owner is client:
+                self._owners[terminal] = None
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -96,8 +101,8 @@ class Services:
         for item in content if isinstance(content, list) else []:
             terminal = as_object(item).get("terminalId")
             owner = self._terminals.get(terminal) if isinstance(terminal, str) else None
-            if owner is not None and self._client_id(str(terminal), owner) != terminal:
-                item["terminalId"] = self._client_id(str(terminal), owner)
+            if owner is not None and self._client_id(str(terminal)) != terminal:
+                item["terminalId"] = self._client_id(str(terminal))
                 changed = True
         return changed
 
@@ -110,7 +115,7 @@ class Services:
         client = client or self._offering(request.method)
         if client is None:
             raise method_not_found(request.method)
-        known = self._client_id(terminal, client)
+        known = self._client_id(terminal)
         if request.method != "terminal/release":
             self._forward(request, client, terminalId=known)
             return
@@ -155,7 +160,7 @@ class Services:
         if request.method == "terminal/create" and reply.ok:
             return self._created(client, reply)
         if request.method == "terminal/output" and reply.ok:
-            terminal = self._client_id(str(decode_object(request.params).get("terminalId")), client)
+            terminal = self._client_id(str(decode_object(request.params).get("terminalId")))
             self._keep_output(terminal, reply.result)
         if request.method == "fs/write_text_file" and reply.ok and reply.result == b"null":
             return Reply(result=message.EMPTY)  # the documentation's null (D-91)
@@ -193,17 +198,20 @@ class Services:
             return reply
         agent_id = self._agent_id(terminal, client)
         self._terminals[agent_id] = client
+        if agent_id != terminal:
+            self._renamed[agent_id] = terminal
         self._own(terminal, client)
         if agent_id == terminal:
             return reply
         return Reply(result=encode({**members, "terminalId": agent_id}))
 
     def _agent_id(self, terminal: str, client: ClientConnection) -> str:
-        """Clients issue terminal ids, so in a shared process two of them may clash (G-069)."""
-        return f"{client.key}:{terminal}" if self._session.shares_agent else terminal
+        """Clients issue terminal ids: two of a session, or of a shared process, may issue the same (G-069)."""
+        taken = self._terminals.get(terminal) not in (None, client)
+        return f"{client.key}:{terminal}" if taken or self._session.shares_agent else terminal
 
-    def _client_id(self, terminal: str, client: ClientConnection) -> str:
-        return terminal.removeprefix(f"{client.key}:") if self._session.shares_agent else terminal
+    def _client_id(self, terminal: str) -> str:
+        return self._renamed.get(terminal, terminal)
 
     @property
     def _box(self) -> Box | None:

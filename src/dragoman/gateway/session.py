@@ -435,16 +435,17 @@ class Session:
         log.warning(title, extra={"session": self.id})
         self.record("notice", title=title, severity=severity)
         for attachment in self.attachments:
-            if attachment.tapped:
-                continue  # has the record
-            if attachment.client.capabilities.notices:
-                update: JsonObject = {"sessionUpdate": "notice", "severity": severity, "title": title}
-            else:
-                text = {"type": "text", "text": f"\n> **Dragoman:** {title}\n\n"}
-                meta = {"dragoman": {"notice": severity}}
-                update = {"sessionUpdate": "agent_message_chunk", "content": text, "_meta": meta}
-            line = update_line(self.id, update)
-            self.after_events(partial(attachment.send, line), attachment.client)
+            if not attachment.tapped:  # those have the record
+                line = self.notice_line(attachment.client, title, severity)
+                self.after_events(partial(attachment.send, line), attachment.client)
+
+    def notice_line(self, client: ClientConnection, title: str, severity: str = "warning") -> bytes:
+        """A notice for one client alone, which is not journaled."""
+        if client.capabilities.notices:
+            return update_line(self.id, {"sessionUpdate": "notice", "severity": severity, "title": title})
+        text = {"type": "text", "text": f"\n> **Dragoman:** {title}\n\n"}
+        meta = {"dragoman": {"notice": severity}}
+        return update_line(self.id, {"sessionUpdate": "agent_message_chunk", "content": text, "_meta": meta})
 
     # -- the end of things
 

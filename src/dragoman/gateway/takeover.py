@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 async def find(session: Session) -> Kept:
     """What the directory knows of it."""
-    known = await session.gateway.directory.get(session.id)
+    try:
+        known = await session.gateway.directory.get(session.id)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
     if known is None:
         raise unknown(session.gateway, session.id)
     return known
