@@ -269,7 +269,7 @@ ROWS = (
     ),
     Row(
         "stored-memory",
-        "memory per parked session",
+        "memory per stored session that nobody looks at",
         "KB",
         {JOURNAL: stored_memory_probe},
         (Must("<=", 2),),

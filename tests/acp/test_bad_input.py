@@ -46,8 +46,7 @@ async def test_invalid_utf8_inside_a_message_is_an_error_and_nothing_more(
     prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "say BAD"}]}
     message = {"jsonrpc": "2.0", "id": "u", "method": "session/prompt", "params": prompt}
     client.send(json.dumps(message).encode().replace(b"BAD", b"\xff\xfe"))
-    answer = await client.next_message(lambda m: "error" in m)
-    assert answer["error"]["code"] in (-32700, -32600)
+    assert (await client.response(None))["error"]["code"] == -32700
     await still_works(client, session)
 
 
@@ -95,7 +94,7 @@ async def test_an_empty_prompt_is_refused(client: Dragoman, workspace: Path, pro
 @pytest.mark.parametrize("params", [None, [], "x", {}, {"sessionId": 5}, {"sessionId": None}], ids=str)
 async def test_a_prompt_with_broken_params_is_refused(client: Dragoman, params: Any) -> None:
     response = await client.request_raw("session/prompt", params)
-    assert response["error"]["code"] in (-32602, -32002, -32600)
+    assert response["error"]["code"] == -32602
     assert await client.request("_echo", {"on": 1}) == {"on": 1}
 
 
@@ -146,9 +145,7 @@ async def test_a_line_of_a_hundred_megabytes_is_refused_and_other_sessions_go_on
         client.send_bytes(b"x" * 1024 * 1024)
         await client.drain()
     client.send_bytes(b'"}}\n')
-    answer = await client.next_message(lambda m: "error" in m)
-    assert answer["error"]["code"] == -32600
-    assert answer["id"] in ("huge", None)
+    assert (await client.response("huge"))["error"]["code"] == -32600
     (tmp_path / "go").touch()
     assert (await turn).texts == ["finished"]
     await still_works(client, idle)
@@ -170,8 +167,7 @@ async def test_deeply_nested_json_ends_nothing(client: Dragoman, workspace: Path
     depth = 100_000
     nested = b"[" * depth + b"]" * depth
     client.send(b'{"jsonrpc":"2.0","id":"deep","method":"session/prompt","params":{"prompt":%s}}' % nested)
-    answer = await client.next_message(lambda m: "error" in m)
-    assert answer["error"]["code"] in (-32700, -32600, -32602)
+    assert (await client.response(None))["error"]["code"] == -32700
     await still_works(client, session)
 
 

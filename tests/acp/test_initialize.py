@@ -229,3 +229,22 @@ async def test_the_old_flag_starts_the_same_front(dragoman: Start, workspace: Pa
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     assert (await gateway.prompt(session, "say hi")).texts == ["hi"]
+
+
+async def test_a_changed_agent_corrects_what_was_remembered_of_it(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    """The program is the same file as before, but what it runs is not."""
+    program, version = tmp_path / "agent", tmp_path / "version"
+    words = " ".join(f"'{word}'" for word in agent()["command"])
+    program.write_text(f"#!/bin/sh\nexec {words} --version $(cat {version})\n")
+    program.chmod(0o755)
+    told = []
+    for number in ("1.0", "2.0", "2.0"):
+        version.write_text(number)
+        gateway = await dragoman(agents={"scripted": {"kind": "acp", "command": [str(program)]}})
+        told.append((await gateway.initialize())["agentInfo"]["version"])
+        await gateway.new_session(workspace)
+        gateway.leave()
+        await gateway.wait_exit()
+    assert told == ["1.0", "1.0", "2.0"]

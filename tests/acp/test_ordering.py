@@ -10,7 +10,8 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.answers import ALLOW
 from support.gateway import Dragoman, Start, agent
-from support.rpc_peer import is_update, text_of
+from support.rpc_peer import PATIENCE, is_update, text_of
+from support.waiting import Halt, until
 
 
 @pytest.mark.rule("G-080", "G-004", "G-061")
@@ -137,11 +138,12 @@ async def test_a_session_that_is_never_made_does_not_hold_another_up(
 
 
 @pytest.mark.rule("G-086")
-async def test_a_client_that_pauses_loses_nothing(client: Dragoman, workspace: Path) -> None:
+async def test_a_client_that_pauses_loses_nothing(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
     session = await client.new_session(workspace)
     client.pause()
-    turn = client.start_prompt(session, "flood 20000 500")
-    await asyncio.sleep(0.5)  # long enough for every buffer on the way to fill
+    done = tmp_path / "done"
+    turn = client.start_prompt(session, f"flood 20000 500\ntouch {done}")
+    await until(done.exists, PATIENCE)  # all of it waits in the journal
     client.resume()
     numbers = [int(text.split()[0]) for text in (await turn).texts]
     assert numbers == list(range(20000))
@@ -151,14 +153,15 @@ async def test_a_client_that_pauses_loses_nothing(client: Dragoman, workspace: P
 async def test_a_client_that_reads_nothing_slows_the_agent_down(
     dragoman: Start, workspace: Path, tmp_path: Path
 ) -> None:
-    """100 MB do not fit into any buffer: the agent must still be writing while the client sleeps."""
+    """100 MB do not fit into any buffer: the agent must come to a halt in the middle of them."""
     gateway = await dragoman(sessions={"journal": False})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
+    halted = Halt((await gateway.prompt(session, "pid")).report("pid"))
     done = tmp_path / "done"
     gateway.pause()
     turn = gateway.start_prompt(session, f"flood 2000 50000\ntouch {done}")
-    await asyncio.sleep(2)
+    await until(halted, PATIENCE)
     assert not done.exists()
     gateway.resume()
     assert len((await turn).texts) == 2000

@@ -175,7 +175,7 @@ PROMPT = {
 LIST = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": {}}
 
 
-@pytest.mark.rule("G-121", "G-122")
+@pytest.mark.rule("G-120", "G-121", "G-122")
 async def test_every_row_of_the_status_table(connect: Connect, serving: Serving, workspace: Path) -> None:
     peer = await connect()
     events = await peer.listen()

@@ -42,6 +42,7 @@ async def newcomer(gateway: Dragoman, port: int) -> RpcPeer:
     return client
 
 
+@pytest.mark.rule("G-103", "G-114")
 async def test_a_question_survives_the_disconnect_and_is_asked_of_whoever_loads_next(
     listening: Dragoman, port: int, workspace: Path
 ) -> None:
@@ -189,6 +190,7 @@ async def test_after_a_restart_the_question_is_recorded_as_cancelled(
     assert (await second.prompt(session, "say again")).texts == ["again"]
 
 
+@pytest.mark.rule("G-104")
 async def test_question_and_decision_are_journaled_in_their_place(
     gateway: Dragoman, home: Path, workspace: Path
 ) -> None:

@@ -57,6 +57,7 @@ async def test_updates_that_nobody_knows_yet_are_replayed_byte_by_byte(
     assert again[-1] == live
 
 
+@pytest.mark.rule("G-163")
 async def test_state_is_not_replayed_as_history_but_told_as_it_stands(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
@@ -252,6 +253,7 @@ async def test_a_terminal_whose_output_was_never_read_is_said_to_be_lost(
 # Secrets
 
 
+@pytest.mark.rule("G-163")
 async def test_secrets_of_mcp_servers_are_nowhere_in_the_state(
     dragoman: Start, home: Path, workspace: Path
 ) -> None:
@@ -280,6 +282,7 @@ async def test_secrets_of_mcp_servers_are_nowhere_in_the_state(
             assert SECRET.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.rule("G-163")
 async def test_the_answer_to_an_elicitation_is_not_journaled(
     dragoman: Start, home: Path, workspace: Path, signal_file: Path
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.answers import ALLOW, EVERYTHING, REJECT
 from support.attaching import Watch, by_agent, conversation, load, prompts, turn_end
 from support.gateway import Dragoman, Start, agent
@@ -77,6 +79,7 @@ async def test_an_error_of_a_turn_is_told_to_the_others(
     assert (await turn_end(other, session))["error"]["message"] == "it broke"
 
 
+@pytest.mark.rule("G-005")
 async def test_all_attachments_see_the_same_events_in_the_same_order(
     gateway: Dragoman, watch: Watch, workspace: Path
 ) -> None:
@@ -252,6 +255,7 @@ async def test_a_mode_that_one_client_sets_is_seen_by_the_others(
     assert update["params"]["update"]["currentModeId"] == "code"
 
 
+@pytest.mark.rule("G-069")
 async def test_terminals_of_two_clients_with_the_same_id_keep_apart(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:

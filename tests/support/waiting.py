@@ -16,6 +16,26 @@ async def until(predicate: Callable[[], object], timeout: float = 10.0) -> None:
             await asyncio.sleep(INTERVAL)
 
 
+class Halt:
+    """True once a process has written something and then nothing more for many looks in a row."""
+
+    LOOKS = 30
+
+    def __init__(self, pid: int) -> None:
+        self._path = Path(f"/proc/{pid}/io")
+        self._first = self._last = self._written()
+        self._same = 0
+
+    def __call__(self) -> bool:
+        written = self._written()
+        self._same = self._same + 1 if written == self._last else 0
+        self._last = written
+        return written > self._first and self._same >= self.LOOKS
+
+    def _written(self) -> int:
+        return int(self._path.read_text().partition("wchar: ")[2].split()[0])
+
+
 def runs(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     try:
