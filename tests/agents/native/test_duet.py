@@ -99,6 +99,22 @@ async def test_a_guest_that_dies_takes_only_its_turn_with_it(client: Dragoman, w
     assert (await client.prompt(session, "/codex still here")).texts[-1].endswith("here")
 
 
+async def test_a_parked_duet_comes_back_with_its_guest_and_who_answers(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    agents = {"claude": claude(tmp_path), "codex": codex(tmp_path)}
+    gateway = await dragoman("acp", "claude", agents=agents, sessions={"park_after": 0.3})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, "hello")
+    await gateway.prompt(session, "/codex and you?")
+    await gateway.prompt(session, "/codex")
+    await gateway.logged("session parked")
+    answer = "".join((await gateway.prompt(session, "recall")).texts)
+    # Codex itself, in the thread that began with what it had missed.
+    assert answer.startswith('recall ["This was said in the conversation')
+
+
 async def test_there_is_no_duet_without_the_other(dragoman: Start, tmp_path: Path, workspace: Path) -> None:
     gateway = await dragoman("acp", "claude", agents={"claude": {**claude(tmp_path), "duet": False}})
     await gateway.initialize()

@@ -17,13 +17,16 @@ from typing import Any
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Tongue, Voice, text_of
 from dragoman.agents.json_types import JsonObject, as_object, objects
+from dragoman.agents.native.acquaintance import Acquaintance, Acquaintances
 from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 SHOWN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
 """What a guest says in the conversation; the rest is about a session that clients do not see."""
+COMING_BACK = frozenset({"session/load", "session/resume"})
 MISSED = 20_000
 """Characters of what an agent missed that it is told."""
 Make = Callable[[Voice], Tongue]
@@ -36,6 +39,8 @@ class Shared:
     setup: JsonObject
     speaker: str
     guest_id: str | None = None
+    former_id: str | None = None
+    """The guest's session of before this one was parked."""
     missed: dict[str, str] = field(default_factory=dict)
     """By agent: what was said since it was last asked."""
     said: str = ""
@@ -47,8 +52,11 @@ class Shared:
 class Duet:
     """Implements `Tongue`."""
 
-    def __init__(self, voice: Voice, host: str, make_host: Make, guest: str, make_guest: Make) -> None:
+    def __init__(
+        self, voice: Voice, host: str, make_host: Make, guest: str, make_guest: Make, kept: Acquaintances
+    ) -> None:
         self._voice = voice
+        self._kept = kept
         self._names = {"host": host, "guest": guest}
         self._make_guest = make_guest
         self._host = make_host(_HostVoice(self, voice))
@@ -124,13 +132,18 @@ class Duet:
         setup: JsonObject = {
             name: params[name] for name in ("cwd", "mcpServers", "additionalDirectories") if name in params
         }
-        self.sessions[session_id] = Shared(setup, self._names["host"])
+        shared = self.sessions[session_id] = Shared(setup, self._names["host"])
+        known = self._kept.read(session_id) if method in COMING_BACK else None
+        if known is not None and known.speaker in self._names.values():
+            shared.speaker, shared.former_id, shared.missed = known.speaker, known.guest_id, known.missed
         return answer
 
     async def _closed(self, method: str, params: JsonObject) -> JsonObject:
         shared = self.sessions.pop(text_of(params, "sessionId"), None)
         if shared is not None and shared.guest_id is not None and self._guest is not None:
             await self._guest.requests["session/close"]({"sessionId": shared.guest_id})
+        if method == "session/delete":
+            self._kept.forget(text_of(params, "sessionId"))
         return await self._host.requests[method](params)
 
     async def _prompt(self, params: JsonObject) -> JsonObject:
@@ -141,6 +154,7 @@ class Duet:
         asked, blocks = route(params.get("prompt"), tuple(self._names.values()))
         if asked is not None and not blocks:
             shared.speaker = asked
+            self._keep(session_id, shared)
             self._tell(session_id, f"{TITLES[asked]} answers from now on.")
             return {"stopReason": "end_turn"}
         speaker = asked or shared.speaker
@@ -153,6 +167,7 @@ class Duet:
             other = next(name for name in self._names.values() if name != speaker)
             told = f"User: {words}\n\n{TITLES[speaker]}: {shared.said}\n\n"
             shared.missed[other] = (shared.missed.get(other, "") + told)[-MISSED:]
+            self._keep(session_id, shared)
 
     async def _ask(
         self, session_id: str, shared: Shared, speaker: str, blocks: list[JsonObject]
@@ -181,10 +196,18 @@ class Duet:
                     await guest.close()
                     raise
                 self._guest = guest
+            if shared.guest_id is None and shared.former_id is not None:
+                shared.guest_id = await _again(guest, shared.former_id, shared.setup)
             if shared.guest_id is None:
                 created = await guest.requests["session/new"](shared.setup)
                 shared.guest_id = str(created["sessionId"])
             return guest
+
+    def _keep(self, session_id: str, shared: Shared) -> None:
+        """Only where there is a guest to remember: the host keeps its own record."""
+        guest_id = shared.guest_id or shared.former_id
+        if guest_id is not None or shared.speaker != self._names["host"]:
+            self._kept.write(session_id, Acquaintance(shared.speaker, guest_id, shared.missed))
 
     def _started(self, start: asyncio.Future[Tongue]) -> None:
         self._starts.discard(start)
@@ -257,6 +280,16 @@ def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[Json
             first = [{**found[0], "text": rest.strip()}] if rest.strip() else []
             return name, [*first, *found[1:]]
     return None, found
+
+
+async def _again(guest: Tongue, former_id: str, setup: JsonObject) -> str | None:
+    """The guest's former session, if it still has it."""
+    try:
+        await guest.requests["session/resume"]({**setup, "sessionId": former_id})
+    except RpcError as error:
+        log.info("the other agent begins anew: %s", error.message)
+        return None
+    return former_id
 
 
 def _missed(shared: Shared, speaker: str) -> list[JsonObject]:

@@ -37,7 +37,9 @@ def _tongue(native: Native, voice: Voice) -> Tongue:
     kind, other = native.config.kind, native.other
     if other is None:
         return TONGUES[kind](native, voice)
+    from dragoman.agents.native.acquaintance import Acquaintances
     from dragoman.agents.native.duet import Duet
 
     guest = other.config.kind
-    return Duet(voice, kind, partial(TONGUES[kind], native), guest, partial(TONGUES[guest], other))
+    make_host, make_guest = partial(TONGUES[kind], native), partial(TONGUES[guest], other)
+    return Duet(voice, kind, make_host, guest, make_guest, Acquaintances(native.state))

@@ -1,0 +1,55 @@
+"""What a duet knows besides its two agents' own records, kept while its processes are away."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+
+import msgspec
+
+log = logging.getLogger(__name__)
+
+
+class Acquaintance(msgspec.Struct):
+    """Of one session: who answers, the guest's own session, and what each of them was not there for."""
+
+    speaker: str
+    guest_id: str | None = None
+    missed: dict[str, str] = {}
+
+
+class Acquaintances:
+    """A file for each session in which the guest was asked."""
+
+    def __init__(self, state: Path | None) -> None:
+        self._folder = state / "duets" if state is not None else None
+
+    def read(self, session_id: str) -> Acquaintance | None:
+        if self._folder is None:
+            return None
+        try:
+            return msgspec.json.decode(self._file(self._folder, session_id).read_bytes(), type=Acquaintance)
+        except (OSError, msgspec.DecodeError):
+            return None  # none yet, or not ours to understand: they meet anew
+
+    def write(self, session_id: str, known: Acquaintance) -> None:
+        if self._folder is None:
+            return
+        file = self._file(self._folder, session_id)
+        half = file.with_suffix(f".{os.getpid()}")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            half.write_bytes(msgspec.json.encode(known))
+            half.replace(file)
+        except OSError as error:
+            log.warning("the other agent will be met anew when this session comes back: %s", error)
+
+    def forget(self, session_id: str) -> None:
+        if self._folder is not None:
+            self._file(self._folder, session_id).unlink(missing_ok=True)
+
+    @staticmethod
+    def _file(folder: Path, session_id: str) -> Path:
+        return folder / f"{hashlib.sha256(session_id.encode()).hexdigest()[:32]}.json"
