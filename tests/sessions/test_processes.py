@@ -9,6 +9,7 @@ import pytest
 
 from support.answers import ALLOW, EVERYTHING
 from support.attaching import (
+    LOAD,
     SEQ,
     Watch,
     by_agent,
@@ -23,7 +24,7 @@ from support.attaching import (
 )
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal, records
-from support.rpc_peer import RpcFailure, is_request, text_of
+from support.rpc_peer import RpcFailure, is_request, is_update, text_of
 
 AGENTS: Table = {"scripted": rememberer()}
 PERMISSION = "session/request_permission"
@@ -378,3 +379,24 @@ async def test_a_load_that_the_agent_cannot_do_costs_the_other_clients_nothing(
         await load(other, session, workspace)
     assert failed.value.code == -32601
     assert (await one.prompt(session, "say still here")).texts == ["still here"]
+
+
+async def test_a_load_without_a_journal_takes_nothing_from_a_turn_that_runs(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    server = await dragoman(
+        "acp", "scripted", "--port", str(port),
+        agents={"scripted": rememberer(caps=LOAD)}, sessions={"journal": False},
+    )  # fmt: skip
+    one, other = await server.connect(port), await server.connect(port)
+    await one.initialize()
+    await other.initialize()
+    session = await one.new_session(workspace)
+    turn = one.start_prompt(session, f"say begun\nwait-file {tmp_path / 'go'}\nflood 500 100")
+    await one.next_message(is_update(session))
+    loading = asyncio.ensure_future(load(other, session, workspace))
+    await other.request("_echo", {})  # it was read after the load
+    (tmp_path / "go").touch()
+    assert len((await turn).texts) == 501
+    assert (await loading).texts[-1] == "replay 0"

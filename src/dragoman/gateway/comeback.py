@@ -265,6 +265,8 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
 
     try:
         async with feed.replaying:
+            if not session.remote:
+                await _quiet(session, attachment)
             feed.waiting = attachment  # the others know what is replayed then
             if not session.remote:
                 feed.replay_begins()
@@ -275,6 +277,12 @@ async def _pass_through(client: ClientConnection, request: Request, session: Ses
     if not reply.ok:
         await _give_up(session, client, agent, was_live=was_live, was_attached=was_attached)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _quiet(session: Session, attachment: Attachment) -> None:
+    """An agent does not say where its replay begins: what others are told in their turn must not pass for it."""
+    while session.turn is not None and any(each is not attachment for each in session.attachments):
+        await session.turn.done.wait()
 
 
 async def _give_up(session: Session, client: ClientConnection, agent: AgentConnection, *, was_live: bool,
