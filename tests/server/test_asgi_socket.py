@@ -62,8 +62,12 @@ async def test_a_message_longer_than_the_backlog_may_be_arrives(open_socket: Ope
     await socket.initialize()
     session = await socket.new_session(workspace)
     size = limits.MAX_SOCKET_BACKLOG + 100_000
-    turn = socket.start_prompt(session, f"big {size}\nsay after")
+    turn = asyncio.ensure_future(socket.start_prompt(session, f"big {size}\nsay after"))
+    ping = socket.framing.frame(b"there?", opcode=9)
     listed = [socket.request("session/list", {}) for _ in range(20)]  # asked while it is on its way
+    while not turn.done():  # also while the peer has no room for an answer
+        socket.send_bytes(ping)
+        await asyncio.wait([turn], timeout=0.02)
     done = await turn
     assert [len(text) for text in done.texts] == [size, len("after")]
     assert all("sessions" in each for each in await asyncio.gather(*listed))

@@ -12,8 +12,8 @@ from h2.exceptions import ProtocolError
 from hypercorn import protocol
 from hypercorn.events import Closed
 from hypercorn.protocol import h2, ws_stream
+from hypercorn.protocol.events import Data, Response, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
-from hypercorn.protocol.events import Response, StreamClosed
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 
 from dragoman.server import limits
@@ -38,12 +38,22 @@ class BoundedBuffer(h2.StreamBuffer):
     A peer that takes nothing would be buffered for without end.
     """
 
+    _at_once = 0
+
+    async def push_at_once(self, data: bytes) -> None:
+        """Without waiting for room, as far as that is bounded; not every ping needs its own pong (RFC 6455 §5.5.3)."""
+        if not self._complete and self._at_once < limits.UNREAD_PONG_BYTES:
+            self._at_once += len(data)
+            self.buffer.extend(data)
+            await self._is_empty.clear()
+
     async def pop(self, max_length: int) -> bytes:
         data = bytes(self.buffer[:max_length])
         del self.buffer[: len(data)]
         if len(self.buffer) < h2.BUFFER_LOW_WATER:
             await self._paused.set()
         if not self.buffer:
+            self._at_once = 0
             await self._is_empty.set()
         return data
 
@@ -86,12 +96,16 @@ class PatientH2(h2.H2Protocol):
     - a request without a readable path is reset; priorities, which RFC 9113 dropped, are ignored: their tree fills up
     - requests that are taken back again and again end the connection
     - a response that ends before it is complete is reset, and what waited for its reader is freed
+    - the answer to a WebSocket's ping waits for no room: what makes room is a frame that is not read meanwhile
     """
+
+    _reader: asyncio.Task[object] | None = None
 
     _resets = 0
     _since = 0.0
 
     async def _handle_events(self, events: list[Event]) -> None:
+        self._reader = asyncio.current_task()
         for event in events:
             if isinstance(event, DataReceived) and event.stream_id not in self.streams:
                 self._acknowledge(event)
@@ -107,6 +121,12 @@ class PatientH2(h2.H2Protocol):
         await self._flush()
 
     async def stream_send(self, event: StreamEvent) -> None:
+        if isinstance(event, Data) and asyncio.current_task() is self._reader:
+            waiting = self.stream_buffers.get(event.stream_id)
+            if isinstance(waiting, BoundedBuffer):
+                await waiting.push_at_once(event.data)
+                await self._window_updated(event.stream_id)
+            return
         buffer = self.stream_buffers.get(event.stream_id) if isinstance(event, StreamClosed) else None
         if buffer is not None and not buffer.complete:
             await buffer.close()

@@ -37,6 +37,9 @@ LINGER_TIMEOUT = 30.0
 MAX_SOCKET_BACKLOG = 8 * 1024 * 1024
 """Bytes queued to a WebSocket peer before nothing more is read from it: one that asks, or pings, and never reads."""
 
+UNREAD_PONG_BYTES = 64 * 1024
+"""Answers to pings that wait inside HTTP/2 behind what the peer has not read yet."""
+
 MAX_H2_STREAMS = 256
 """Requests at once on one HTTP/2 connection."""
 
