@@ -23,9 +23,9 @@ MEANING = {
     "cancel with a question open": "the question is withdrawn, the call is failed",
     "cancel in a running tool": "ends at once, and so does the command; the conversation is remembered",
     "mode and model change": "by config options, and by `session/set_mode` and `session/set_model`",
-    "list": "another gateway finds the session",
+    "list": "another gateway finds the session, also one that knows nothing but what the agent tells",
     "load": "another gateway shows the conversation, and the agent remembers it",
-    "resume": "the same without showing it again",
+    "resume": "the same without showing it again; for gemini, which has neither, list and resume are Dragoman's own",
     "API error": "a failing model is an error with its words; the next prompt works",
     "crash": "a killed agent comes back and remembers",
 }

@@ -56,7 +56,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" or report.failed:
         for name, value in report.user_properties:
             if name == "behaviour":
-                results.record(*value, works=report.passed)  # type: ignore[misc]
+                works = None if report.when == "setup" else report.passed
+                results.record(*value, works=works)  # type: ignore[misc]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -99,12 +100,15 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
     started: list[RealGateway] = []
 
     async def start(
-        capabilities: dict[str, Any] | None = None, sandboxes: Table | None = None, **settings: Any
+        capabilities: dict[str, Any] | None = None,
+        sandboxes: Table | None = None,
+        at: Path = home,
+        **settings: Any,
     ) -> RealGateway:
         table = real.table(installed(real.name), agent_home, model.url)
         agents = {real.name: {**table, **settings}}
         config = {"default_agent": real.name, "agents": agents, "sandboxes": sandboxes or {}}
-        gateway = await RealGateway.start(home, "acp", real.name, config=config)
+        gateway = await RealGateway.start(at, "acp", real.name, config=config)
         assert isinstance(gateway, RealGateway)
         gateway.program = next(part for part in table["command"] if "node_modules" in part)
         started.append(gateway)

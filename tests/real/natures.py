@@ -11,7 +11,9 @@ USUAL: dict[str, object] = {
     "status of a rejected tool": "failed",
     "status of a tool whose question was cancelled": "failed",
     "a model that answers 400": "error",
+    "status of a command that was cancelled": "failed",
     "ways back after a kill": {"resume"},
+    "has a list of its sessions": True,
     "files are written through a client that offers it": True,
     "processes of two sessions that share an agent": 1,
     "a change of model is tested": True,
@@ -22,6 +24,11 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
+    # list and resume are Dragoman's own there.
+    ("gemini", "0.61.0", "has a list of its sessions"): False,
+    ("opencode", "1.18.33", "status of a command that was cancelled"): "completed",
+    ("gemini", "0.61.0", "status of a command that was cancelled"): "completed",
+    ("qwen", "0.15.10", "status of a command that was cancelled"): "completed",
     # Advertises session/resume and answers that there is no such method.
     ("qwen", "0.15.10", "ways back after a kill"): {"load"},
     # All but the one in use need a login.

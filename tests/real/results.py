@@ -23,16 +23,16 @@ BEHAVIOURS = (
     "crash",
 )
 
-Seen = dict[str, dict[str, bool]]
-"""By agent with its version, by behaviour."""
+Seen = dict[str, dict[str, bool | None]]
+"""By agent with its version, by behaviour; None: it could not be tested."""
 
 _seen: Seen = {}
 
 
-def record(agent: str, version: str, behaviour: str, *, works: bool) -> None:
-    """Of several tests of one behaviour all must pass."""
+def record(agent: str, version: str, behaviour: str, *, works: bool | None) -> None:
+    """Of several tests of one behaviour all must pass; what could not be tested is not what it was before."""
     known = _seen.setdefault(f"{agent} {version}", {})
-    known[behaviour] = known.get(behaviour, True) and works
+    known[behaviour] = works and known.get(behaviour, True) if works is not None else None
 
 
 def keep() -> None:

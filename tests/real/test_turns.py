@@ -33,6 +33,9 @@ async def test_an_agent_thinks_before_it_answers(begin: Begin, workspace: Path) 
     assert turn.stop_reason == "end_turn", turn.response
     assert "think." in said(turn.updates, "agent_thought_chunk")
     assert "You said: think of something" in said(turn.updates)
+    kinds = ("agent_thought_chunk", "agent_message_chunk")
+    spoken = [kind for each in turn.updates for kind in kinds if said([each], kind)]
+    assert spoken[0] == "agent_thought_chunk"
 
 
 @pytest.mark.behaviour("tool allowed")
