@@ -60,8 +60,8 @@ async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> No
     await me.composer.press_sequentially("notes.md")
     await me.composer.press("Enter")
     await me.ready()
-    await me.page.get_by_role("button", name="Read notes.md done").click()
-    await me.sees("remember the milk")
+    read = me.page.get_by_role("group", name="Tool call: Read notes.md, done")
+    await expect(read.get_by_label("First lines")).to_contain_text("remember the milk")
     await me.say("/run seq 3 9")
     await me.page.get_by_role("button", name="Allow", exact=False).first.click()
     ran = me.page.get_by_role("group", name="Tool call: `seq 3 9`, done")
@@ -69,6 +69,39 @@ async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> No
     await me.say("/help")  # in full, so that Enter sends it
     await me.ready()
     await expect(me.composer).to_have_value("")
+
+
+async def test_a_command_is_seen_while_it_runs_and_stopped_without_many_words(
+    arrive: Arrive, workspace: Path
+) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "/run echo begun; sleep 60", agent="builtin")
+    await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
+    await me.page.get_by_role("button", name="Allow", exact=False).first.click()
+    card = me.page.get_by_role("group", name="Tool call: `echo begun; sleep 60`")
+    await expect(card.get_by_label("Last lines of the output")).to_have_text("begun")
+    await me.page.get_by_role("button", name="Stop (Esc)").click()
+    await me.sees("You stopped this turn.")
+    await expect(card.get_by_text("interrupted")).to_be_visible()
+    await expect(card).to_contain_text("begun")
+    await expect(me.page.get_by_role("feed").get_by_text("cancelled")).to_have_count(0)
+
+
+async def test_what_failed_or_was_refused_is_said_once(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "/read nope.py", agent="builtin")
+    await me.ready()
+    feed = me.page.get_by_role("feed")
+    await expect(feed.get_by_text("There is no file nope.py.")).to_have_count(1)
+    await me.say("/write a.txt hello")
+    question = me.page.get_by_role("region", name="Waiting for you")
+    await expect(question.get_by_text("hello")).to_be_visible()
+    await expect(feed.get_by_text("hello", exact=True)).to_have_count(0)
+    await question.get_by_role("button", name="Reject").click()
+    await me.ready()
+    card = me.page.get_by_role("group", name="Tool call: Make a.txt, refused")
+    await expect(card).to_be_visible()
+    await expect(feed.get_by_text("rejected this")).to_have_count(0)
 
 
 async def test_a_turn_is_stopped_with_escape(arrive: Arrive, workspace: Path) -> None:

@@ -166,7 +166,10 @@ async def _plan(session: Session, rest: str) -> None:
         session.say("There is no plan yet. Make one: `/plan first step; second step`.")
         return
     if rest:
-        session.set_plan(entries)
+        session.set_plan(entries)  # clients show it beside the conversation
+        ticked = sum(entry["status"] == "completed" for entry in entries)
+        session.say(f"{ticked} of {len(entries)} steps of the plan are done.")
+        return
     lines = [
         f"{number}. [{_STATUS_MARKS[entry['status']]}] {entry['content']}"
         for number, entry in enumerate(entries, start=1)

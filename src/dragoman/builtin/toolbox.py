@@ -59,7 +59,7 @@ class Toolbox:
         try:
             return call.done(await self._run(tool, call, arguments))
         except asyncio.CancelledError:
-            call.end("failed", [text_content("Cancelled.")], "cancelled")
+            call.stopped()
             raise
         except (ToolError, FileNotFoundError, SearchError) as error:
             return call.failed(error, arguments)
@@ -153,6 +153,11 @@ class _Call:
         if not self._shown:
             return  # cancelled before anybody saw it
         self._update({"status": status, "content": list(content), "rawOutput": output})
+
+    def stopped(self) -> None:
+        """What it had printed so far stays on show."""
+        if self._shown:
+            self._update({"status": "failed", "rawOutput": "cancelled"})
 
     def done(self, result: Result) -> Outcome:
         text = printable(result.text)

@@ -35,6 +35,8 @@ export interface AgentItem extends ItemBase {
   readonly parts: readonly ContentBlock[];
   /** More of it may come: draw the last block as unfinished. */
   readonly streaming: boolean;
+  /** It says what the failed call before it says already: not drawn again. */
+  readonly echo?: boolean;
 }
 
 export interface ThoughtItem extends ItemBase {
@@ -62,6 +64,8 @@ export interface ToolItem extends ItemBase {
   readonly abandoned: boolean;
   /** A permission question about this call is open. */
   readonly asking: boolean;
+  /** Somebody said no to it. */
+  readonly refused?: boolean;
 }
 
 export interface Answer {

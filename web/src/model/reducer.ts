@@ -9,6 +9,7 @@ import type { Incoming } from "../bridge/connection";
 import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields, ToolContent } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
+import { repeats, withoutStop } from "./repetition";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
@@ -91,7 +92,7 @@ const HANDLERS: Handlers = {
     const messageId = event.messageId ?? null;
     if (last?.kind !== "agent" || !last.streaming || last.messageId !== messageId) {
       settle(draft, at);
-      draft.push({ ...base("a", event.seq, at), kind: "agent", messageId, parts: [block], streaming: true });
+      draft.push({ ...base("a", event.seq, at), kind: "agent", messageId, parts: [block], streaming: true, ...(repeats(draft, block) ? { echo: true } : {}) });
       return;
     }
     const part = last.parts[last.parts.length - 1];
@@ -99,7 +100,7 @@ const HANDLERS: Handlers = {
       part?.type === "text" && block.type === "text"
         ? [...last.parts.slice(0, -1), { ...part, text: part.text + block.text }]
         : [...last.parts, block];
-    draft.replace(draft.length - 1, { ...last, parts });
+    draft.replace(draft.length - 1, { ...last, parts, ...(last.echo ? { echo: false } : {}) });
   },
 
   thought_chunk: (draft, event, at) => {
@@ -139,7 +140,8 @@ const HANDLERS: Handlers = {
     const asked = place === undefined ? undefined : draft.at(place);
     const callId = event.toolCallId ?? (asked as PermissionItem | undefined)?.toolCall.toolCallId;
     const call = callId === undefined ? undefined : draft.tool(callId);
-    if (call !== undefined) draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false });
+    const refused = asked?.kind === "permission" && /^reject/.test(asked.options.find(({ optionId }) => optionId === event.outcome.optionId)?.kind ?? "");
+    if (call !== undefined) draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false, ...(refused ? { refused } : {}) });
     const answer = { ...event.outcome, by: event.client ?? event.by, at };
     if (asked?.kind !== "permission" || place === undefined) {
       if (event.requestId !== null) draft.setAnswer(event.requestId, answer);
@@ -190,7 +192,7 @@ const HANDLERS: Handlers = {
 
   turn_complete: (draft, event, at) => {
     settle(draft, at);
-    abandon(draft, at);
+    abandon(draft, at, event.stopReason === "cancelled");
     const started = draft.fields.turnStartedAt;
     draft.push({
       ...base("t", event.seq, at), kind: "turn_end", stopReason: event.stopReason, error: event.error ?? null,
@@ -226,12 +228,14 @@ function settle(draft: Draft, at: number): void {
 }
 
 /** The turn is over: nobody will finish its calls, and nobody waits for its questions. */
-function abandon(draft: Draft, at: number): void {
+function abandon(draft: Draft, at: number, stopped: boolean): void {
   for (let index = draft.length - 1; index >= 0; index -= 1) {
     const item = draft.at(index) as Item;
     if (item.kind === "turn_end") return;
     if (item.kind === "tool" && (item.status === "pending" || item.status === "in_progress")) {
       draft.replace(index, { ...item, status: "failed", abandoned: true, asking: false, endedAt: at });
+    } else if (stopped && item.kind === "tool" && item.status === "failed") {
+      draft.replace(index, withoutStop(item));
     } else if (item.kind === "permission" && item.answer === null) {
       draft.replace(index, { ...item, answer: { outcome: "cancelled", by: "turn", at }, sending: null });
     } else if (item.kind === "elicitation" && item.answer === null) {

@@ -48,6 +48,31 @@ describe("a conversation", () => {
     expect(kinds(whole)).toEqual(["user", "thought", "agent", "tool", "agent", "turn_end"]);
   });
 
+  test("does not say again what a failed call says", () => {
+    const failed: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      { type: "tool_call_completed", toolCallId: "t", status: "failed", result: "There is no file x.", content: [{ type: "result" }] }];
+    expect(applyEvents(live, journal(...failed, say("There is no file x."))).items[1]).toMatchObject({ kind: "agent", echo: true });
+    expect(applyEvents(live, journal(...failed, say("There is no file x."), say(" Shall I make it?"))).items[1]).toMatchObject({ echo: false });
+    expect(applyEvents(live, journal(...failed, say("Another thing."))).items[1]).not.toHaveProperty("echo");
+  });
+
+  test("says once that a call was stopped, and keeps what it printed", () => {
+    const printed = { type: "content", content: { type: "text", text: "line 1" } };
+    const run: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} },
+      { type: "tool_call_progress", toolCallId: "t", content: [printed] }, { type: "tool_call_completed", toolCallId: "t", status: "failed", result: "cancelled" }];
+    const stopped = applyEvents(live, journal(...run, { type: "turn_complete", stopReason: "cancelled" }));
+    expect(stopped.items[0]).toMatchObject({ abandoned: true, output: undefined, content: [printed] });
+    const ended = applyEvents(live, journal(...run, { type: "turn_complete", stopReason: "end_turn" }));
+    expect(ended.items[0]).toMatchObject({ abandoned: false, output: "cancelled" });
+  });
+
+  test("knows a call that somebody refused", () => {
+    const question = { type: "permission_request", requestId: "q", toolCall: { toolCallId: "t" }, options: [{ optionId: "no", name: "No", kind: "reject_once" }] };
+    const made = applyEvents(live, journal({ type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} }, question,
+      { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "no" }, by: "user" }));
+    expect(made.items[0]).toMatchObject({ kind: "tool", asking: false, refused: true });
+  });
+
   test("keeps the identity of items that did not change", () => {
     const before = applyEvents(live, journal(ask("go"), say("a")));
     const after = applyEvents(before, [{ ...say("b"), sessionId: "s", seq: 3, timestamp: "" } as never]);

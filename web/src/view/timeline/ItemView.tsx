@@ -20,7 +20,7 @@ export const ItemView = memo(function ItemView({ item, terminals, cwd }: Props) 
     case "user":
       return <UserMessage item={item} />;
     case "agent":
-      return <AgentMessage item={item} />;
+      return item.echo ? null : <AgentMessage item={item} />;
     case "thought":
       return <Thought item={item} />;
     case "tool":

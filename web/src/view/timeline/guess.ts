@@ -17,6 +17,6 @@ export function guessHeight(item: Item): number {
   if (item.kind === "user") {
     return base + item.content.reduce((sum, part) => sum + (part.type === "text" ? Math.min(500, Math.floor(part.text.length / LINE_LENGTH) * LINE) : 60), 0);
   }
-  if (item.kind === "tool") return base + item.content.reduce((sum, part) => sum + (part.type === "content" ? 0 : 200), 0);
+  if (item.kind === "tool") return base + item.content.reduce((sum, part) => sum + (part.type === "content" ? 60 : 200), 0);
   return base;
 }

@@ -91,12 +91,13 @@ function BlockContent({ block, item, command }: { block: ContentBlock; item: Too
   if (item.toolKind === "execute" || text.length > LONG_TEXT || text.includes("\u001b[")) {
     return <Terminal output={text} command={command} label="Output" />;
   }
-  if (fenced !== null || item.toolKind === "read") {
+  const failed = item.status === "failed"; // then it is words, not the file
+  if (fenced !== null || (item.toolKind === "read" && !failed)) {
     const path = item.locations[0]?.path ?? pathOf(item.input) ?? "";
-    return <CodeBlock code={text} language={fenced?.language || (languageOfPath(path) ?? "")} label={fenced?.language || "text"} />;
+    return <CodeBlock code={text} language={fenced?.language || (languageOfPath(path) ?? "")} />;
   }
   return (
-    <div className={styles.prose} data-failed={item.status === "failed"}>
+    <div className={styles.prose} data-failed={failed}>
       <Markdown text={text} />
     </div>
   );

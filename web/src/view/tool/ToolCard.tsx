@@ -4,8 +4,8 @@ import { Changes } from "../diff";
 import { useFold } from "../fold";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { useNow } from "../time";
-import { duration, elapsed } from "../words";
-import { lastLines } from "./peek";
+import { duration, elapsed, plural } from "../words";
+import { peek } from "./peek";
 import { Title } from "./Title";
 import { ToolBody } from "./ToolBody";
 import styles from "./ToolCard.module.css";
@@ -41,31 +41,42 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         <div className={styles.body} id={body}>
           <ToolBody item={item} terminals={terminals} cwd={cwd} />
         </div>
-      ) : <Peek item={item} terminals={terminals} />}
+      ) : state === "refused" ? null : <Peek item={item} terminals={terminals} />}
     </div>
   );
 });
 
-/** What a command printed last: most often that is all one wants to know. */
+/** What a command printed last, also while it runs, and what was read or found first: often that is all one wants to know. */
 function Peek({ item, terminals }: Props) {
-  const lines = useMemo(() => lastLines(item, terminals), [item, terminals]);
-  return lines.length === 0 ? null : <pre className={styles.peek} aria-label="Last lines of the output">{lines.join("\n")}</pre>;
+  const { lines, from, more } = useMemo(() => peek(item, terminals), [item, terminals]);
+  if (lines.length === 0) return null;
+  return (
+    <pre className={styles.peek} aria-label={from === "end" ? "Last lines of the output" : "First lines"}>
+      {lines.join("\n")}
+      {more === 0 ? null : <span className={styles.more}>{`\n… ${plural(more, "more line")}`}</span>}
+    </pre>
+  );
 }
 
-type State = "pending" | "running" | "asking" | "done" | "failed" | "abandoned";
+type State = "pending" | "running" | "asking" | "done" | "failed" | "refused" | "abandoned";
 
 const WORDS: Record<State, string> = {
-  pending: "not started", running: "running", asking: "waits for you", done: "done", failed: "failed", abandoned: "interrupted",
+  pending: "not started", running: "running", asking: "waits for you", done: "done", failed: "failed",
+  refused: "refused", abandoned: "interrupted",
 };
 
 function stateOf(item: ToolItem): State {
   if (item.abandoned) return "abandoned";
+  if (item.refused && item.status === "failed") return "refused";
   if (item.asking && item.status !== "failed" && item.status !== "completed") return "asking";
   return ({ pending: "pending", in_progress: "running", completed: "done", failed: "failed" } as const)[item.status] ?? "running";
 }
 
-/** What people want to see without a click: changes, terminals, and what went wrong. */
+/** What people want to see without a click: changes, terminals, and what went wrong. An open question shows it itself. */
 function opensByItself(item: ToolItem): boolean {
+  const state = stateOf(item);
+  if (state === "asking" || state === "refused") return false;
+  if (state === "abandoned") return item.content.length > 0;
   if (item.status === "failed") return item.content.length > 0 || item.output !== undefined;
   return item.content.some((part) => part.type !== "content" || part.content.type === "image");
 }
@@ -73,7 +84,7 @@ function opensByItself(item: ToolItem): boolean {
 function Status({ state }: { state: State }) {
   const icon = {
     pending: <Icon name="pending" />, running: <Spinner />, asking: <Icon name="shield" />, done: <Icon name="check" />,
-    failed: <Icon name="cross" />, abandoned: <Icon name="stopped" />,
+    failed: <Icon name="cross" />, refused: <Icon name="refused" />, abandoned: <Icon name="stopped" />,
   }[state];
   return (
     <span className={styles.status} data-state={state} title={WORDS[state]}>
