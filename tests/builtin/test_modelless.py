@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from support.builtin import Builtin, calls, said, shown, updates
@@ -62,12 +64,51 @@ async def test_run_asks_first_and_shows_the_output(agent: Builtin, workspace: Pa
     ]
 
 
+async def test_a_command_says_what_it_brought(agent: Builtin, workspace: Path) -> None:
+    (workspace / "a.py").write_text("# one\n")
+    session = await agent.new_session(workspace)
+    assert said(await agent.prompt(session, "/search one")) == "```\na.py:1: # one\n```\n"
+    assert said(await agent.prompt(session, "/read a.py")) == "```\n# one\n```\n"
+    turn = await agent.prompt(session, "/run echo hello")
+    assert said(turn) == "```\nhello\n[exit code 0]\n```\n"
+    fences = [update.get("_meta") for update in updates(turn, "agent_message_chunk")]
+    assert fences == [{"dragoman": {"fence": True}}, None, {"dragoman": {"fence": True}}]
+    assert said(await agent.prompt(session, "/edit a.py one two")) == "Edited a.py: 1 change."
+    assert "-# one\n+# two\n" in said(await agent.prompt(session, "/diff"))
+
+
+async def test_diff_tells_of_edits_of_an_earlier_life(
+    builtin: Callable[[], Awaitable[Builtin]], workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    first = await builtin()
+    session = await first.new_session(workspace)
+    await first.prompt(session, "/edit a.txt one two")
+    await first.stop()
+    second = await builtin()
+    await second.request("session/resume", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    assert "-one\n+two\n" in said(await second.prompt(session, "/diff"))
+    (workspace / "a.txt").unlink()
+    assert "-one\n" in said(await second.prompt(session, "/diff"))
+    assert not second.questions, "git is not asked"
+
+
+async def test_diff_asks_git_only_where_there_is_a_repository(agent: Builtin, workspace: Path) -> None:
+    session = await agent.new_session(workspace)
+    assert "in no git repository" in said(await agent.prompt(session, "/diff"))
+    subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
+    (workspace / "new.txt").write_text("new\n")
+    assert "?? new.txt" in said(await agent.prompt(session, "/diff"))
+    assert len(agent.questions) == 1
+
+
 async def test_a_rejected_command_does_not_run(agent: Builtin, workspace: Path) -> None:
     session = await agent.new_session(workspace)
     agent.answer = "reject_once"
     turn = await agent.prompt(session, "/run touch made")
     assert calls(turn)[0]["status"] == "failed"
     assert turn.stop_reason == "end_turn"
+    assert said(turn) == shown(calls(turn)[0]) == "Not done: it was not allowed."
     assert not (workspace / "made").exists()
 
 

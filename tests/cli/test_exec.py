@@ -45,6 +45,32 @@ def test_quiet_prints_the_last_message_alone(shell: CommandLine) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "It is 4\n", "")
 
 
+OUTPUT = (
+    'update {"sessionUpdate":"tool_call","toolCallId":"c","title":"Count","kind":"execute","status":"pending",'
+    '"content":[{"type":"content","content":{"type":"text","text":%s}}]}\n'
+    'update {"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed"}'
+)
+
+
+def test_output_of_tools_is_shown_up_to_a_bound(shell: CommandLine) -> None:
+    text = json.dumps("```\n" + "".join(f"{number}\n" for number in range(1, 31)) + "```")
+    done = shell.run("exec", OUTPUT % text)
+    shown = ["● Count … done", *(f"  {number}" for number in range(1, 21)), "  … 10 more lines"]
+    assert done.stderr.splitlines()[:-1] == shown
+    session = done.stderr.split()[-1]
+    exported = shell.run("sessions", "export", session, "--format", "markdown").stdout
+    assert "- *Count*\n\n<details><summary>Output</summary>\n\n```\n1\n2\n" in exported
+    assert "30\n```\n\n</details>" in exported
+
+
+@pytest.mark.parametrize("quiet", [[], ["--quiet"]])
+def test_a_command_of_the_builtin_agent_prints_what_it_brought(shell: CommandLine, quiet: list[str]) -> None:
+    (shell.folder / "a.txt").write_text("TODO tidy up\n")
+    done = shell.run("exec", *quiet, "-a", "builtin", "/search TODO")
+    assert (done.returncode, done.stdout) == (0, "a.txt:1: TODO tidy up\n")
+    assert "tidy up" not in done.stderr, "once is enough"
+
+
 def test_json_prints_every_message_and_a_result(shell: CommandLine) -> None:
     done = shell.run("exec", "--json", "say Hello\ntool x")
     *messages, result = [json.loads(line) for line in done.stdout.splitlines()]
@@ -179,8 +205,42 @@ def test_a_person_answers_with_a_key(shell: CommandLine, key: str, option: str) 
     with shell.terminal("exec", "permission") as terminal:
         terminal.until("[y] Allow, [a] Always allow, [n] Reject: ")
         terminal.type(f"x{key}")  # what means nothing does nothing
-        assert terminal.end() == 0
+        assert terminal.end() == (3 if option == "no" else 0)
         assert chosen(terminal.shown) == option
+
+
+EDIT = (
+    'permission {"toolCall":{"toolCallId":"%s","title":"Edit","kind":"edit","content":'
+    '[{"type":"diff","path":"/a.txt","oldText":"one\\n","newText":"two\\n"}]}}'
+)
+
+
+def test_a_person_sees_the_diff_before_they_decide(shell: CommandLine) -> None:
+    with shell.terminal("exec", EDIT % "c") as terminal:
+        terminal.until("[y] Allow")
+        question = terminal.shown
+        assert question.index("? Edit (edit)") < question.index("  -one\n  +two\n") < question.index("[y]")
+        terminal.type("y")
+        assert terminal.end() == 0
+
+
+def test_keys_for_one_question_do_not_answer_the_next(shell: CommandLine) -> None:
+    with shell.terminal("exec", "\n".join([EDIT % "c", EDIT % "d"])) as terminal:
+        terminal.until("[y] Allow")
+        terminal.type("yyy")
+        terminal.until("[y] Allow", times=2)
+        terminal.type("n")
+        assert terminal.end() == 0
+        assert '"optionId": "no"' in terminal.shown or '"optionId":"no"' in terminal.shown
+
+
+def test_when_everything_was_refused_the_exit_code_says_so(shell: CommandLine) -> None:
+    done = shell.run("exec", "-a", "builtin", "--approve", "none", "/run touch made")
+    assert (done.returncode, done.stdout) == (3, "Not done: it was not allowed.\n")
+    assert "dragoman: nothing was done" in done.stderr
+    assert not (shell.folder / "made").exists()
+    session = done.stderr.split()[-1]
+    assert "reject_once by --approve none" in shell.run("sessions", "show", session).stdout
 
 
 # -- how it ends

@@ -45,10 +45,10 @@ class Terminal:
         """Everything so far, without colours."""
         return _STYLE.sub("", self.raw).replace("\r\n", "\n")
 
-    def until(self, text: str, timeout: float = PATIENCE) -> None:
-        """Wait until `text` is shown."""
+    def until(self, text: str, timeout: float = PATIENCE, *, times: int = 1) -> None:
+        """Wait until `text` is shown, or shown so many times."""
         deadline = time.monotonic() + timeout
-        while text not in self.shown:
+        while self.shown.count(text) < times:
             left = deadline - time.monotonic()
             assert left > 0 and self._read(left), f"{text!r} did not come:\n{self.shown}"
 

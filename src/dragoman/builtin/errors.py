@@ -13,3 +13,8 @@ class InvalidArguments(ToolError):
 
 class Refused(ToolError):
     """The mode or the user said no; nothing was done."""
+
+    def __init__(self, message: str, to_person: str | None = None) -> None:
+        """`to_person`: what somebody who typed the command is told, where a model needs other words."""
+        super().__init__(message)
+        self.to_person = to_person or message

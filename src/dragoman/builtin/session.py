@@ -15,6 +15,7 @@ from dragoman.builtin.modes import MODES, modes_state
 from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.running import Commands
 from dragoman.builtin.toolbox import Toolbox
+from dragoman.builtin.tools.tool import fence_for
 from dragoman.builtin.workspace import Workspace
 from dragoman.wire.errors import invalid_params
 
@@ -78,10 +79,22 @@ class Session:
             self.history.record(update)
 
     def say(self, text: str, *, kind: str = "agent_message_chunk", message: str | None = None) -> None:
-        update: Json = {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+        update = _chunk(kind, text)
         if message is not None:
             update["messageId"] = message
         self.update(update)
+
+    def say_block(self, text: str, language: str = "") -> None:
+        """Say text that is not Markdown; its fence stands in pieces of its own, which terminals leave out."""
+        fence = fence_for(text)
+        text = text if text.endswith("\n") else text + "\n"
+        pieces = ((f"{fence}{language}\n", True), (text, False), (f"{fence}\n", True))
+        for piece, is_fence in pieces:
+            update = _chunk("agent_message_chunk", piece)
+            if is_fence:
+                update["_meta"] = {"dragoman": {"fence": True}}
+            self.client.update(self.id, update)
+        self.history.record(_chunk("agent_message_chunk", "".join(piece for piece, _ in pieces)))
 
     def set_plan(self, entries: Sequence[Json]) -> None:
         self.plan = [dict(entry) for entry in entries]
@@ -168,6 +181,10 @@ class Session:
         if turn is not None and not turn.done():
             turn.cancel()
             await asyncio.wait([turn])
+
+
+def _chunk(kind: str, text: str) -> Json:
+    return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
 
 
 def _select(id: str, name: str, description: str, value: str, options: list[Json]) -> Json:

@@ -52,7 +52,9 @@ class Sessions:
             raise session_not_found(id)
         facts = history.facts
         facts.cwd, facts.roots = _folder(cwd), [cwd, *roots]
-        return self._open(id, facts, history)
+        session = self._open(id, facts, history)
+        session.workspace.originals.update(_originals(history.updates))
+        return session
 
     def find(self, id: object) -> Session:
         session = self._live.get(id) if isinstance(id, str) else None
@@ -96,6 +98,17 @@ class Sessions:
         session = Session(id, facts, history, Permissions(self._allowed, facts.cwd), self._around)
         self._live[id] = session
         return session
+
+
+def _originals(updates: Sequence[Json]) -> dict[str, str | None]:
+    """What files were before the edits of an earlier life of the session, for `/diff`."""
+    found: dict[str, str | None] = {}
+    for update in updates:
+        if update.get("sessionUpdate") == "tool_call_update" and update.get("status") == "completed":
+            for part in update.get("content") or ():
+                if part.get("type") == "diff":
+                    found.setdefault(part["path"], part.get("oldText"))
+    return found
 
 
 def _folder(cwd: str) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.builtin.custom import CustomCommand, find_commands
 from dragoman.builtin.model import NONE
 from dragoman.builtin.modes import MODES
-from dragoman.builtin.tools.tool import diff_content
+from dragoman.builtin.tools.tool import diff_content, diff_text
 from dragoman.builtin.warm import load
+from dragoman.config.root import find_root
 
 if TYPE_CHECKING:
     from dragoman.builtin.session import Session
@@ -22,6 +25,10 @@ Json = dict[str, Any]
 
 _COMMAND = re.compile(r"/([a-z][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
 _RANGE = re.compile(r"(.+?):(\d+)(?:-(\d+))?")
+GIT_CHANGES = "git status --short && git --no-pager diff --stat -p"
+"""Files that git does not know are in the status alone."""
+QUOTED = frozenset({"read", "grep", "run"})
+"""Tools whose outcome is text of files and programs, no sentence of ours."""
 _STATUS_MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 
@@ -129,14 +136,12 @@ async def _diff(session: Session, rest: str) -> None:
     """What this session changed, as diffs; without any, what git sees."""
     workspace = session.workspace
     if not workspace.originals:
-        if session.mode in ("read-only", "plan", "safe"):
-            session.say("This session has changed no file.")
-            return
-        await _use(session, "run", {"command": "git --no-pager diff --stat -p"}, "/diff")
+        await _git_diff(session)
         return
     diffs = []
     for path, before in workspace.originals.items():
-        diffs.append(diff_content(path, before, await workspace.whole(path)))
+        now = await workspace.whole(path) if await workspace.exists(path) else ""
+        diffs.append(diff_content(path, before, now))
     update: Json = {
         "sessionUpdate": "tool_call",
         "toolCallId": f"diff_{len(session.history.updates)}",
@@ -145,8 +150,27 @@ async def _diff(session: Session, rest: str) -> None:
         "status": "completed",
         "content": diffs,
         "locations": [{"path": path} for path in workspace.originals],
+        "_meta": {"dragoman": {"told": True}},
     }
     session.update(update)
+    changed = "".join(
+        diff_text(workspace.show(each["path"]), each["oldText"], each["newText"]) for each in diffs
+    )
+    if changed:
+        session.say_block(changed, "diff")
+    else:
+        session.say("This session has changed files, and all of them are as they were before.")
+
+
+async def _git_diff(session: Session) -> None:
+    """git may run what a repository's settings name, so it is asked about like any other command."""
+    nothing = "This session has changed no file"
+    if not os.path.lexists(find_root(Path(session.cwd)) / ".git"):
+        session.say(f"{nothing}, and {session.cwd} is in no git repository that could tell of others.")
+    elif session.mode in ("read-only", "plan", "safe"):
+        session.say(f"{nothing}. The mode {session.mode} does not let me ask git for others' changes.")
+    else:
+        await _use(session, "run", {"command": GIT_CHANGES}, "/diff")
 
 
 async def _plan(session: Session, rest: str) -> None:
@@ -243,10 +267,13 @@ COMMANDS: dict[str, Command] = {
 
 async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
     """Run a tool for a person, and let the model know of it later."""
-    outcome = await session.toolbox.call(tool, arguments)
+    outcome = await session.toolbox.call(tool, arguments, told=True)
     session.notes.append(f"{line}\n{outcome.text}")
-    ran = tool == "run" and outcome.status == "failed"  # its output says it already
-    if outcome.status != "done" and not ran:
+    if outcome.to_person is not None:  # it went wrong
+        session.say(outcome.to_person)
+    elif tool in QUOTED:
+        session.say_block(outcome.text)
+    else:
         session.say(outcome.text)
 
 

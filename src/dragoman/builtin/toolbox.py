@@ -33,6 +33,8 @@ class Outcome:
     status: Status
     text: str
     pictures: Sequence[Picture] = ()
+    to_person: str | None = None
+    """What a person is told in place of `text`, which speaks to a model."""
 
 
 class Toolbox:
@@ -49,10 +51,13 @@ class Toolbox:
         every = [*TOOLS.values(), *self.external.values()]
         return [tool for tool in every if verdicts[tool.effect] != "deny"]
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        """Run one call; whatever goes wrong in it is an outcome, only cancellation is raised."""
+    async def call(self, name: str, arguments: Mapping[str, Any], *, told: bool = False) -> Outcome:
+        """Run one call; whatever goes wrong in it is an outcome, only cancellation is raised.
+
+        `told`: the outcome is said as well, so a terminal need not show what the call brought.
+        """
         tool = TOOLS.get(name) or self.external.get(name)
-        call = _Call(self._session, tool)
+        call = _Call(self._session, tool, told)
         if tool is None:
             names = ", ".join(each.name for each in self.available())
             return call.failed(InvalidArguments(f"There is no tool {name!r}; there are: {names}."), arguments)
@@ -98,7 +103,10 @@ class Toolbox:
         if chosen == ALLOW_ALWAYS and scope is not None:
             session.permissions.remember(scope)
         elif chosen != ALLOW_ONCE:
-            raise Refused("The user rejected this. Do not try it in another way; ask what to do instead.")
+            raise Refused(
+                "The user rejected this. Do not try it in another way; ask what to do instead.",
+                "Not done: it was not allowed.",
+            )
 
     @property
     def _mode(self) -> Mode:
@@ -108,9 +116,10 @@ class Toolbox:
 class _Call:
     """One tool call as the client sees it."""
 
-    def __init__(self, session: Session, tool: Tool | None) -> None:
+    def __init__(self, session: Session, tool: Tool | None, told: bool) -> None:
         self._session = session
         self._tool = tool
+        self._told = told
         self._id = f"call_{secrets.token_hex(8)}"
         self._shown: Json = {}
 
@@ -152,7 +161,10 @@ class _Call:
     def end(self, status: str, content: Sequence[Json], output: Any) -> None:
         if not self._shown:
             return  # cancelled before anybody saw it
-        self._update({"status": status, "content": list(content), "rawOutput": output})
+        fields: Json = {"status": status, "content": list(content), "rawOutput": output}
+        if self._told and not any(part["type"] == "diff" for part in content):
+            fields["_meta"] = {"dragoman": {"told": True}}
+        self._update(fields)
 
     def stopped(self) -> None:
         """What it had printed so far stays on show."""
@@ -169,11 +181,12 @@ class _Call:
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
         """Show the failure, also of a call that never got as far as being shown."""
         text = printable(str(error))
+        to_person = printable(error.to_person) if isinstance(error, Refused) else text
         if not self._shown:
             self._announce(self._tool.name if self._tool is not None else "Unknown tool", arguments)
-        self.end("failed", [text_content(text)], text)
+        self.end("failed", [text_content(to_person)], text)
         statuses: dict[type[Exception], Status] = {InvalidArguments: "invalid", Refused: "refused"}
-        return Outcome(statuses.get(type(error), "failed"), text)
+        return Outcome(statuses.get(type(error), "failed"), text, to_person=to_person)
 
     def _update(self, fields: Json) -> None:
         self._session.update({"sessionUpdate": "tool_call_update", "toolCallId": self._id, **fields})

@@ -38,23 +38,26 @@ class Question:
         offered = self.params.get("options")
         self.options = [as_object(each) for each in offered] if isinstance(offered, list) else []
         self.on_withdrawn: Callable[[], None] | None = None
+        self.allowed = True
+        """What a person here said; they may not have been the one who answered."""
         request.on_cancel = self._withdraw
 
     @property
     def open(self) -> bool:
         return not self._request.answered
 
-    def choose(self, option_id: str | None) -> None:
-        """Answer with an offered option; None answers `cancelled`."""
+    def choose(self, option_id: str | None, rule: str | None = None) -> None:
+        """Answer with an offered option; None answers `cancelled`. `rule` decided, if it was no person."""
         outcome = (
             {"outcome": "selected", "optionId": option_id}
             if option_id is not None
             else {"outcome": "cancelled"}
         )
-        self._request.reply(encode({"outcome": outcome}))
+        meta = {} if rule is None else {"_meta": {"dragoman": {"rule": rule}}}
+        self._request.reply(encode({"outcome": outcome, **meta}))
 
-    def refuse(self) -> None:
-        self.choose(choose_option("deny", self.options))
+    def refuse(self, rule: str | None = None) -> None:
+        self.choose(choose_option("deny", self.options), rule)
 
     def _withdraw(self) -> None:
         """Somebody else answered, or the turn is over."""
@@ -180,6 +183,11 @@ def text_of(content: object) -> str:
     if kind == "resource":
         return f"[{as_object(block.get('resource')).get('uri')}]"
     return f"[{kind}]" if kind else ""
+
+
+def spoken(update: JsonObject) -> str:
+    """The text of a chunk for a terminal; a fence of Markdown around what is not Markdown is left out."""
+    return "" if facts_of(update).get("fence") is True else text_of(update.get("content"))
 
 
 def facts_of(update: JsonObject) -> JsonObject:

@@ -36,10 +36,11 @@ def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
     """Answer by the rule; True if that allowed it."""
     allowed = approve == "all" or (approve == "reads" and kinds.of(question.tool) in READ_KINDS)
     option = choose_option("allow", question.options) if allowed else None
+    rule = f"--approve {approve}"
     if option is not None:
-        question.choose(option)
+        question.choose(option, rule)
     else:
-        question.refuse()
+        question.refuse(rule)
     return option is not None
 
 
@@ -51,6 +52,7 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
         option = keys.get(key.lower())
         if option is not None and question.open:
             question.choose(str(option.get("optionId")))
+            question.allowed = str(option.get("kind")).startswith("allow")
             settled(str(option.get("name") or option.get("optionId")))
 
     def settled(how: str) -> None:
@@ -59,8 +61,8 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
         done()
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
-    keyboard.want_key(pressed)  # before the question is seen: it drops what was typed so far
     narrator.ask(question)
+    keyboard.want_key(pressed)  # drops what was typed so far: it was no answer to what is seen only now
     offered = ", ".join(
         f"[{key}] {option.get('name') or option.get('optionId')}" for key, option in keys.items()
     )

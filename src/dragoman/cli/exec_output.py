@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Protocol
 
-from dragoman.cli.conversation import text_of
+from dragoman.cli.conversation import spoken
 from dragoman.cli.narrator import Narrator
 from dragoman.cli.screen import Screen
 from dragoman.gateway.json_types import JsonObject, encode
@@ -78,7 +78,7 @@ class Quiet:
         if kind == "tool_call":
             self._complete = True
         elif kind == "agent_message_chunk":
-            text = text_of(update.get("content"))
+            text = spoken(update)
             if self._complete or update.get("messageId") != self._message:
                 self._parts = []
             self._complete, self._message = False, update.get("messageId")

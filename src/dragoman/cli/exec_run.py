@@ -69,6 +69,8 @@ class Execution:
         self._session: str | None = None
         self._agent = options.agent or ""
         self._prompted = False
+        self._did_something = False
+        self._questions: list[Question] = []
         self._verdict: int | None = None
         self._work: asyncio.Task[Outcome] | None = None
 
@@ -140,6 +142,8 @@ class Execution:
 
     def _update(self, update: JsonObject) -> None:
         self._kinds.see(update)
+        if self._prompted and update.get("status") == "completed" and "toolCallId" in update:
+            self._did_something = True
         if self._prompted or update.get("sessionUpdate") == "notice":
             self._output.update(update)
 
@@ -149,13 +153,15 @@ class Execution:
         """One at a time; a question of somebody else's turn is not ours to answer."""
         if not self._prompted:
             return
+        self._questions.append(question)
         approve = self._options.approve
         if approve is None and self._keyboard.terminal and self._output.narrator.screen.terminal:
             self._waiting.append(question)
             if len(self._waiting) == 1:
                 self._ask_next()
             return
-        if not decide(approve or "none", question, self._kinds):
+        question.allowed = decide(approve or "none", question, self._kinds)
+        if not question.allowed:
             self._output.note(refusal(question, approve or "none"))
 
     def _ask_next(self) -> None:
@@ -195,11 +201,20 @@ class Execution:
             return self._stopped("cancelled", reason)
         code = STOP_REASONS.get(reason, FAILED)
         error = None
+        if code == DONE and self._all_refused():
+            return self._outcome(
+                REFUSED, reason, {"message": "nothing was done: what it takes was not allowed"}
+            )
         if code == REFUSED:
             error = {"message": f"the agent {self._agent} refused to go on (stop reason refusal)"}
         elif code == FAILED:
             error = {"message": f"the agent {self._agent} stopped early (stop reason {reason})"}
         return self._outcome(code, reason, error)
+
+    def _all_refused(self) -> bool:
+        """Whatever was asked was refused, and no tool call did anything without asking."""
+        refused = bool(self._questions) and not any(each.allowed for each in self._questions)
+        return refused and not self._did_something
 
     def _stopped(self, how: str, reason: str | None = None) -> Outcome:
         code = CANCELLED if self._verdict is None else self._verdict

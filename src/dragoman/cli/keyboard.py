@@ -64,9 +64,10 @@ class Keyboard:
         if self._on_key is None or not data:
             self._take(data)
             return
+        asked = self._on_key
         for key in data.decode("utf-8", "replace"):
-            if self._on_key is not None:
-                self._on_key(key)
+            if self._on_key is asked:  # what was typed for one question is no answer to the next
+                asked(key)
 
     def _take(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

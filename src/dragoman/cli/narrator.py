@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from dragoman.cli.conversation import Question, facts_of, text_of
+from dragoman.cli.conversation import Question, facts_of, spoken, text_of
 from dragoman.cli.screen import Screen, one_line
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway import tool_text
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.tool_text import ToolContents, said_already
 
 ENDS = {"completed": ("done", "green"), "failed": ("failed", "red")}
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow"}
+OUTPUT_LINES = 20
+"""Of what a tool call brought."""
+ASKED_LINES = 60
+"""Of what is asked about: a diff has to be seen to be judged."""
+DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Narrator:
@@ -19,6 +26,8 @@ class Narrator:
     def __init__(self, screen: Screen, *, prompts: bool = False) -> None:
         """`prompts`: show what was asked, too."""
         self.screen = screen
+        self._contents = ToolContents()
+        self._asked: set[str] = set()  # calls whose content a question has shown
         self._prompts = prompts
         self._titles: dict[str, str] = {}
         self._seen: set[str] = set()
@@ -45,7 +54,9 @@ class Narrator:
         if question.tool.get("title"):
             self._titles[str(question.tool.get("toolCallId"))] = one_line(str(question.tool["title"]))
         self._open = ""
+        self._asked.add(str(question.tool.get("toolCallId")))
         self.screen.progress(f"? {describe_tool(question.tool, self._titles)}", fg="yellow", bold=True)
+        self._show(list(question_lines(question.tool, self._contents)), ASKED_LINES)
 
     def say(self, text: str, **style: Any) -> None:
         """Something that the conversation did not say itself."""
@@ -66,7 +77,7 @@ class Narrator:
         if self._open != "answer" and (self.screen.shared or self._after_tool):
             self.screen.end_line()
         self._open, self._after_tool = "answer", False
-        self.screen.answer(text_of(update.get("content")))
+        self.screen.answer(spoken(update))
 
     def _thought(self, update: JsonObject) -> None:
         if not self.screen.terminal:
@@ -95,6 +106,7 @@ class Narrator:
         first = call not in self._seen
         self._seen.add(call)
         self._titles[call] = title
+        self._contents.see(update)
         end = ENDS.get(str(update.get("status")))
         if end is not None and call not in self._ended:
             self._ended.add(call)
@@ -103,9 +115,20 @@ class Narrator:
             self.screen.more(" ")
             self.screen.more(end[0], finished=True, fg=end[1])
             self._open = ""
+            content = self._contents.take(update)
+            known = call in self._asked and not any(as_object(each).get("type") != "diff" for each in content)
+            if not known and not said_already(update):
+                self._show(list(tool_text.lines(content)), OUTPUT_LINES)
         elif first and self.screen.terminal:
             self.screen.progress(f"● {title} …", finished=False)
             self._open = f"tool {call}"
+
+    def _show(self, lines: list[str], limit: int) -> None:
+        for line in lines[:limit]:
+            self.screen.progress(f"  {line}", **_line_style(line))
+        if len(lines) > limit:
+            more = len(lines) - limit
+            self.screen.progress(f"  … {more} more line{'s' * (more > 1)}", dim=True)
 
     def _plan(self, update: JsonObject) -> None:
         entries = update.get("entries")
@@ -117,6 +140,21 @@ class Narrator:
     def _notice(self, update: JsonObject) -> None:
         severity = str(update.get("severity"))
         self.say(f"! {update.get('title')}", fg=SEVERITY_COLOURS.get(severity))
+
+
+def question_lines(tool: JsonObject, contents: ToolContents) -> Iterator[str]:
+    """What exactly is to be allowed: the command, where the title is not all of it, and the diff."""
+    command = as_object(tool.get("rawInput")).get("command")
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    if isinstance(command, str) and command not in one_line(str(tool.get("title"))):
+        yield from (f"$ {command}").splitlines()
+    yield from tool_text.lines(contents.of(tool))
+
+
+def _line_style(line: str) -> dict[str, Any]:
+    colour = DIFF_COLOURS.get(line[:1])
+    return {"dim": True} if colour is None else {"fg": colour}
 
 
 def describe_tool(tool: JsonObject, titles: dict[str, str] | None = None) -> str:

@@ -40,6 +40,8 @@ RECORDED = {
     PERMISSION: ("question", ("toolCall", "options")),
     ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
 }
+MAX_RULE_NAME = 100
+"""Letters of what a client says decided for it."""
 ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
 
 
@@ -279,7 +281,11 @@ class Questions:
         """Who decided what; what was typed into a form may be a secret and is not kept."""
         kind, member = ANSWERED[question.method]
         info = as_object(client.info) if client is not None else {}
-        answer = decode_object(result).get(member)
+        read = decode_object(result)
+        answer = read.get(member)
+        rule = as_object(as_object(read.get("_meta")).get("dragoman")).get("rule")
+        if by == "user" and isinstance(rule, str):  # a client that answers by a rule says so
+            by = rule[:MAX_RULE_NAME]
         self._session.record(
             kind, id=question.id, by=by, client=info.get("title") or info.get("name"), **{member: answer}
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import AsyncIterator
 
-from dragoman.gateway import events
+from dragoman.gateway import events, tool_text
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.store import Store
 from dragoman.wire import message
@@ -15,6 +16,8 @@ SEED_BYTES = 100_000
 """How much of a conversation a new agent is told: the end of it, well below any model's window."""
 READ_BYTES = 1024 * 1024
 RECENT_EVENTS = 1000
+OUTPUT_LINES = 500
+"""Of one tool call in a text for people."""
 
 _SPEAKERS = {
     "user_message_chunk": "User",
@@ -53,7 +56,9 @@ async def last_words(store: Store, session_id: str) -> str | None:
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
     """Pieces of Markdown, for people."""
     async for speaker, text in paragraphs(store, session_id):
-        if speaker == "Tool":
+        if speaker == "Output":
+            yield _folded(text)
+        elif speaker == "Tool":
             yield f"- *{text}*\n\n"
         elif speaker == "Thinking":
             quoted = "\n".join(f"> {line}" for line in text.splitlines())
@@ -63,18 +68,39 @@ async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
 
 
 async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, str]]:
-    """Who said what: chunks of one speaker are one paragraph, a tool call is its title and outcome."""
+    """Who said what: chunks of one speaker are one paragraph, a tool call is its title, outcome and output."""
     speaker, parts = "", list[str]()
+    contents = tool_text.ToolContents()
     async for update in updates(store, session_id):
-        who, text = said(update)
-        if text and (who != speaker or who == "Tool"):
-            if parts:
-                yield speaker, "".join(parts)
-            speaker, parts = who, []
-        if text:
-            parts.append(text)
+        for who, text in (said(update), ("Output", _output(update, contents))):
+            if text and (who != speaker or who in ("Tool", "Output")):
+                if parts:
+                    yield speaker, "".join(parts)
+                speaker, parts = who, []
+            if text:
+                parts.append(text)
     if parts:
         yield speaker, "".join(parts)
+
+
+def _output(update: JsonObject, contents: tool_text.ToolContents) -> str:
+    """What a call brought, with the update that ends it."""
+    if update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
+        return ""
+    contents.see(update)
+    if update.get("status") not in ("completed", "failed"):
+        return ""
+    content = contents.take(update)
+    if tool_text.said_already(update):
+        return ""
+    found = list(tool_text.lines(content))
+    more = len(found) - OUTPUT_LINES
+    return "\n".join([*found[:OUTPUT_LINES], *([f"… {more} more lines"] if more > 0 else [])])
+
+
+def _folded(output: str) -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", output)), 0)
+    return f"<details><summary>Output</summary>\n\n{fence}\n{output}\n{fence}\n\n</details>\n\n"
 
 
 async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from dragoman.builtin.box import boxed
 from dragoman.builtin.running import Output, RunningCommand, shell
 from dragoman.builtin.tools.context import ToolContext
-from dragoman.builtin.tools.tool import Intent, Json, Result, Scope, Tool, text_content
+from dragoman.builtin.tools.tool import Intent, Json, Result, Scope, Tool, fence_for, text_content
 
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 3600
@@ -149,8 +149,7 @@ def _shown(command: RunningCommand, text: str | None) -> list[Json]:
 
 
 def _fenced(text: str) -> str:
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = fence_for(text)
     return f"{fence}\n{text.rstrip()}\n{fence}"
 
 

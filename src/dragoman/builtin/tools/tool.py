@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -100,5 +102,19 @@ def text_content(text: str) -> Json:
     return {"type": "content", "content": {"type": "text", "text": text}}
 
 
+def fence_for(text: str) -> str:
+    """What encloses the text in Markdown, whatever is in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
 def diff_content(path: str, old: str | None, new: str) -> Json:
     return {"type": "diff", "path": path, "oldText": old, "newText": new}
+
+
+def diff_text(path: str, old: str | None, new: str) -> str:
+    """The same as unified diff; empty if nothing changed."""
+    before, after = [(text or "").splitlines() for text in (old, new)]
+    origin = path if old is not None else "/dev/null"
+    lines = difflib.unified_diff(before, after, origin, path, lineterm="")
+    return "".join(f"{line}\n" for line in lines)
