@@ -14,16 +14,18 @@ help: ## show the targets
 setup: $(READY) $(WEB) ## make .venv with everything pinned by requirements/dev.lock
 
 $(READY): pyproject.toml requirements/dev.lock
+	@test -e $@ || echo "Setting up in $(VENV), about a minute the first time…"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	@touch $@
 
 web: $(WEB) ## build the web chat, when its sources changed
 
 $(WEB): $(READY) web/build.py web/index.html web/package-lock.json web/tsconfig.json web/vite.config.ts $(shell find web/src -type f)
-	$(BIN)/python web/build.py
+	@echo "Building the web chat…"
+	@$(BIN)/python web/build.py
 	@touch $@
 
 test: $(READY) ## all checks and tests
@@ -64,7 +66,7 @@ test-real: $(READY) ## real agents from npm, offline against a scripted model
 	PYTHONPATH=tests $(BIN)/python -m real.compatibility docs/reference/compatibility.md; exit $$result
 
 serve: $(READY) $(WEB) ## run the gateway; prints its address
-	$(BIN)/dragoman serve
+	@$(BIN)/dragoman serve
 
 bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench

@@ -56,7 +56,7 @@ def npm() -> list[str]:
     found = machine_npm() or wheel_npm()
     lock = (WEB / "package-lock.json").read_bytes()
     if not installed_for(lock):
-        run(found, "ci", "--no-audit", "--no-fund", "--loglevel=error")
+        run(found, "ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
         (WEB / "node_modules" / ".installed").write_bytes(lock)
     return found
 

@@ -158,7 +158,7 @@ def test_a_session_shows_its_turns_and_last_events(shell: CommandLine) -> None:
     assert "refusal    stop refusal" in shown
     assert "agent: Hello there" in shown
     assert "tool: Tool x completed" in shown
-    assert "decision: no by user" in shown
+    assert "decision: no by --approve none" in shown
     assert "Open question" not in shown
 
 

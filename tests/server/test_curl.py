@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,7 +57,9 @@ def test_the_page_has_all_four_ways() -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
-async def test_a_recipe_prints_what_the_page_says(serving: Serving, workspace: Path, recipe: Recipe) -> None:
+async def test_a_recipe_prints_what_the_page_says(
+    serving: Serving, home: Path, workspace: Path, recipe: Recipe
+) -> None:
     script = "\n".join(["set -euo pipefail", SETUP, *recipe.commands])
     process = await asyncio.create_subprocess_exec(
         "bash",
@@ -64,9 +67,9 @@ async def test_a_recipe_prints_what_the_page_says(serving: Serving, workspace: P
         script,
         cwd=workspace,
         env={
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "DRAGOMAN_HOME": str(home),  # where the page's own line finds the token
             "URL": serving.base,
-            "TOKEN": serving.token,
             "QUESTION_PROMPT": "permission",  # the scripted agent asks
         },
         stdout=asyncio.subprocess.PIPE,
