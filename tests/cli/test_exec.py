@@ -58,7 +58,7 @@ def test_output_of_tools_is_shown_up_to_a_bound(shell: CommandLine) -> None:
     shown = ["● Count … done", *(f"  {number}" for number in range(1, 21)), "  … 10 more lines"]
     assert done.stderr.splitlines()[:-1] == shown
     session = done.stderr.split()[-1]
-    exported = shell.run("sessions", "export", session, "--format", "markdown").stdout
+    exported = shell.run("sessions", "export", session, "--format", "md").stdout
     assert "- *Count*\n\n<details><summary>Output</summary>\n\n```\n1\n2\n" in exported
     assert "30\n```\n\n</details>" in exported
 

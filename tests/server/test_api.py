@@ -108,6 +108,25 @@ async def test_whoever_watches_sees_the_new_name_and_answers_the_questions(
     assert (await running).json()["stopReason"] == "cancelled"
 
 
+async def test_a_question_is_shown_and_answered(serving: Serving, workspace: Path) -> None:
+    client = serving.http()
+    place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
+    turn = asyncio.create_task(client.post(f"{place}/prompt", json={"prompt": "permission"}))
+    async with asyncio.timeout(20):
+        while (shown := (await client.get(place)).json())["question"] is None:
+            pass
+    assert shown["state"] == "waiting_for_permission"
+    question = shown["question"]
+    where = f"{place}/questions/{question['id']}"
+    wrong = await client.post(where, json={"optionId": "perhaps"})
+    assert (wrong.status_code, "yes" in wrong.json()["error"]) == (400, True)
+    answered = await client.post(where, json={"optionId": "yes"})
+    assert (answered.status_code, answered.json()["question"]) == (200, None)
+    assert '"yes"' in (await turn).json()["text"]
+    late = await client.post(where, json={"optionId": "yes"})
+    assert (late.status_code, late.json()["code"]) == (404, "unknown_question")
+
+
 async def test_a_session_as_a_file(serving: Serving, workspace: Path) -> None:
     client = serving.http()
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]

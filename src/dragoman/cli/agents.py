@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.agents.hosted import with_command
+from dragoman.agents.hosted import HOSTED, with_command
 from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hint, locate
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
@@ -43,7 +43,7 @@ def list_agents(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     rows.sort(key=lambda row: not row["installed"])  # stable: what can be used comes first
-    cells = [[row["name"], row["kind"], _state(row), " ".join(row["command"]), _advice(row)] for row in rows]
+    cells = [[row["name"], row["kind"], _state(row), _command(row), _advice(row)] for row in rows]
     print_table(
         ["NAME", "KIND", "INSTALLED", "COMMAND", "TO INSTALL"], cells, {"yes": "green", "no": "bright_black"}
     )
@@ -68,6 +68,11 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "login": known.login or None if known else None,
         "homepage": known.homepage or None if known else None,
     }
+
+
+def _command(row: dict[str, Any]) -> str:
+    """Where the command is ours to make it is long and says nothing."""
+    return "(built in)" if row["kind"] in HOSTED else " ".join(row["command"])
 
 
 def _state(row: dict[str, Any]) -> str:

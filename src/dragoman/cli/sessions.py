@@ -51,7 +51,7 @@ class SessionsGroup(click.Group):
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)
 def sessions() -> None:
-    """List, show, follow, export, close and delete sessions.
+    """List, show, attach to, export, close and delete sessions.
 
     Where an ID is wanted, the beginning of one will do, as long as it is unique.
     """
@@ -146,7 +146,9 @@ def show(id: str, as_json: bool) -> None:
 
 @sessions.command()
 @click.argument("id")
-@click.option("--format", type=click.Choice(["ndjson", "markdown"]), help="[default: by FILE, else ndjson]")
+@click.option(
+    "--format", type=click.Choice(["ndjson", "markdown", "md"]), help="[default: by FILE, else ndjson]"
+)
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 def export(id: str, format: Format | None, output: str | None) -> None:
     """Print a session with every event, or as a transcript for people."""

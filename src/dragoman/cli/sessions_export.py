@@ -12,7 +12,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.gateway.export import as_markdown, as_ndjson
 from dragoman.gateway.ports.store import SessionRecord, Store
 
-Format: TypeAlias = Literal["ndjson", "markdown"]
+Format: TypeAlias = Literal["ndjson", "markdown", "md"]
 
 
 async def export(store: Store, record: SessionRecord, format: Format, file: Path | None) -> None:

@@ -76,6 +76,18 @@ class Questions:
     def __len__(self) -> int:
         return len(self._open)
 
+    def first(self) -> JsonObject | None:
+        """The permission that has been waiting longest, with the id by which it can be answered."""
+        for question in self._open:
+            if question.method == PERMISSION:
+                asked = decode_object(question.params)
+                return {
+                    "id": question.id,
+                    "toolCall": asked.get("toolCall"),
+                    "options": asked.get("options"),
+                }
+        return None
+
     def permission(self, request: Request) -> None:
         params = decode_object(request.params)
         changed = dialects.read_permission(params)

@@ -12,6 +12,7 @@ from dragoman.server.api.sessions import Sessions
 from dragoman.server.api.shapes import (
     AgentList,
     AgentView,
+    Answer,
     Limits,
     MadeToken,
     NewSession,
@@ -111,6 +112,11 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
             "POST", f"{one}/prompt", "Say something, and wait until the turn has ended", sessions.prompt, Turn,
             body=Prompt, role=control,
             refusals={**NO_SESSION, 409: "A prompt is in flight already.", 502: "The agent failed."},
+        ),
+        Operation(
+            "POST", f"{one}/questions/{{question}}", "Answer the question that a turn waits for", sessions.decide,
+            SessionView, body=Answer, role=control,
+            refusals={404: "There is no such session, or the question is not open any more."},
         ),
         Operation(
             "POST", f"{one}/cancel", "Cancel the turn that runs, if one does", sessions.cancel, status=202,

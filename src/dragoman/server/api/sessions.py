@@ -9,13 +9,13 @@ from typing import Any
 from dragoman.gateway import export
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.peer import Reply
 from dragoman.server.api.naming import rename
 from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
-from dragoman.server.api.shapes import NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
+from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
 from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
 from dragoman.server.caller import Caller, Callers, error_of
 from dragoman.server.collector import Collector
@@ -88,6 +88,21 @@ class Sessions:
                 409, "Another program has this session open; cancel it there.", code="session_held"
             )
         return Response(202)
+
+    async def decide(self, request: Request, values: Values) -> Response:
+        """Answers the permission question of a turn that runs."""
+        wanted = (await read(request, Answer)).option_id
+        kept = await self._find(values)
+        session = self._gateway.sessions.get(kept.id)
+        asked = session.questions.first() if session is not None else None
+        if session is None or asked is None or asked["id"] != values["question"]:
+            raise HttpError(404, "This question is not open (any more).", code="unknown_question")
+        offered = [str(as_object(each).get("optionId")) for each in asked["options"] or ()]
+        if wanted not in offered:
+            raise HttpError(400, f"optionId is one of {', '.join(offered)}.")
+        outcome = {"outcome": {"outcome": "selected", "optionId": wanted}}
+        session.questions.answer(values["question"], encode(outcome), (await self._caller(request)).client)
+        return Response.json(self._shown(await self._find(values)))
 
     async def prompt(self, request: Request, values: Values) -> Response:
         """Answers when the turn has ended; questions wait for whoever else watches the session."""
@@ -168,6 +183,7 @@ class Sessions:
             live=live is not None or kept.live,
             state=live.state if live is not None else kept.state,
             clients=len(live.attachments) if live is not None else 0,
+            question=live.questions.first() if live is not None else None,
         )
 
 

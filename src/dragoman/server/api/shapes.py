@@ -26,6 +26,19 @@ class SessionView(Struct, rename="camel", kw_only=True):
         ),
     ]
     clients: Annotated[int, Meta(description="How many clients of this gateway are attached.")]
+    question: Annotated[
+        dict[str, JsonValue] | None,
+        Meta(
+            description="The permission that the agent waits for: `id`, `toolCall` and `options`; answer it with "
+            "`POST /api/sessions/{id}/questions/{question}`."
+        ),
+    ] = None
+
+
+class Answer(Struct, rename="camel", forbid_unknown_fields=True):
+    """What is decided."""
+
+    option_id: Annotated[str, Meta(description="The `optionId` of one of the question's options.")]
 
 
 class SessionList(Struct, rename="camel", omit_defaults=True):
