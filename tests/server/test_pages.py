@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.server.admission import Refusal, Visit
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.pages import Pages, refused_page
+from dragoman.server.pages import Pages, missing_page, refused_page
 
 
 @pytest.fixture
@@ -84,13 +84,27 @@ async def test_an_installation_without_the_chat_says_how_to_get_it(tmp_path: Pat
 
 
 def test_a_browser_without_a_token_gets_a_field_for_it() -> None:
-    refusal = Refusal(401, "A token is <needed>.", (("www-authenticate", "Bearer"),))
+    refusal = Refusal(401, "A token is needed: send `Authorization`.", (("www-authenticate", "Bearer"),))
     page = refused_page(Visit("GET", "/", "", {"accept": "text/html"}), refusal)
     assert page is not None
     assert page.status == 401
-    assert b"A token is &lt;needed&gt;." in page.body
+    assert b"<code>dragoman serve</code> prints it" in page.body
+    assert b"Authorization" not in page.body, "nobody types a header into a browser"
+    assert b"`" not in page.body
     assert b'name="token"' in page.body
     assert headers(page)["www-authenticate"] == "Bearer"
+
+
+def test_a_wrong_address_is_a_page_for_people_and_json_for_programs() -> None:
+    nowhere = HttpError(404, "There is nothing here.")
+    page = missing_page(Visit("GET", "/<s>/x", "", {"accept": "text/html,*/*"}), nowhere)
+    assert page is not None
+    assert page.status == 404
+    assert b"<code>/&lt;s&gt;/x</code>" in page.body
+    assert b'href="/"' in page.body
+    assert "style-src 'sha256-" in headers(page)["content-security-policy"]
+    assert missing_page(Visit("GET", "/x", "", {"accept": "*/*"}), nowhere) is None
+    assert missing_page(Visit("GET", "/x", "", {"accept": "text/html"}), HttpError(409, "No.")) is None
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,55 @@ async def test_without_a_token_there_is_a_page_that_says_what_to_do(arrive: Arri
     await stranger.page.context.clear_cookies()
     answer = await stranger.page.goto(shared.base)
     assert answer is not None and answer.status == 401
-    await stranger.sees("open the address that `dragoman serve` printed")
+    await stranger.sees("dragoman serve")
+    await expect(stranger.page.get_by_text("Authorization")).to_have_count(0)
     await stranger.page.get_by_label("Token").fill(shared.token)
     await stranger.page.get_by_role("button", name="Open").click()
     await expect(stranger.page.get_by_role("heading", name="New session")).to_be_visible()
     assert "token" not in stranger.page.url
     stranger.complaints.clear()  # the browser calls a 401 an error
+
+
+async def test_a_wrong_folder_is_said_once_and_until_it_is_corrected(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.page.get_by_label("Folder", exact=True).fill("/no/such/folder")
+    await me.page.get_by_role("button", name="Start").click()
+    said = me.page.get_by_text("folder: /no/such/folder")
+    await expect(said).to_be_visible()
+    await expect(said).to_have_count(1)
+    await expect(me.page.get_by_text("cwd")).to_have_count(0)
+    await me.page.get_by_label("Folder", exact=True).fill(str(workspace))
+    await expect(said).to_have_count(0)
+
+
+async def test_an_agent_without_a_model_says_what_one_can_write(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    examples = me.page.get_by_role("group", name="Examples")
+    await expect(examples).to_have_count(0)
+    await me.page.locator("input[name=agent][value=builtin]").check(force=True)
+    await examples.get_by_role("button", name="/run ls").click()
+    first = me.page.get_by_label("First message")
+    await expect(first).to_have_value("/run ls")
+    await first.fill("")
+    await first.press_sequentially("/se")
+    await expect(me.page.get_by_role("option", name="/search PATTERN [FOLDER]")).to_be_visible()
+    await first.press("Enter")
+    await expect(first).to_have_value("/search ")
+    await me.start_session(workspace, agent="builtin")
+    await examples.get_by_role("button", name="/help").click()
+    await expect(me.composer).to_have_value("/help")
+    await me.page.get_by_role("button", name="Model: No model").click()
+    await me.page.get_by_role("option", name="How to get a model").click()
+    await me.sees("To get a language model")
+
+
+async def test_a_wrong_address_leads_back_to_the_chat(arrive: Arrive, shared: Serving) -> None:
+    me = await arrive()
+    answer = await me.page.goto(f"{shared.base}/sessions/x")
+    assert answer is not None and answer.status == 404
+    await me.page.get_by_role("link", name="the start page").click()
+    await expect(me.page.get_by_role("heading", name="New session")).to_be_visible()
+    me.complaints.clear()  # the browser calls a 404 an error
 
 
 async def test_a_token_that_is_revoked_is_said_and_nothing_typed_is_lost(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.builtin.custom import CustomCommand, find_commands
 from dragoman.builtin.model import NONE
 from dragoman.builtin.modes import MODES
+from dragoman.builtin.offered import OFFERED, available, own_commands
 from dragoman.builtin.tools.tool import diff_content, diff_text
 from dragoman.builtin.warm import load
 from dragoman.config.root import find_root
@@ -58,13 +59,10 @@ def find(session: Session, name: str) -> Command | CustomCommand | None:
 
 def available_commands(session: Session) -> list[Json]:
     """What `available_commands_update` tells."""
-    own = [_available(each.name, each.description, each.hint) for each in COMMANDS.values()]
     custom = find_commands(session.cwd).values()
-    return own + [_available(each.name, each.description, "") for each in custom if each.name not in COMMANDS]
-
-
-def _available(name: str, description: str, hint: str) -> Json:
-    return {"name": name, "description": description, "input": {"hint": hint} if hint else None}
+    return own_commands() + [
+        available(each.name, each.description, "") for each in custom if each.name not in COMMANDS
+    ]
 
 
 # -- the commands
@@ -246,22 +244,23 @@ async def _mcp(session: Session, rest: str) -> None:
     session.say(session.mcp.describe())
 
 
+_RUN: dict[str, Callable[[Session, str], Awaitable[None]]] = {
+    "help": _help,
+    "read": _read,
+    "search": _search,
+    "run": _run,
+    "edit": _edit,
+    "write": _write,
+    "diff": _diff,
+    "plan": _plan,
+    "model": _model,
+    "mode": _mode,
+    "mcp": _mcp,
+    "compact": _compact,
+}
+
 COMMANDS: dict[str, Command] = {
-    command.name: command
-    for command in (
-        Command("help", "", "what I can do", _help),
-        Command("read", "PATH[:FIRST-LAST]", "show a file or a part of it", _read),
-        Command("search", "PATTERN [FOLDER]", "find lines that match a regular expression", _search),
-        Command("run", "COMMAND", "run a command, after you allowed it", _run),
-        Command("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff", _edit),
-        Command("write", "PATH TEXT", "write a file, after you saw the diff", _write),
-        Command("diff", "", "what this session changed", _diff),
-        Command("plan", "[STEP; STEP | done N]", "show, make or tick off a plan", _plan),
-        Command("model", "[PROVIDER:NAME]", "which language model answers, and how to get one", _model),
-        Command("mode", "[NAME]", "what the tools may do", _mode),
-        Command("mcp", "", "the MCP servers of this session and their tools", _mcp),
-        Command("compact", "", "shorten what the model has to remember", _compact),
-    )
+    row.name: Command(row.name, row.hint, row.description, _RUN[row.name]) for row in OFFERED
 }
 
 

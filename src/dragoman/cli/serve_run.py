@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from pathlib import Path
 
 import click
@@ -11,10 +12,12 @@ import click
 from dragoman.agents.hosted import with_command
 from dragoman.agents.known import KNOWN, install_hint, locate
 from dragoman.bridge.bridge import Bridge
+from dragoman.builtin.model import ModelConfig, Models
+from dragoman.builtin.offered import own_commands
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.serve import ServeOptions
 from dragoman.config.errors import ConfigError
-from dragoman.config.model import Config, ServeConfig
+from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
@@ -127,9 +130,19 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
             "installed": installed,
             "sandbox": agent.sandbox,
         }
+        if agent.kind == "builtin":
+            row |= _builtin_offer(agent)
         hint = None if installed else install_hint(name, agent)
         shown.append(row if hint is None else {**row, "install": hint})
     return shown
+
+
+def _builtin_offer(agent: AgentConfig) -> dict[str, object]:
+    """What the built-in agent can do before a session of it exists: its model, if it has one, and its commands."""
+    models = Models(
+        ModelConfig(agent.model, agent.base_url, agent.context_window), {**os.environ, **agent.env}
+    )
+    return {"model": models.default(), "commands": own_commands()}
 
 
 def _admission(serve: ServeConfig, keys: Keys) -> Admission:

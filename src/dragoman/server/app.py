@@ -14,7 +14,7 @@ from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, S
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.metrics import Metrics
-from dragoman.server.pages import ASSETS, Pages, refused_page
+from dragoman.server.pages import ASSETS, Pages, missing_page, refused_page
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,8 @@ class App:
             if request.started:
                 log.warning("response broke off: %s", error)
                 return None
-            return Response.refusal(error if isinstance(error, HttpError) else HttpError.refused(error))
+            told = error if isinstance(error, HttpError) else HttpError.refused(error)
+            return missing_page(request.visit, told) or Response.refusal(told)
 
     def _admit(self, request: Request) -> Refusal | None:
         """Who asks; whoever comes too often is refused as well."""

@@ -35,9 +35,18 @@ CONTENT_POLICY = (
 """Nothing from elsewhere, nothing inline, nothing evaluated. Images and sound that agents send are `data:`."""
 
 _PLAIN_STYLE = (
-    ":root{color-scheme:light dark;font:15px/1.5 system-ui,sans-serif}"
-    "body{max-width:30rem;margin:18vh auto;padding:0 1.5rem}"
-    "h1{font-size:1.2rem}input,button{font:inherit;padding:.4rem .7rem}code{font-size:.95em}"
+    ":root{color-scheme:light dark;font:15px/1.55 system-ui,sans-serif}"
+    "body{max-width:27rem;margin:16vh auto;padding:0 1.25rem;"
+    "background:light-dark(#fcfcfd,#101113);color:light-dark(#1a1c21,#e6e7ea)}"
+    "h1{font-size:1.35rem;margin:0 0 .6rem}p{margin:0 0 1rem;color:light-dark(#565b66,#a5a8b0)}"
+    "a{color:light-dark(#3552c8,#8ba7ff)}"
+    "code{font:.9em ui-monospace,monospace;padding:.1em .35em;border-radius:4px;"
+    "background:light-dark(#f0f1f4,#1c1e22);color:light-dark(#1a1c21,#e6e7ea)}"
+    "form{display:flex;gap:.5rem;flex-wrap:wrap;align-items:end}label{flex:1;min-width:12rem;font-size:.85rem}"
+    "input{display:block;box-sizing:border-box;width:100%;margin-top:.25rem}"
+    "input,button{font:inherit;font-size:15px;height:36px;padding:0 .75rem;border-radius:6px;"
+    "border:1px solid light-dark(#0f172930,#ffffff26);background:light-dark(#fff,#17181b);color:inherit}"
+    "button{border:0;background:light-dark(#3b5bdb,#7c9cff);color:light-dark(#fff,#0b1020);cursor:pointer}"
 )
 _PLAIN_POLICY = (
     "default-src 'none'; style-src 'sha256-"
@@ -48,8 +57,14 @@ _PLAIN_POLICY = (
 _NOT_BUILT = """<p>This installation came without its web chat. In a checkout, <code>make web</code> builds it; then load
 this page again. Everything else works: editors, <code>dragoman chat</code>, <code>dragoman exec</code>.</p>"""
 
+_TOKEN_WANTED = """<p>This page opens with a link that has a token in it. <code>dragoman serve</code> prints it where it
+was started. Open that link, or enter the token here; this browser then remembers it.</p>"""
+
 _TOKEN_FORM = """<form action="/" method="get"><label>Token <input type="password" name="token" autocomplete="off"
 required autofocus></label> <button>Open</button></form>"""
+
+_MISSING = """<p>Nothing is at <code>{path}</code>. The chat is on <a href="/">the start page</a>; what programs can ask
+for is on <a href="/api/docs">/api/docs</a>.</p>"""
 
 
 class Pages:
@@ -91,9 +106,16 @@ def refused_page(visit: Visit, refused: Refusal) -> Response | None:
     """For people: what to do, and a field for the token. None when no person is asking for a page."""
     if refused.status not in (401, 403) or visit.path != "/" or "text/html" not in visit.header("accept"):
         return None
-    message = f"<p>{escape(refused.message)}</p>"
-    form = _TOKEN_FORM if refused.status == 401 else ""
-    return _plain(refused.status, "Dragoman", message + form, refused.headers)
+    if refused.status == 401:
+        return _plain(401, "Dragoman wants a token", _TOKEN_WANTED + _TOKEN_FORM, refused.headers)
+    return _plain(refused.status, "Dragoman", f"<p>{escape(refused.message)}</p>", refused.headers)
+
+
+def missing_page(visit: Visit, error: HttpError) -> Response | None:
+    """For people who followed a wrong address. None when no person is asking for a page."""
+    if error.status != 404 or visit.method != "GET" or "text/html" not in visit.header("accept"):
+        return None
+    return _plain(404, "There is no such page", _MISSING.format(path=escape(visit.path)), error.headers)
 
 
 def _plain(status: int, title: str, body: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import type { SessionSummary } from "../bridge/events";
 import type { Usage } from "../model/conversation";
-import { folderName, liveOf, titleOf } from "../model/sessions";
+import { folderName, LIVE_WORDS, liveOf, titleOf } from "../model/sessions";
 import { IconButton } from "../ui/Button";
 import { Icon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
@@ -39,7 +39,9 @@ export function Header({ session, usage, openDrawer }: Props) {
           </span>
         ) : null}
         <UsageFacts usage={usage} />
-        <StateDot live={liveOf(session)} />
+        <span className={styles.fact}>
+          <StateDot live={liveOf(session)} /> <span className={styles.optional} aria-hidden="true">{LIVE_WORDS[liveOf(session)]}</span>
+        </span>
       </div>
       <Menu label="Session actions" entries={entries}><Icon name="more" /></Menu>
     </header>

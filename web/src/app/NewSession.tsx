@@ -1,22 +1,27 @@
-import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type FormEvent, type KeyboardEvent, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { BridgeError } from "../bridge/client";
-import type { AgentSummary } from "../bridge/events";
+import type { AgentSummary, Command } from "../bridge/events";
 import { folderName } from "../model/sessions";
 import { Button } from "../ui/Button";
 import { Icon } from "../ui/Icon";
 import { Select } from "../ui/Select";
+import { Suggestions, useSuggestions } from "../ui/Suggestions";
+import { replaceWord, wantedAt } from "./completion";
 import { type Draft, draftOf, EMPTY, keepDraft } from "./drafts";
+import { Examples } from "./Examples";
 import { FolderField } from "./FolderField";
 import { DrawerButton } from "./Header";
 import { keep, kept } from "./kept";
 import styles from "./NewSession.module.css";
 import { useChat, usePage } from "./page";
 import { goTo, sessionAddress } from "./route";
+import { matching } from "./useCompletion";
 
 const LAST_AGENT = "dragoman.agent";
 const LAST_FOLDER = "dragoman.folder";
 /** The draft of a session that does not exist yet. */
 const NEW = "new";
+const NO_COMMANDS: readonly Command[] = [];
 
 export default function NewSession({ openDrawer }: { openDrawer(): void }) {
   const chat = useChat();
@@ -36,6 +41,10 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
   const agents = hello?.agents ?? [];
   const agent = chosenAgent(agents, picked, hello?.defaultAgent);
   const cwd = folder ?? hello?.folder ?? "";
+  const pickFolder = (path: string) => {
+    setFolder(path);
+    setError(null);
+  };
   const change = (text: string) => {
     const next = { ...draft, text };
     keepDraft(NEW, next);
@@ -63,20 +72,19 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
       <div className={styles.top}><DrawerButton open={openDrawer} /></div>
       <form className={styles.form} onSubmit={(event) => void start(event)}>
         <h1 className={styles.heading}>New session</h1>
-        <Agents agents={agents} picked={agent?.name} pick={setPicked} />
+        <Agents agents={agents} picked={agent?.name} pick={(name) => { setPicked(name); setError(null); }} />
         <div className={styles.field}>
           <label className={styles.label} htmlFor="folder">Folder</label>
-          <FolderField id="folder" value={cwd} onChange={setFolder} />
-          <RecentFolders current={cwd} pick={setFolder} />
+          <FolderField id="folder" value={cwd} onChange={pickFolder} />
+          <RecentFolders current={cwd} pick={pickFolder} />
         </div>
         <div className={styles.field}>
           <label className={styles.label} htmlFor="first-message">First message</label>
-          <textarea ref={field} id="first-message" className={styles.text} value={draft.text} placeholder="What shall it do?"
-            onChange={(event) => change(event.target.value)}
-            onKeyDown={(event) => { if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) void start(event); }} />
+          <FirstMessage field={field} value={draft.text} commands={agent?.commands ?? NO_COMMANDS} onChange={change} send={(event) => void start(event)} />
+          {agent?.model === null ? <Examples pick={(text) => { change(text); field.current?.focus(); }} /> : null}
         </div>
         <div className={styles.foot}>
-          <div role="alert">{error === null ? null : <div className={styles.error}>{error.message}{error.hint === undefined ? null : <small>{error.hint}</small>}</div>}</div>
+          <div role="alert">{error === null ? null : <div className={styles.error}>{error.code === "cwd" ? `There is no such folder: ${cwd}` : error.message}{error.hint === undefined ? null : <small>{error.hint}</small>}</div>}</div>
           {(hello?.sandboxes.length ?? 0) > 0 ? (
             <Select label="Sandbox" icon="box" value={sandbox} onChange={setSandbox}
               choices={[{ value: "", name: agent?.sandbox ? `As configured (${agent.sandbox})` : "As configured" }, ...(hello?.sandboxes ?? []).map((name) => ({ value: name, name }))]} />
@@ -85,6 +93,42 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
         </div>
       </form>
     </main>
+  );
+}
+
+interface FirstMessageProps {
+  field: RefObject<HTMLTextAreaElement | null>;
+  value: string;
+  commands: readonly Command[];
+  onChange(text: string): void;
+  send(event: KeyboardEvent): void;
+}
+
+/** Completed like the composer, as far as the agent's commands are known before it runs. */
+function FirstMessage({ field, value, commands, onChange, send }: FirstMessageProps) {
+  const [closed, setClosed] = useState(true); // until something is typed here
+  const wanted = wantedAt(value, value.length);
+  const suggestions = closed || wanted?.kind !== "command" ? [] : matching(commands, wanted.word);
+  const choose = (index: number) => {
+    const chosen = suggestions[index];
+    if (chosen !== undefined && wanted !== null) onChange(replaceWord(value, wanted, `${chosen.name} `).text);
+  };
+  const control = useSuggestions(suggestions, choose, () => setClosed(true));
+  const open = suggestions.length > 0;
+  const onKeyDown = (event: KeyboardEvent) => {
+    const enter = event.key === "Enter" && !event.shiftKey;
+    const whole = commands.some((command) => `/${command.name}` === value && command.input == null);
+    if (!(enter && whole) && control.key(event)) return;
+    if (enter && !event.nativeEvent.isComposing) send(event);
+  };
+  return (
+    <div className={styles.input}>
+      <textarea ref={field} id="first-message" className={styles.text} value={value}
+        placeholder={commands.length > 0 ? "What shall it do? / for commands" : "What shall it do?"}
+        aria-autocomplete="list" aria-controls={open ? "first-suggestions" : undefined} aria-activedescendant={open ? `first-suggestions-${control.active}` : undefined}
+        onChange={(event) => { onChange(event.target.value); setClosed(false); }} onBlur={() => setClosed(true)} onKeyDown={onKeyDown} />
+      <Suggestions id="first-suggestions" label="Commands" side="above" suggestions={suggestions} control={control} choose={choose} />
+    </div>
   );
 }
 

@@ -17,11 +17,27 @@ export function Options({ conversation, disabled }: { conversation: Conversation
           choices={modes.map(({ id, name, description }) => ({ value: id, name, hint: description ?? null }))} />
       ) : null}
       {configOptions.map((option) => (
-        <Select key={option.id} label={option.name} value={String(option.currentValue)} choices={choicesOf(option)} disabled={disabled}
-          onChange={(value) => chat.setOption(sessionId, option.id, option.type === "boolean" ? value === "true" : value)} />
+        <Select key={option.id} label={option.name} value={String(option.currentValue)} disabled={disabled}
+          choices={lacksModel(conversation) && isModel(option) ? [...choicesOf(option), HOW] : choicesOf(option)}
+          onChange={(value) => {
+            if (value === HOW.value) chat.sendMessage(sessionId, "/model");
+            else chat.setOption(sessionId, option.id, option.type === "boolean" ? value === "true" : value);
+          }} />
       ))}
     </div>
   );
+}
+
+/** A menu of nothing but "no model" is no place to end. */
+const HOW: Choice = { value: "/model", name: "How to get a model…", hint: "Sends /model" };
+
+function isModel(option: ConfigOption): boolean {
+  return option.category === "model";
+}
+
+/** The agent could have a language model, has none, and can tell how to get one. */
+export function lacksModel({ configOptions, commands }: Conversation): boolean {
+  return configOptions.some((option) => isModel(option) && option.currentValue === "none") && commands.some(({ name }) => name === "model");
 }
 
 function choicesOf(option: ConfigOption): Choice[] {

@@ -6,7 +6,9 @@ import type { Conversation, Item, UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
 import { ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
 import { Composer, type ComposerHandle } from "./Composer";
+import { Examples } from "./Examples";
 import { DrawerButton, Header } from "./Header";
+import { lacksModel } from "./Options";
 import { useChat, usePage } from "./page";
 import { goTo, START } from "./route";
 import styles from "./SessionPane.module.css";
@@ -55,16 +57,16 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
             <Button look="outline" onClick={() => goTo(START)}>New session</Button>
           </div>
         )}
-        <div className={styles.body} data-plan={conversation.plan.length > 0 || undefined}>
+        <div className={styles.body}>
           <div className={styles.timeline}>
             <Timeline sessionId={sessionId} items={items} terminals={conversation.terminals} working={conversation.working} turnStartedAt={conversation.turnStartedAt}
               caughtUp={conversation.caughtUp} hasOlder={hasOlder(conversation)} loadingOlder={loadingOlder} cwd={session.cwd} />
-            {items.length === 0 && conversation.caughtUp ? <Empty agent={session.agent} cwd={session.cwd} /> : null}
+            {items.length === 0 && conversation.caughtUp ? <Empty agent={session.agent} cwd={session.cwd} examples={lacksModel(conversation)} pick={(text) => composer.current?.add(text)} /> : null}
           </div>
-          {conversation.plan.length > 0 ? (
-            <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}><PlanPanel entries={conversation.plan} /></aside>
-          ) : null}
           <div className={styles.bottom}>
+            {conversation.plan.length > 0 ? (
+              <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}><PlanPanel entries={conversation.plan} /></aside>
+            ) : null}
             <Questions questions={questions} cwd={session.cwd} composer={composer} />
             <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
           </div>
@@ -79,11 +81,12 @@ function isDone({ plan, working }: Conversation): boolean {
   return !working && plan.every((entry) => entry.status === "completed");
 }
 
-function Empty({ agent, cwd }: { agent: string; cwd: string }) {
+function Empty({ agent, cwd, examples, pick }: { agent: string; cwd: string; examples: boolean; pick(text: string): void }) {
   return (
     <div className={styles.empty}>
       <b>{agent} is ready</b>
       <span>It works in {cwd}</span>
+      {examples ? <Examples pick={pick} /> : null}
     </div>
   );
 }

@@ -47,11 +47,12 @@ export function useCompletion(sessionId: string, cwd: string, text: string, curs
   return { wanted, suggestions: matching(commands, wanted.word), close };
 }
 
-function matching(commands: readonly Command[], word: string): Completion["suggestions"] {
+/** Commands by their beginning, then by what is in them. */
+export function matching(commands: readonly Command[], word: string): Completion["suggestions"] {
   const low = word.toLowerCase();
   const rank = (name: string) => (name.toLowerCase().startsWith(low) ? 0 : name.toLowerCase().includes(low) ? 1 : 2);
   return commands
     .filter((command) => rank(command.name) < 2)
     .sort((one, other) => rank(one.name) - rank(other.name))
-    .map((command) => ({ key: command.name, name: `/${command.name}`, hint: command.description }));
+    .map((command) => ({ key: command.name, name: `/${command.name}`, hint: command.description, ...(command.input?.hint ? { argument: command.input.hint } : {}) }));
 }

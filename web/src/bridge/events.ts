@@ -86,7 +86,7 @@ export interface SessionSummary {
   live: boolean; createdAt?: string; updatedAt: string; clients: number; questions: number; sandbox?: string | null;
 }
 
-export interface AgentSummary { name: string; title: string; default: boolean; installed: boolean; install?: string; sandbox?: string | null }
+export interface AgentSummary { name: string; title: string; default: boolean; installed: boolean; install?: string; sandbox?: string | null; model?: string | null; commands?: Command[] }
 
 /** What a session is right now; comes once after `new_session`, `load_session` and `resume`, before its events. */
 export interface SessionSnapshot extends SessionSummary {

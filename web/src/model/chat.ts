@@ -1,6 +1,6 @@
 /** What the page does: the bridge's events into the store, the user's wishes to the bridge. */
 
-import { type BridgeClient, BridgeError, type Reply } from "../bridge/client";
+import { type BridgeClient, BridgeError, newId, type Reply } from "../bridge/client";
 import type { Incoming } from "../bridge/connection";
 import type { BridgeEvent, ContentBlock, JsonObject, SessionSnapshot, SessionSummary } from "../bridge/events";
 import type { Conversation, ElicitationItem, PermissionItem } from "./conversation";
@@ -162,6 +162,7 @@ export class Chat {
 
   private failed(event: Of<"error">): void {
     const { sessionId, code, message, hint } = event;
+    if (event.clientMessageId !== undefined && event.clientMessageId === this.creation) return; // the form says it itself
     if (sessionId !== undefined && event.clientMessageId !== undefined && this.client.isOpening(sessionId, event.clientMessageId)) {
       this.update(({ trouble }) => ({ trouble: new Map(trouble).set(sessionId, { code, message, ...(hint === undefined ? {} : { hint }) }) }));
     } else if (event.clientMessageId === undefined || !this.client.unsent().some((entry) => entry.command.clientMessageId === event.clientMessageId)) {
@@ -223,11 +224,15 @@ export class Chat {
     this.client.open(sessionId);
   }
 
+  /** The id of the last wish for a session. */
+  private creation: string | null = null;
+
   /** The new session's id, or what went wrong. */
   async create(wanted: { cwd: string; agent?: string; sandbox?: string }): Promise<string | BridgeError> {
     this.store.setState({ creating: true });
+    this.creation = newId();
     try {
-      const reply = await this.client.request({ type: "new_session", ...wanted });
+      const reply = await this.client.request({ type: "new_session", ...wanted, clientMessageId: this.creation });
       return reply.type === "session_created" || reply.type === "ack" ? (reply.sessionId ?? "") : "";
     } catch (error) {
       return error instanceof BridgeError ? error : new BridgeError("failed", String(error));

@@ -8,6 +8,8 @@ export interface Suggestion {
   readonly key: string;
   readonly name: string;
   readonly hint?: string;
+  /** What is written after it. */
+  readonly argument?: string;
   readonly icon?: IconName;
 }
 
@@ -61,6 +63,7 @@ export function Suggestions({ id, label, suggestions, control, side, choose }: P
           onPointerDown={(event) => { event.preventDefault(); choose(index); }}>
           {suggestion.icon === undefined ? null : <Icon name={suggestion.icon} size={14} />}
           <span className={styles.name}>{suggestion.name}</span>
+          {suggestion.argument === undefined ? null : <span className={styles.argument}>{suggestion.argument}</span>}
           {suggestion.hint === undefined ? null : <span className={styles.hint}>{suggestion.hint}</span>}
         </li>
       ))}

@@ -6,9 +6,12 @@ import styles from "./PlanPanel.module.css";
 
 const WORDS = { pending: "open", in_progress: "in work", completed: "done" } as const;
 
+/** Where it stands beside the conversation (SessionPane.module.css). Above the composer it is one line until somebody opens it. */
+const BESIDE = "(min-width: 1704px)";
+
 /** What the agent means to do, and how far it is. */
 export const PlanPanel = memo(function PlanPanel({ entries }: { entries: readonly PlanEntry[] }) {
-  const [open, setOpen] = useFold("plan", true);
+  const [open, setOpen] = useFold("plan", window.matchMedia(BESIDE).matches);
   if (entries.length === 0) return null;
   const done = entries.filter((entry) => entry.status === "completed").length;
   const current = entries.find((entry) => entry.status === "in_progress");

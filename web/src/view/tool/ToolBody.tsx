@@ -35,7 +35,7 @@ export function ToolBody({ item, terminals, cwd }: Props) {
       {output === undefined ? null : (
         <Raw name={`${item.key}.output`} label="Output" value={output} open={item.content.length === 0 || item.status === "failed"} />
       )}
-      {item.abandoned ? <p className={styles.remark}>The turn ended before this call did.</p> : null}
+      {item.abandoned && item.content.length === 0 ? <p className={styles.remark}>The turn ended before this call did.</p> : null}
     </>
   );
 }

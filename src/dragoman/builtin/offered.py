@@ -1,0 +1,39 @@
+"""The commands that every session of this agent has, without what runs them: the web chat lists them beforehand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+Json = dict[str, Any]
+
+
+class Offered(NamedTuple):
+    name: str
+    hint: str
+    """What is written after it."""
+    description: str
+
+
+OFFERED = (
+    Offered("help", "", "what I can do"),
+    Offered("read", "PATH[:FIRST-LAST]", "show a file or a part of it"),
+    Offered("search", "PATTERN [FOLDER]", "find lines that match a regular expression"),
+    Offered("run", "COMMAND", "run a command, after you allowed it"),
+    Offered("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff"),
+    Offered("write", "PATH TEXT", "write a file, after you saw the diff"),
+    Offered("diff", "", "what this session changed"),
+    Offered("plan", "[STEP; STEP | done N]", "show, make or tick off a plan"),
+    Offered("model", "[PROVIDER:NAME]", "which language model answers, and how to get one"),
+    Offered("mode", "[NAME]", "what the tools may do"),
+    Offered("mcp", "", "the MCP servers of this session and their tools"),
+    Offered("compact", "", "shorten what the model has to remember"),
+)
+
+
+def own_commands() -> list[Json]:
+    return [available(each.name, each.description, each.hint) for each in OFFERED]
+
+
+def available(name: str, description: str, hint: str) -> Json:
+    """A row of `available_commands_update`."""
+    return {"name": name, "description": description, "input": {"hint": hint} if hint else None}
