@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from support.gateway import Dragoman, Start
+from support.gateway import Dragoman, Start, clean_environment
 from support.rpc_peer import RpcPeer
 from support.serving import Serving, UrlFraming
 
@@ -72,10 +75,31 @@ async def test_insecure_is_a_decision(serve: Serve) -> None:
 
 
 async def test_a_second_one_says_that_there_is_one(serve: Serve, dragoman: Start) -> None:
-    await serve()
+    first = await serve()
     second = await dragoman("serve", "--port", "0")
     assert await second.wait_exit() == 2
-    assert "another `dragoman serve`" in second.stderr
+    assert f"another `dragoman serve` of this user is running (at {first.base}/, process " in second.stderr
+    assert first.token not in second.stderr
+
+
+async def test_the_address_of_the_one_that_runs_is_printed_again(serve: Serve, home: Path) -> None:
+    first = await serve()
+    command = [sys.executable, "-m", "dragoman", "serve", "--url"]
+    env = {**clean_environment(), "DRAGOMAN_HOME": str(home)}
+    again = await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True)
+    assert again.stdout.strip() == first.url
+    first.gateway.process.send_signal(signal.SIGTERM)
+    await first.gateway.wait_exit()
+    gone = await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True)
+    assert (gone.returncode, "no `dragoman serve`" in gone.stderr) == (2, True)
+
+
+async def test_a_port_that_is_taken_says_how_to_take_another(dragoman: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        gateway = await dragoman("serve", "--port", str(other.getsockname()[1]))
+        assert await gateway.wait_exit() == 2
+    assert "--port 0 a free one" in gateway.stderr
+    assert "shutting down" not in gateway.stderr
 
 
 async def test_local_programs_reach_it_over_its_unix_socket(

@@ -31,6 +31,7 @@ class ServeOptions:
 )
 @click.option("--agent", metavar="NAME", help="The agent of all sessions that come in at /acp.")
 @click.option("--open", "open_", is_flag=True, help="Open the web page in a browser.")
+@click.option("--url", is_flag=True, help="Print the address of the one that runs, with its token, and end.")
 @click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
 @log_options
 @click.pass_context
@@ -41,16 +42,22 @@ def serve(
     port: int | None,
     agent: str | None,
     open_: bool,
+    url: bool,
     insecure: bool,
     **log: Any,
 ) -> None:
     """Run the gateway for browsers, remote editors and programs.
 
-    Prints one line: the address, with the token that lets its reader in.
+    Prints one line: the address, with the token that lets its reader in; --url prints it again later.
     """
     given = {"host": host, "port": port}
     flags = [flag(f"--{key}", ("serve", key), value) for key, value in given.items() if value is not None]
     paths, loaded = load_settings([*flags, *log_flags(**log)])
+    if url:
+        from dragoman.cli.serve_run import print_url
+
+        print_url(loaded.config, paths)
+        return
     if agent is not None:
         from dragoman.agents.known import find_agent
 

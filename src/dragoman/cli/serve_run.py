@@ -16,6 +16,7 @@ from dragoman.builtin.model import ModelConfig, Models
 from dragoman.builtin.offered import own_commands
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.serve import ServeOptions
+from dragoman.cli.serve_address import read_address, remove_address, write_address
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
@@ -64,26 +65,43 @@ async def _run(
     stopped = stop_on_signals(hangup if certificate is not None else None)
     metrics = Metrics()
     async with gateway(config, paths, spawn_in_cwd=True, witnesses=[metrics]) as running:
-        neighbours = await _unix_socket(running, options, paths.socket)
+        neighbours = await _unix_socket(running, options, paths)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
         bridge = Bridge(running, lambda: describe_agents(config))
         server = Server(
             running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect}, metrics
         )
         try:
-            port = await server.listen(config.serve.host, config.serve.port, certificate)
+            port = await _listen(server, config.serve, certificate)
+            write_address(paths, _url(config.serve.host, port, secure=certificate is not None))
             _announce(config.serve.host, port, token, options, secure=certificate is not None)
             reloading = asyncio.create_task(_reload(server, hangup))
             await stopped.wait()
             reloading.cancel()
-        finally:
             log.info("shutting down")
+        finally:
+            remove_address(paths)
             server.stop_listening()
             await neighbours.close()
             paths.socket.unlink(missing_ok=True)
             await running.close()  # turns are settled and links say goodbye while they can still be heard
             await server.close()
     return 0
+
+
+async def _listen(server: Server, serve: ServeConfig, certificate: Certificate | None) -> int:
+    try:
+        return await server.listen(serve.host, serve.port, certificate)
+    except ListenError as error:
+        raise ListenError(f"{error}; --port N takes another port, --port 0 a free one") from error
+
+
+def print_url(config: Config, paths: Paths) -> None:
+    """The line that the running one began with."""
+    found = read_address(paths)
+    if found is None:
+        raise ConfigError("no `dragoman serve` of this user is running (in this DRAGOMAN_HOME)")
+    click.echo(f"{found.url}?token={config.serve.auth_token or instance_token(paths.token_file)}")
 
 
 async def _reload(server: Server, hangup: asyncio.Event) -> None:
@@ -94,10 +112,16 @@ async def _reload(server: Server, hangup: asyncio.Event) -> None:
         server.reload()
 
 
-async def _unix_socket(running: Gateway, options: ServeOptions, path: Path) -> Listener:
+async def _unix_socket(running: Gateway, options: ServeOptions, paths: Paths) -> Listener:
     """Where `dragoman acp --connect` finds a running `serve`."""
+    path = paths.socket
     if await _answers(path):
-        raise ListenError(f"another `dragoman serve` of this user is running (its socket is {path})")
+        found = read_address(paths)
+        where = f"at {found.url}, process {found.pid}" if found is not None else f"its socket is {path}"
+        raise ListenError(
+            f"another `dragoman serve` of this user is running ({where}): `dragoman serve --url` prints its address "
+            "with the token; stop it first, or set DRAGOMAN_HOME to another folder for a second one"
+        )
     keep = running.journaling and running.config.sessions.on_disconnect == "keep"
     terms = Terms(agent=options.agent, keep_sessions=keep, repeat_initialize=False)
     limit = running.config.limits.max_message_bytes
@@ -156,12 +180,16 @@ def _admission(serve: ServeConfig, keys: Keys) -> Admission:
 
 
 def _announce(host: str, port: int, token: str, options: ServeOptions, *, secure: bool) -> None:
-    shown = ALL_ADDRESSES.get(host, f"[{host}]" if ":" in host else host)
-    url = f"{'https' if secure else 'http'}://{shown}:{port}/?token={token}"
+    url = f"{_url(host, port, secure=secure)}?token={token}"
     log.info("listening", extra={"host": host, "port": port})
     click.echo(url)
     if options.open:
         click.launch(url)
+
+
+def _url(host: str, port: int, *, secure: bool) -> str:
+    shown = ALL_ADDRESSES.get(host, f"[{host}]" if ":" in host else host)
+    return f"{'https' if secure else 'http'}://{shown}:{port}/"
 
 
 def _check_address(host: str, *, secure: bool, insecure: bool) -> None:

@@ -1,0 +1,37 @@
+"""Where a running `dragoman serve` is: a file beside its socket, without the token."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+
+from dragoman.config.paths import Paths
+
+NAME = "serve.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeAddress:
+    url: str
+    pid: int
+
+
+def write_address(paths: Paths, url: str) -> None:
+    file = paths.runtime_dir / NAME
+    file.write_bytes(msgspec.json.encode(ServeAddress(url, os.getpid())))
+
+
+def read_address(paths: Paths) -> ServeAddress | None:
+    """None if there is none; one that was killed leaves its address behind."""
+    try:
+        found = msgspec.json.decode((paths.runtime_dir / NAME).read_bytes(), type=ServeAddress)
+        os.kill(found.pid, 0)
+    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    return found
+
+
+def remove_address(paths: Paths) -> None:
+    (paths.runtime_dir / NAME).unlink(missing_ok=True)
