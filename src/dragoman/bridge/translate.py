@@ -112,7 +112,8 @@ def _chunk(kind: str, update: JsonObject) -> Fields:
 
 
 def tool_fields(tool: JsonObject) -> Fields:
-    return {name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None}
+    fields = {name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None}
+    return {**fields, "told": True} if _own(tool).get("told") is True else fields
 
 
 def _tool_started(update: JsonObject) -> Fields:

@@ -38,6 +38,8 @@ export interface QueuedMessage { clientMessageId: string; content: ContentBlock[
 export interface ToolCallFields {
   toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
   locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;
+  /** The message after it says the same again, for terminals. */
+  told?: boolean;
 }
 /** Where a completed call's `result` stands among its content. */
 export interface ResultPlace { type: "result" }

@@ -64,6 +64,8 @@ export interface ToolItem extends ItemBase {
   readonly abandoned: boolean;
   /** A permission question about this call is open. */
   readonly asking: boolean;
+  /** The message after it says the same again. */
+  readonly told?: boolean;
   /** Somebody said no to it. */
   readonly refused?: boolean;
 }

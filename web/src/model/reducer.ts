@@ -9,7 +9,7 @@ import type { Incoming } from "../bridge/connection";
 import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields, ToolContent } from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
-import { repeats, withoutStop } from "./repetition";
+import { afterTold, repeats, withoutStop } from "./repetition";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
@@ -100,7 +100,7 @@ const HANDLERS: Handlers = {
       part?.type === "text" && block.type === "text"
         ? [...last.parts.slice(0, -1), { ...part, text: part.text + block.text }]
         : [...last.parts, block];
-    draft.replace(draft.length - 1, { ...last, parts, ...(last.echo ? { echo: false } : {}) });
+    draft.replace(draft.length - 1, { ...last, parts, ...(last.echo && !afterTold(draft, draft.length - 1) ? { echo: false } : {}) });
   },
 
   thought_chunk: (draft, event, at) => {
@@ -292,6 +292,7 @@ function merged(item: ToolItem, fields: ToolCallFields, at: number): ToolItem {
     endedAt: over ? item.endedAt || at : 0,
     abandoned: false,
     asking: over ? false : item.asking,
+    ...(fields.told ? { told: true } : {}),
   };
 }
 

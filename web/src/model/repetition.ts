@@ -1,7 +1,7 @@
 /** What agents say twice: in a call's card and after it. The page says it once. */
 
 import type { ContentBlock, ToolContent } from "../bridge/events";
-import type { ToolItem } from "./conversation";
+import type { Item, ToolItem } from "./conversation";
 import type { Draft } from "./draft";
 
 /** What agents write into a call that the person stopped: the end of the turn says it for all of them. */
@@ -17,11 +17,22 @@ export function withoutStop(item: ToolItem): ToolItem {
 
 /** Whether a message only repeats what the call before it failed with; the answer to a question may stand between. */
 export function repeats(draft: Draft, block: ContentBlock): boolean {
+  if (afterTold(draft, draft.length)) return true;
   if (block.type !== "text") return false;
-  const last = draft.last;
-  const call = last?.kind === "permission" ? draft.at(draft.length - 2) : last;
+  const call = callBefore(draft, draft.length);
   const said = block.text.trim();
   return call?.kind === "tool" && call.status === "failed" && said !== "" && call.content.some((part) => textOf(part) === said);
+}
+
+/** Whether what stands at this place follows a call that says of itself that it is told again. */
+export function afterTold(draft: Draft, place: number): boolean {
+  const call = callBefore(draft, place);
+  return call?.kind === "tool" && call.told === true;
+}
+
+function callBefore(draft: Draft, place: number): Item | undefined {
+  const before = draft.at(place - 1);
+  return before?.kind === "permission" ? draft.at(place - 2) : before;
 }
 
 function textOf(part: ToolContent): string {

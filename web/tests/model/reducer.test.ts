@@ -56,6 +56,13 @@ describe("a conversation", () => {
     expect(applyEvents(live, journal(...failed, say("Another thing."))).items[1]).not.toHaveProperty("echo");
   });
 
+  test("does not draw what a call says is told again", () => {
+    const read: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "x", told: true }];
+    const made = applyEvents(live, journal(...read, say("```\n"), say("x\n"), say("```\n")));
+    expect(made.items).toMatchObject([{ kind: "tool", told: true }, { kind: "agent", echo: true }]);
+  });
+
   test("says once that a call was stopped, and keeps what it printed", () => {
     const printed = { type: "content", content: { type: "text", text: "line 1" } };
     const run: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} },

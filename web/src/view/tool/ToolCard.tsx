@@ -77,6 +77,7 @@ function opensByItself(item: ToolItem): boolean {
   const state = stateOf(item);
   if (state === "asking" || state === "refused") return false;
   if (state === "abandoned") return item.content.length > 0;
+  if (item.told) return true;
   if (item.status === "failed") return item.content.length > 0 || item.output !== undefined;
   return item.content.some((part) => part.type !== "content" || part.content.type === "image");
 }
