@@ -309,6 +309,7 @@ def test_nobody_reads_and_it_ends(shell: CommandLine) -> None:
     ("arguments", "message"),
     [
         ([""], "the prompt is empty"),
+        (["--sandbox", "nowhere", "hi"], 'there is no sandbox "nowhere"'),
         (["  \n"], "the prompt is empty"),
         ([], "the prompt is empty"),
         (["--json", "--quiet", "hi"], "give either --json or --quiet"),

@@ -37,16 +37,20 @@ class AcpOptions:
     sandbox: str | None = None
 
 
+def check_sandbox(config: Config, name: str | None) -> None:
+    """Raises `ConfigError` if there is none of that name."""
+    if name is not None and name not in sandbox_names(config):
+        from dragoman.config.schema import suggest
+
+        raise ConfigError(f'there is no sandbox "{name}"{suggest(name, sandbox_names(config))}')
+
+
 def start(options: AcpOptions, flags: Sequence[Layer] = ()) -> int:
     """Check what can be checked before the first message, then run until the client is gone."""
     paths, loaded = load_settings(flags)
     if options.agent is not None:
         find_agent(loaded.config, options.agent)
-    if options.sandbox is not None and options.sandbox not in sandbox_names(loaded.config):
-        from dragoman.config.schema import suggest
-
-        hint = suggest(options.sandbox, sandbox_names(loaded.config))
-        raise ConfigError(f'there is no sandbox "{options.sandbox}"{hint}')
+    check_sandbox(loaded.config, options.sandbox)
     if options.port is None and sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None:
         sys.stderr.write(HINT.format(agent=f', "{options.agent}"' if options.agent else ""))
     code = _connect(options, loaded.config, paths)

@@ -28,6 +28,7 @@ from dragoman.cli.settings import load_settings
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it then."
 )
+@click.option("--sandbox", metavar="NAME", help="Run the agent in this sandbox.")
 @click.option("-C", "--cwd", metavar="DIR", help="The folder to work in. [default: the current one]")
 @click.pass_context
 def exec_(
@@ -41,6 +42,7 @@ def exec_(
     quiet: bool,
     approve: Approve | None,
     timeout: float | None,
+    sandbox: str | None,
     cwd: str | None,
 ) -> None:
     """Send one prompt to an agent and print its answer.
@@ -64,6 +66,7 @@ def exec_(
         session=session,
         approve=approve,
         timeout=timeout,
+        sandbox=sandbox,
     )
     output = exec_output.Ndjson if as_json else exec_output.Quiet if quiet else exec_output.Plain
     ctx.exit(exec_run.run(options, loaded.config, paths, output))

@@ -10,6 +10,7 @@ import signal
 from dataclasses import dataclass
 
 from dragoman.agents.known import KNOWN, find_agent
+from dragoman.cli.acp import check_sandbox
 from dragoman.cli.compose import gateway, run_loop
 from dragoman.cli.conversation import Conversation, Question
 from dragoman.cli.exec_approval import Approve, Kinds, ask_person, decide, refusal
@@ -43,17 +44,19 @@ class ExecOptions:
     approve: Approve | None = None
     """None: a person is asked where there is one, else nothing is approved."""
     timeout: float | None = None
+    sandbox: str | None = None
 
 
 def run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
     """Returns the exit code."""
     if options.agent is not None:
         find_agent(config, options.agent)
+    check_sandbox(config, options.sandbox)
     return run_loop(_run(options, config, paths, make_output))
 
 
 async def _run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
-    async with gateway(config, paths, spawn_in_cwd=True) as running:
+    async with gateway(config, paths, spawn_in_cwd=True, sandbox=options.sandbox) as running:
         return await Execution(running, options, make_output()).run()
 
 

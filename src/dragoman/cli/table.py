@@ -1,12 +1,17 @@
-"""Rows of text, aligned; coloured and cut to the width on a terminal."""
+"""Rows of text, aligned; coloured and fitted to the width on a terminal."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
+
+NARROWEST = 30
+"""Columns that the last cell needs beside the others; with less it stands below them."""
+OWN_LINE = "    "
 
 
 def print_table(
@@ -21,7 +26,22 @@ def print_table(
     room = shutil.get_terminal_size().columns
     click.echo(_line(header, widths, room, dict.fromkeys(header, "bright_black")))
     for row in rows:
-        click.echo(_line(row, widths, room, colours or {}))
+        for line in _wrapped(row, widths, room, colours or {}):
+            click.echo(line)
+
+
+def _wrapped(
+    row: Sequence[str], widths: Sequence[int], room: int, colours: Mapping[str, str]
+) -> Iterator[str]:
+    """The last column is the one that explains: it goes on in further lines, where there is room for words."""
+    indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    first, *rest = textwrap.wrap(row[-1], max(room - indent, 1)) or [""]
+    if room - indent >= NARROWEST:
+        yield _line([*row[:-1], first], widths, room, colours)
+        yield from (" " * indent + line for line in rest)
+        return
+    yield _line([*row[:-1], ""], widths, room, colours)
+    yield from textwrap.wrap(row[-1], room, initial_indent=OWN_LINE, subsequent_indent=OWN_LINE)
 
 
 def _line(row: Sequence[str], widths: Sequence[int], room: int, colours: Mapping[str, str]) -> str:
