@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from asyncio.subprocess import Process
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def bare_environment() -> dict[str, str]:
 class Builtin(RpcPeer):
     """A running agent whose questions are answered by `answer` (an option id, or None for cancelled)."""
 
-    process: asyncio.subprocess.Process | Nursling
+    process: Process | Nursling
 
     @classmethod
     async def start(
@@ -50,7 +51,9 @@ class Builtin(RpcPeer):
         """`warm`: one that has loaded already what speaks to models."""
         environment = {**bare_environment(), "DRAGOMAN_HOME": str(home), **(env or {})}
         if warm:
-            process, reader, writer = await start_warm(arguments, environment, home, LINE_LIMIT)
+            process: Process | Nursling = await start_warm(
+                "builtin", arguments, environment, home, LINE_LIMIT, piped_stderr=False
+            )
         else:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", module, *arguments),
@@ -61,9 +64,8 @@ class Builtin(RpcPeer):
                 cwd=home,
                 limit=LINE_LIMIT,
             )
-            assert process.stdin and process.stdout
-            reader, writer = process.stdout, process.stdin
-        agent = cls(reader, writer)
+        assert process.stdin and process.stdout
+        agent = cls(process.stdout, process.stdin)
         agent.process = process
         agent.questions: list[Message] = []
         agent.answer: str | None = "allow_once"

@@ -9,11 +9,14 @@ import re
 import signal
 import sys
 import uuid
+from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.nursery import Nursling, start_warm
 from support.rpc_peer import PATIENCE, Framing, RpcPeer
+from support.waiting import runs
 
 SCRIPTED_AGENT = Path(__file__).with_name("scripted_agent.py")
 MARK = "TEST_GATEWAY_MARK"
@@ -47,7 +50,7 @@ def _toml_value(value: Any) -> str:
 class Dragoman(RpcPeer):
     """A running gateway and the one client that talks to it over its pipes."""
 
-    process: asyncio.subprocess.Process
+    process: Process | Nursling
 
     @classmethod
     async def start(
@@ -65,18 +68,25 @@ class Dragoman(RpcPeer):
         if config is not None:
             (home / "config.toml").write_text(toml(config))
         mark = uuid.uuid4().hex
-        process = await asyncio.create_subprocess_exec(
-            *(*prefix, sys.executable, "-m", "dragoman", *arguments),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**clean_environment(), "DRAGOMAN_HOME": str(home), MARK: mark, **(env or {})},
-            cwd=cwd or home,
-            limit=LINE_LIMIT,
-        )
+        environment = {**clean_environment(), "DRAGOMAN_HOME": str(home), MARK: mark, **(env or {})}
+        if not prefix and not any(name.startswith("PYTHON") for name in env or ()):
+            process: Process | Nursling = await start_warm(
+                "gateway", arguments, environment, cwd or home, LINE_LIMIT
+            )
+        else:
+            process = await asyncio.create_subprocess_exec(
+                *(*prefix, sys.executable, "-m", "dragoman", *arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+                cwd=cwd or home,
+                limit=LINE_LIMIT,
+            )
         assert process.stdin and process.stdout and process.stderr
         gateway = cls(process.stdout, process.stdin, framing)
         gateway.process, gateway.mark, gateway.home = process, mark, home
+        gateway.line = f"{sys.executable} -m dragoman {' '.join(arguments)}"
         gateway.listens = "--port" in arguments
         gateway._drain = asyncio.create_task(gateway._collect(process.stderr))
         return gateway
@@ -86,6 +96,7 @@ class Dragoman(RpcPeer):
         self.stderr = ""
         self.home = Path()
         self.mark = ""
+        self.line = ""
         self.listens = False
         self._left = False
         self.connections: list[RpcPeer] = []
@@ -130,7 +141,10 @@ class Dragoman(RpcPeer):
 
     def processes(self) -> dict[int, str]:
         """Every process that this gateway started, itself included, whoever its parent is now."""
-        return marked_processes(self.mark)
+        found = marked_processes(self.mark)
+        if isinstance(self.process, Nursling) and runs(self.process.pid):
+            found[self.process.pid] = self.line  # forked, so its own mark cannot be seen from outside
+        return found
 
     async def no_process_left(self, timeout: float = PATIENCE) -> None:
         await gone(lambda: self.processes(), timeout)

@@ -1,4 +1,4 @@
-"""Built-in agents that start at once, see `processes/nursery.py`."""
+"""Processes of ours that start at once, see `processes/nursery.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import atexit
 import functools
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,55 +15,96 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from support.rpc_peer import PATIENCE
-
 SCRIPT = Path(__file__).parent / "processes" / "nursery.py"
+PATIENCE = 20.0
 
 
 class Nursling:
-    """An agent's process: what `asyncio.subprocess.Process` offers, as far as it is needed."""
+    """A process: what `asyncio.subprocess.Process` offers, as far as it is needed."""
 
-    def __init__(
-        self, pid: int, news: asyncio.StreamReader, channels: Sequence[asyncio.StreamWriter]
-    ) -> None:
+    def __init__(self, pid: int, channel: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         self.pid = pid
         self.returncode: int | None = None
-        self._news = news
-        self._channels = channels
+        self.stdin: asyncio.StreamWriter
+        self.stdout: asyncio.StreamReader
+        self.stderr: asyncio.StreamReader
+        self._channel = channel
+        self._end = asyncio.create_task(self._hear_end())
+
+    async def _hear_end(self) -> int:
+        news, channel = self._channel
+        self.returncode = int(await news.readline())
+        channel.close()
+        return self.returncode
 
     async def wait(self) -> int:
+        return await asyncio.shield(self._end)
+
+    def send_signal(self, number: int) -> None:
         if self.returncode is None:
-            self.returncode = int(await self._news.readline())
-            for channel in self._channels:
-                channel.close()
-        return self.returncode
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 async def start_warm(
-    arguments: Sequence[str], env: Mapping[str, str], cwd: Path, limit: int
-) -> tuple[Nursling, asyncio.StreamReader, asyncio.StreamWriter]:
-    """A process that runs the built-in agent, and its stdout and stdin."""
-    path = await asyncio.to_thread(_nursery)
-    stdin, their_stdin = socket.socketpair()  # sockets, as Node gives them to its children
-    stdout, their_stdout = socket.socketpair()
+    program: str,
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    limit: int,
+    *,
+    piped_stderr: bool = True,
+) -> Nursling:
+    """Start `gateway` or `builtin`; its stderr is ours unless it is `piped_stderr`."""
+    path = await asyncio.to_thread(_nursery, program)
+    their_stdin, stdin = os.pipe()
+    stdout, their_stdout = os.pipe()
+    stderr, their_stderr = os.pipe() if piped_stderr else (None, os.dup(sys.stderr.fileno()))
+    theirs = (their_stdin, their_stdout, their_stderr)
     request = {"arguments": list(arguments), "env": dict(env), "cwd": str(cwd)}
-    news, channel = await asyncio.open_unix_connection(path)
-    with their_stdin, their_stdout, channel.get_extra_info("socket").dup() as raw:
-        ends = [their_stdin.fileno(), their_stdout.fileno(), sys.stderr.fileno()]
-        socket.send_fds(raw, [json.dumps(request).encode()], ends)
-    pid = int(await news.readline())
-    _, writer = await asyncio.open_connection(sock=stdin)
-    reader, unused = await asyncio.open_connection(sock=stdout, limit=limit)
-    return Nursling(pid, news, (channel, unused)), reader, writer
+    channel = await asyncio.open_unix_connection(path)
+    with channel[1].get_extra_info("socket").dup() as raw:
+        socket.send_fds(raw, [json.dumps(request).encode()], theirs)
+    for descriptor in theirs:
+        os.close(descriptor)
+    process = Nursling(int(await channel[0].readline()), channel)
+    process.stdin = await _writer(stdin)
+    process.stdout = await _reader(stdout, limit)
+    if stderr is not None:
+        process.stderr = await _reader(stderr, limit)
+    return process
+
+
+async def _reader(descriptor: int, limit: int) -> asyncio.StreamReader:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=limit, loop=loop)
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader, loop=loop), os.fdopen(descriptor, "rb", 0)
+    )
+    return reader
+
+
+async def _writer(descriptor: int) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    unused = asyncio.StreamReader(loop=loop)
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(unused, loop=loop), os.fdopen(descriptor, "wb", 0)
+    )
+    return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
 @functools.cache
-def _nursery() -> str:
+def _nursery(program: str) -> str:
     """Started once per test process, and ended with it."""
     folder = tempfile.mkdtemp(prefix="dgm-")
     path = os.path.join(folder, "s")
     process = subprocess.Popen(
-        [sys.executable, str(SCRIPT), path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, str(SCRIPT), program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin and process.stdout
 

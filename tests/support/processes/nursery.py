@@ -1,36 +1,56 @@
-"""Built-in agents that have already loaded what speaks to models: each is forked from this process when it is asked for.
+"""Programs of ours that have already loaded what they need: each is forked from this process when it is asked for.
 
-    nursery.py SOCKET      until stdin ends
+    nursery.py gateway|builtin SOCKET      until stdin ends
 
 A connection sends {"arguments", "env", "cwd"} with three descriptors (stdin, stdout, stderr) and gets the pid as a line,
-and the exit code as another one when the agent has ended. Loading takes seconds of processor time, hundreds of times.
+and the exit code as another one when the program has ended. Loading takes up to seconds of processor time, and tests
+start thousands of them. How a program starts by itself is tested with its command line (tests/cli).
 """
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import json
 import os
 import select
 import signal
 import socket
 import sys
+import threading
 import traceback
-
-import pydantic_ai.models.anthropic
-import pydantic_ai.models.google
-import pydantic_ai.models.openai  # noqa: F401
-
-import dragoman.builtin.llm
-import dragoman.builtin.loop
-import dragoman.builtin.mcp_client
-import dragoman.builtin.providers
-import dragoman.builtin.server  # noqa: F401
-from dragoman.builtin.__main__ import main
+from collections.abc import Callable
 
 REQUEST_BYTES = 1 << 20
+LOADED = {
+    "gateway": (
+        "dragoman.cli.entry",
+        "dragoman.cli.acp",
+        "dragoman.cli.commands",
+        "dragoman.cli.compose",
+        "dragoman.cli.serve",
+        "dragoman.cli.serve_run",
+        "dragoman.server.http_leg",
+        "uvloop",
+    ),
+    "builtin": (
+        "dragoman.builtin.__main__",
+        "dragoman.builtin.llm",
+        "dragoman.builtin.loop",
+        "dragoman.builtin.mcp_client",
+        "dragoman.builtin.providers",
+        "dragoman.builtin.server",
+        "pydantic_ai.models.anthropic",
+        "pydantic_ai.models.google",
+        "pydantic_ai.models.openai",
+    ),
+}
+"""By program; the first has its `main`."""
+
+Main = Callable[[], int | None]
 
 
-def serve(path: str) -> None:
+def serve(main: Main, path: str) -> None:
     wakeup, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -38,7 +58,7 @@ def serve(path: str) -> None:
     children: dict[int, socket.socket] = {}
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
-        listener.listen(16)
+        listener.listen(64)
         print("ready", flush=True)
         while True:
             ready, _, _ = select.select([0, wakeup, listener], [], [])
@@ -48,39 +68,43 @@ def serve(path: str) -> None:
                 os.read(wakeup, 4096)
                 tell_ends(children)
             if listener in ready:
-                bear(listener, children)
+                bear(main, listener, children)
 
 
-def bear(listener: socket.socket, children: dict[int, socket.socket]) -> None:
+def bear(main: Main, listener: socket.socket, children: dict[int, socket.socket]) -> None:
     connection, _ = listener.accept()
     data, descriptors, _, _ = socket.recv_fds(connection, REQUEST_BYTES, 3)
     pid = os.fork()
     if pid == 0:
-        live(json.loads(data), descriptors)
+        live(main, json.loads(data), descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
     children[pid] = connection
     connection.sendall(b"%d\n" % pid)
 
 
-def live(request: dict[str, object], descriptors: list[int]) -> None:
+def live(main: Main, request: dict[str, object], descriptors: list[int]) -> None:
     """The child's whole life; never returns."""
-    code = 1
+    code: object = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        os.closerange(3, 256)
+        os.closerange(3, 1024)
         os.environ.clear()
         os.environ.update(request["env"])  # type: ignore[call-overload]
         os.chdir(str(request["cwd"]))
-        sys.argv = ["dragoman.builtin", *request["arguments"]]  # type: ignore[misc]
+        sys.argv = ["dragoman", *request["arguments"]]  # type: ignore[misc]
         code = main()
+    except SystemExit as leaving:
+        code = leaving.code
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(code)
+        threading._shutdown()  # type: ignore[attr-defined]  # as an interpreter ends: wait for threads first
+        atexit._run_exitfuncs()
+        os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def tell_ends(children: dict[int, socket.socket]) -> None:
@@ -96,4 +120,5 @@ def tell_ends(children: dict[int, socket.socket]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    modules = [importlib.import_module(name) for name in LOADED[sys.argv[1]]]
+    serve(modules[0].main, sys.argv[2])
