@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -291,6 +293,26 @@ def test_interrupted_twice_it_ends_though_the_agent_does_not_listen(shell: Comma
         terminal.until("Ctrl-C again ends at once")
         terminal.type(CTRL_C)
         assert terminal.end() == 130
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("output", ["--quiet", "--json"])
+def test_a_full_disk_is_said_once(shell: CommandLine, output: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", "exec", output, "say hello"],
+            env=shell.env,
+            cwd=shell.folder,
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.count("No space left on device") == 1
+    assert "Traceback" not in done.stderr
 
 
 def test_nobody_reads_and_it_ends(shell: CommandLine) -> None:

@@ -15,11 +15,14 @@ COMMANDS = {
     "exec": ("dragoman.cli.exec_command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions:sessions",
-        "List, show, follow, export, close and delete sessions.",
+        "List, show, attach to, export, close and delete sessions.",
     ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
-    "doctor": ("dragoman.cli.doctor:doctor", "Find out what works on this machine and what does not."),
+    "doctor": (
+        "dragoman.cli.doctor:doctor",
+        "Tell which kinds of sandbox work on this machine, and why others do not.",
+    ),
     "serve": ("dragoman.cli.serve:serve", "Run the gateway for browsers, remote editors and programs."),
 }
 """Name: where the command is, what it does."""

@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what works on this machine, and why the rest does not."""
+"""`dragoman doctor`: which kinds of sandbox work on this machine, and why the rest does not."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ class Ndjson:
         try:
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            self.narrator.screen.broken.set()
+        except OSError as error:
+            self.narrator.screen.lost(sys.stdout, error)
 
 
 def _complain(narrator: Narrator, outcome: Outcome) -> None:

@@ -99,7 +99,8 @@ class Execution:
         self._output.finish(outcome)
         if self._conversation is not None and not self._work.cancelled():
             await self._conversation.leave()
-        return outcome.exit_code
+        unread = self._output.narrator.screen.broken.is_set()  # by now also what is written last
+        return FAILED if unread and outcome.exit_code == DONE else outcome.exit_code
 
     # -- the conversation
 

@@ -7,9 +7,12 @@ says cannot move the cursor or change the terminal, because control characters a
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any, TextIO
 
 import click
+
+from dragoman.cli.entry import complain
 
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
@@ -60,8 +63,17 @@ class Screen:
         try:
             stream.write(text)
             stream.flush()
-        except BrokenPipeError:
-            self.broken.set()
+        except OSError as error:
+            self.lost(stream, error)
+
+    def lost(self, stream: TextIO, error: OSError) -> None:
+        """Nothing can be written there any more: a reader that left, or a full disk, which is said once."""
+        if not isinstance(error, BrokenPipeError) and not self.broken.is_set():
+            complain(f"cannot write the output: {error.strerror}")
+        self.broken.set()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())  # what is still buffered goes there, without a second complaint
+        os.close(nowhere)
 
 
 def clean(text: str) -> str:

@@ -55,10 +55,12 @@ _PLAIN_POLICY = (
 )
 
 _NOT_BUILT = """<p>This installation came without its web chat. In a checkout, <code>make web</code> builds it; then load
-this page again. Everything else works: editors, <code>dragoman chat</code>, <code>dragoman exec</code>.</p>"""
+this page again. Everything else works: editors, <code>dragoman exec</code>,
+<code>dragoman sessions attach</code>.</p>"""
 
-_TOKEN_WANTED = """<p>This page opens with a link that has a token in it. <code>dragoman serve</code> prints it where it
-was started. Open that link, or enter the token here; this browser then remembers it.</p>"""
+_TOKEN_WANTED = """<p>This page opens with a link that has a token in it. <code>dragoman serve</code> printed it where it
+was started, and <code>dragoman serve --url</code> prints it again. Open that link, or enter the token here; this
+browser then remembers it.</p>"""
 
 _TOKEN_FORM = """<form action="/" method="get"><label>Token <input type="password" name="token" autocomplete="off"
 required autofocus></label> <button>Open</button></form>"""

@@ -186,12 +186,17 @@ async def _distance_to_end(tab: BenchPage) -> float:
 
 
 async def _a_message_in_sight(tab: BenchPage) -> tuple[str, float]:
-    """The text of a person's message that is in sight (no two are the same), and where it is."""
+    """The text of a paragraph that is in sight and unlike all others, and where it is."""
     found: list[object] = await tab.page.evaluate(
         """() => {
-            const edge = document.querySelector('[role=feed]').getBoundingClientRect().top;
-            const texts = [...document.querySelectorAll('[data-kind=user] p')];
-            const text = texts.find(one => one.getBoundingClientRect().bottom > edge);
+            const feed = document.querySelector('[role=feed]');
+            const sight = feed.getBoundingClientRect();
+            const texts = [...feed.querySelectorAll('p')];
+            const same = (one) => texts.filter(other => other.textContent === one.textContent);
+            const text = texts.find(one => {
+                const { top, bottom } = one.getBoundingClientRect();
+                return top >= sight.top && bottom <= sight.bottom && same(one).length === 1;
+            });
             return [text.textContent, text.getBoundingClientRect().top];
         }"""
     )
