@@ -2,18 +2,23 @@
 
 Anything passed as `extra={"session": ...}` becomes a field of the line, and so does what `ABOUT` says the present work
 is for. Log no secrets, and what people or agents said only through `said`.
-A reader of stderr that is slow, gone or full costs log lines, not sessions: nothing here blocks or raises.
+A reader of stderr that is slow, gone or full costs log lines, not sessions: nothing here blocks or raises. Lines
+that can wait are made a moment later and together, so that no turn waits for them.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
 import logging
 import os
 import select
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -23,10 +28,14 @@ ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noq
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 SAFE_WRITE = 4096
 """POSIX: a pipe that is ready to be written takes PIPE_BUF bytes without blocking; Linux has 4096."""
+LINGER = 0.02
+"""Seconds that a line may wait for others; one that warns does not wait, and takes those before it along."""
+MOST_WAITING = 100
 MAX_VALUE = 2000
 """An agent's stderr or a peer's message quoted in a line must not flood the log."""
 
-_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "about"}
+_QUOTED = frozenset(' "=')
 _COLOURS = {10: "\x1b[2m", 20: "\x1b[36m", 30: "\x1b[33m", 40: "\x1b[31m", 50: "\x1b[31;1m"}
 _PLAIN_RESET = "\x1b[0m"
 
@@ -63,6 +72,8 @@ def setup(
     root.setLevel(LEVELS[level])
     root.propagate = False
     logging.raiseExceptions = False
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # nobody is told the line of code, and to find it costs more than all the rest
 
 
 def said(words: bytes | str) -> str:
@@ -92,12 +103,35 @@ class FdHandler(logging.Handler):
         super().__init__()
         self._fd = fd
         self._owned = owned
+        self._waiting: deque[logging.LogRecord] = deque()
         self._dropped = 0
         self._torn = False
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
     def emit(self, record: logging.LogRecord) -> None:
+        record.about = ABOUT.get()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # another thread, or no loop any more
+            self._waiting.append(record)
+            self._write_all()
+            return
+        if not self._waiting:
+            loop.call_later(LINGER, self.flush)
+        self._waiting.append(record)
+        if record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
+            self._write_all()
+
+    def flush(self) -> None:
+        with self.lock or nullcontext():
+            self._write_all()
+
+    def _write_all(self) -> None:
+        while self._waiting:
+            self._write_line(self._waiting.popleft())
+
+    def _write_line(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
         except Exception as error:  # noqa: BLE001 (a bad log call must not end a session)
@@ -128,6 +162,7 @@ class FdHandler(logging.Handler):
         return not rest
 
     def close(self) -> None:
+        self.flush()
         if self._owned:
             os.close(self._fd)
             self._owned = False
@@ -137,7 +172,8 @@ class FdHandler(logging.Handler):
 def fields(record: logging.LogRecord) -> dict[str, Any]:
     """What the caller passed as `extra`, and what its work is for."""
     passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
-    return {**{key: value for key, value in ABOUT.get().items() if value is not None}, **passed}
+    about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
+    return {**{key: value for key, value in about.items() if value is not None}, **passed}
 
 
 class JsonLine(logging.Formatter):
@@ -194,7 +230,12 @@ class HumanLine(logging.Formatter):
 
 
 def _utc(record: logging.LogRecord) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+    return f"{_second(int(record.created))}.{int(record.msecs):03d}Z"
+
+
+@functools.lru_cache(maxsize=2)
+def _second(since_epoch: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since_epoch))
 
 
 def _pairs(record: logging.LogRecord) -> list[str]:
@@ -203,7 +244,7 @@ def _pairs(record: logging.LogRecord) -> list[str]:
 
 def _value(value: object) -> str:
     text = _cut(str(value))
-    plain = text.isprintable() and text and not any(mark in text for mark in ' "=')
+    plain = text and text.isprintable() and _QUOTED.isdisjoint(text)
     return text if plain else json.dumps(text, ensure_ascii=False)
 
 
