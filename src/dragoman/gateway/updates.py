@@ -64,6 +64,8 @@ class UpdateHead(msgspec.Struct, gc=False):
 
 
 _head = msgspec.json.Decoder(UpdateHead)
+_END = b"}}"
+"""Of the params and of the message."""
 
 
 def read_head(line: bytes) -> UpdateHead | None:
@@ -98,20 +100,31 @@ class UpdateRewriter:
 
     def rewrite(self, line: bytes) -> list[bytes]:
         """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
-        envelope = message.members(line)
-        params = message.members(envelope["params"])
         try:
-            update = decode_object(params["update"])
+            update, write = self._open(line)
         except Malformed:  # a number that Python cannot hold, such as 1e400: passed on unread
             return [self.splice(line)]
         changed = dialects.read_update(update)
         if changed is None:
-            return [
-                self._rebuild(envelope, params, encode(update)) if self._see(update) else self.splice(line)
-            ]
+            return [write(update) if self._see(update) else self.splice(line)]
         for each in changed:
             self._see(each)
-        return [self._rebuild(envelope, params, encode(each)) for each in changed]
+        return [write(each) for each in changed]
+
+    def _open(self, line: bytes) -> tuple[JsonObject, Callable[[JsonObject], bytes]]:
+        """The update in a line, and how another one becomes such a line."""
+        if line.startswith(self._before) and line.endswith(_END):
+            try:
+                return decode_object(line[self.cut : -len(_END)]), self._usual_line
+            except Malformed:
+                pass  # more stands behind the update
+        envelope = message.members(line)
+        params = message.members(envelope["params"])
+        return decode_object(params["update"]), lambda each: self._rebuild(envelope, params, encode(each))
+
+    def _usual_line(self, update: JsonObject) -> bytes:
+        """As almost everybody writes it: nothing else stands in the line."""
+        return self._after + encode(update) + _END
 
     def _rebuild(self, envelope: dict[str, Raw], params: dict[str, Raw], update: bytes | Raw) -> bytes:
         params = {**params, "sessionId": self._session_id, "update": Raw(bytes(update))}
