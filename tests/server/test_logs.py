@@ -17,7 +17,7 @@ SECRET = "xylophone-confidential"
 SAID = f"say {SECRET}\nmutter {SECRET}\npermission\nsay {SECRET}"
 OF_A_SESSION = {
     "turn began": {"session", "client", "request", "agent"},
-    "turn ended": {"session", "client", "request", "outcome", "seconds"},
+    "turn ended": {"session", "client", "request", "agent", "outcome", "seconds"},
     "question answered": {"session"},
     "request": {"client", "request"},
     "response": {"method", "path", "status"},

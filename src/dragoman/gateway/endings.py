@@ -7,9 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import events
 from dragoman.gateway.json_types import decode_object
-from dragoman.gateway.ports.store import SessionChanges
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError, internal
 
@@ -34,12 +32,13 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.ending = session.gateway.spawn(_end_command(session, session.agent, command))
-    outcome = decode_object(reply.result if reply.ok else reply.error)
-    facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
-    session.record("turn_ended", **facts)
-    meta = {"dragoman": {"state": session.state, **facts}}
-    session.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
-    session.save(SessionChanges(updated_at=events.now(), state=session.state))
+    if session.feed.reaches(turn.client):
+        outcome = decode_object(reply.result if reply.ok else reply.error)
+        facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
+        session.record("turn_ended", **facts)
+        meta = {"dragoman": {"state": session.state, **facts}}
+        session.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
+        session.touch(session.state)
     if reply.ok:
         session.crashes = 0
     session.failed = not reply.ok

@@ -53,6 +53,9 @@ class Feed(Protocol):
         `varied`: it speaks of one client's own terminals, so others are shown it differently.
         """
 
+    def reaches(self, author: ClientConnection) -> bool:
+        """Whether what this client says goes to anybody: another one, or a journal."""
+
     def record(self, event: bytes) -> None:
         """Journal what is no update."""
 
@@ -87,6 +90,9 @@ class DirectFeed:
                 attachment.send(attachment.own_view(line) if varied else line)
         if self._taps:
             self._tap(tag + line)
+
+    def reaches(self, author: ClientConnection) -> bool:
+        return bool(self._taps) or any(each.client is not author for each in self.attachments)
 
     def record(self, event: bytes) -> None:
         if self._taps:
@@ -191,6 +197,9 @@ class JournalFeed:
             batch.varied = True
         batch.events.append(tag + line)
         batch.lines.append(line)
+
+    def reaches(self, author: ClientConnection) -> bool:
+        return True
 
     def record(self, event: bytes) -> None:
         (self._open or self._begin()).events.append(event)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from dragoman.config.model import AgentConfig, PolicyConfig
 from dragoman.gateway import dialects, events, questions, quirks, revival, services
 from dragoman.gateway.attachment import Attachment
@@ -411,6 +413,11 @@ class Session:
         journal = self.journal
         if journal is not None and not journal.broken:
             journal.store.update(self.id, journal.epoch, changes, self._saved)
+
+    def touch(self, state: str, title: str | UnsetType | None = UNSET) -> None:
+        """It is used now."""
+        if self.journal is not None:
+            self.save(SessionChanges(updated_at=events.now(), state=state, title=title))
 
     @property
     def sandbox(self) -> str | None:

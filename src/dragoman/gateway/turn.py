@@ -22,7 +22,6 @@ from msgspec import Raw
 from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
-from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.ports.witness import TRACE, Observed
 from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
@@ -114,7 +113,9 @@ class Turn:
             session = self.session
             self._observed = session.gateway.witness.turn(session.id, session.agent_name, self._meta)
             self._began = time.monotonic()
-            log.info("turn began", extra={**self._about, "agent": session.agent_name, **self._words()})
+            level = logging.INFO if prompts_wanted() else logging.DEBUG  # its end is told in any case
+            if log.isEnabledFor(level):
+                log.log(level, "turn began", extra={**self._about, **self._words()})
         return self._observed
 
     @property
@@ -123,6 +124,7 @@ class Turn:
             "session": self.session.id,
             "client": self.client.key,
             "request": self.request.id.decode(),
+            "agent": self.session.agent_name,
         }
 
     def _words(self) -> JsonObject:
@@ -133,14 +135,14 @@ class Turn:
         """The others see what was asked, and so does whoever loads the session later."""
         session = self.session
         named = self._named()
-        for block in self._blocks:
+        for block in self._blocks if session.feed.reaches(self.client) else ():
             update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
             session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
-        changes = SessionChanges(updated_at=events.now(), state="working")
         if session.title is None:
             session.title = _title(self._blocks)
-            changes = SessionChanges(updated_at=events.now(), state="working", title=session.title)
-        session.save(changes)
+            session.touch("working", session.title)
+        else:
+            session.touch("working")
         self._shown = True
         if self._on_shown is not None:
             self._on_shown()
@@ -184,11 +186,15 @@ class Turn:
             self.session.agent.origins.pop(self.call, None)
         self.session.forget_first()
         endings.turn_ended(self.session, self, reply)
-        outcome, error = _outcome(reply)
-        self._begin().end(outcome, error)
-        seconds = round(time.monotonic() - self._began, 3)
-        log.info("turn ended", extra={**self._about, "outcome": outcome, "seconds": seconds})
+        observed, seconds = self._begin(), round(time.monotonic() - self._began, 3)
+        # Behind the write of the answer, which nobody should wait for longer than for the agent.
+        asyncio.get_running_loop().call_soon(self._tell_end, observed, reply, seconds)
         self.done.set()
+
+    def _tell_end(self, observed: Observed, reply: Reply, seconds: float) -> None:
+        outcome, error = _outcome(reply)
+        observed.end(outcome, error)
+        log.info("turn ended", extra={**self._about, "outcome": outcome, "seconds": seconds})
 
     def fail(self, error: RpcError) -> None:
         """The agent is gone; after a cancel that is what the user wanted (G-110)."""
@@ -230,7 +236,7 @@ class Turn:
     # -- watching
 
     def _watch(self) -> None:
-        if self.session.gateway.config.sessions.silent_after:
+        if self.session.gateway.config.sessions.silent_after and self.session.journal is not None:
             self._check_silence()
         limit = self.session.gateway.config.sessions.prompt_timeout
         if limit:
