@@ -39,6 +39,8 @@ class Row:
     probes: Mapping[str, Probe]
     musts: tuple[Must, ...]
     rounds: int | None = None
+    served: bool = False
+    """Both sides work through a service, whose processor time looks like somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def run_row(row: Row, arena: Arena) -> Result:
                     result.samples.setdefault(name, []).append(measure())
                 except (ConversationError, OSError) as error:
                     result.errors[name] = str(error)
-    result.foreign_load = load.share()
+    if not row.served:
+        result.foreign_load = load.share()
     return result
 
 

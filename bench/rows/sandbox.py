@@ -274,5 +274,6 @@ ROWS = (
         "ms",
         {DRAGOMAN: container_probe, BARE_EXEC: bare_exec_probe},
         (Must("<=", 2, BARE_EXEC),),
+        served=True,
     ),
 )
