@@ -8,7 +8,6 @@ that can wait are made a moment later and together, so that no turn waits for th
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import logging
@@ -20,7 +19,10 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import asyncio
 
 ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noqa: B039 (never written to)
 """The session, client and request that the present work is done for."""
@@ -111,16 +113,12 @@ class FdHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         record.about = ABOUT.get()
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:  # another thread, or no loop any more
-            self._waiting.append(record)
-            self._write_all()
-            return
-        if not self._waiting:
+        loop = _running_loop()
+        if loop is not None and not self._waiting:
             loop.call_later(LINGER, self.flush)
         self._waiting.append(record)
-        if record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
+        # In another thread, or when there is no loop any more, there is nobody to do it later.
+        if loop is None or record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
             self._write_all()
 
     def flush(self) -> None:
@@ -167,6 +165,12 @@ class FdHandler(logging.Handler):
             os.close(self._fd)
             self._owned = False
         super().close()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Without loading asyncio, which the first lines of a start can do without."""
+    events = sys.modules.get("asyncio.events")
+    return events._get_running_loop() if events is not None else None
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:

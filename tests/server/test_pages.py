@@ -88,7 +88,7 @@ def test_a_browser_without_a_token_gets_a_field_for_it() -> None:
     page = refused_page(Visit("GET", "/", "", {"accept": "text/html"}), refusal)
     assert page is not None
     assert page.status == 401
-    assert b"<code>dragoman serve</code> prints it" in page.body
+    assert b"<code>dragoman serve --url</code> prints it again" in page.body
     assert b"Authorization" not in page.body, "nobody types a header into a browser"
     assert b"`" not in page.body
     assert b'name="token"' in page.body
