@@ -270,7 +270,7 @@ class ClientConnection:
         """Forwarded where it can be routed: a method of the future is not ours to refuse (G-019)."""
         session_id = session_of(request.params)
         if session_id is not None:
-            self.require_session(request).forward(request)
+            self.require_session(request).forwarding.to_agent(request)
         elif self.bound_agent is not None:
             self.setup(request, ClientConnection._forward_sessionless)
         else:

@@ -97,7 +97,7 @@ def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
     for closing in session.tools.fail_all():
         session.publish(closing)
     session.questions.drop_all()
-    session.withdraw_forwarded()
+    session.forwarding.withdraw()
     session.services.release_terminals()
     session.gateway.spawn(session.services.close())
     session.changed()

@@ -152,7 +152,7 @@ class Services:
         params["sessionId"] = Raw(encode(self._session.id))
         for name, value in changes.items():
             params[name] = Raw(encode(value))
-        self._session.forward_to_client(
+        self._session.forwarding.to_client(
             request, client, encode(params), lambda reply: self._result(request, client, reply)
         )
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 from dragoman.config.model import AgentConfig, PolicyConfig
-from dragoman.gateway import dialects, events, questions, quirks, revival, services
+from dragoman.gateway import dialects, events, questions, quirks, services
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.chosen import Choices
 from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
+from dragoman.gateway.forwarding import Forwarding
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.observer import TOOL_KINDS, Observer
 from dragoman.gateway.options import Options
@@ -31,7 +32,7 @@ from dragoman.gateway.turn import Turn
 from dragoman.gateway.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, RpcError, internal, invalid_request, session_not_found
+from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -72,6 +73,7 @@ class Session:
         self.corrections = quirks.Corrections()
         self.questions = Questions(self)
         self.services = Services(self)
+        self.forwarding = Forwarding(self)
         self.turn: Turn | None = None
         self.gone: RpcError | None = None
         """Why the agent of this session is not there any more."""
@@ -102,7 +104,6 @@ class Session:
         self._held: Callable[[str, bytes], None] | None = None
         """Gets the agent's next updates instead of everybody."""
         self._offered: JsonObject = {}
-        self._forwarded: dict[Request, tuple[ClientConnection, int]] = {}
         self._observer = Observer(self)
         self._rewriter = UpdateRewriter("", id, self._observer.see)
 
@@ -228,45 +229,6 @@ class Session:
         if self.turn is not None:
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
 
-    def forward(self, request: Request, params: bytes | None = None, method: str | None = None,
-                result: Callable[[Reply], Reply] | None = None) -> None:  # fmt: skip
-        """Pass a request on to the agent; its answer comes back in the order of the session's events."""
-        if self.agent is None or self.ending is not None:
-            self.gateway.spawn(self._revive_and_forward(request, params, method, result))
-            return
-        agent = self.agent
-        self.check_load()
-        raw = with_session(request.params if params is None else params, self.agent_session_id)
-
-        def answer(reply: Reply) -> None:
-            agent.origins.pop(call, None)
-            shown = self.reply_for_client(reply)
-            if shown.ok:
-                self.choices.made(request, method or request.method, raw, shown)
-                shown = result(shown) if result is not None else shown
-            self.after_events(lambda: request.answer(shown))
-
-        call = agent.peer.request(method or request.method, raw, answer)
-        agent.origins[call] = request.id
-        request.on_cancel = lambda: agent.peer.cancel(call)
-
-    async def _revive_and_forward(self, request: Request, params: bytes | None, method: str | None,
-                                  result: Callable[[Reply], Reply] | None) -> None:  # fmt: skip
-        """A session that is parked or lost its agent is brought back for whatever is asked of it."""
-        try:
-            clients = self.clients_by_preference()
-            if not clients:
-                raise session_not_found(self.id)
-            await revival.ready(self, clients[0])
-            self.forward(request, params, method, result)
-        except RpcError as error:
-            request.fail(error)
-        except Malformed as error:
-            request.fail(error.as_error())
-        except Exception:  # a bug of ours must not cost the client its answer
-            log.exception("request failed", extra={"session": self.id, "method": request.method})
-            request.fail(internal("Internal error in the gateway; its log has the details"))
-
     def notify_agent(self, method: str, params: bytes) -> None:
         if self.agent is not None:
             self.agent.peer.notify(method, with_session(params, self.agent_session_id))
@@ -329,28 +291,12 @@ class Session:
             clients = self.clients_by_preference()
             if not clients:
                 raise internal("No client is attached to this session", "no_client")
-            self.forward_to_client(request, clients[0], self.for_client(request.params), lambda reply: reply)
+            self.forwarding.to_client(request, clients[0], self.for_client(request.params))
 
     def agent_notification(self, method: str, params: bytes) -> None:
         """Anything but an update; for updates that are odd enough to come this way it is the same."""
         if self._held != self._swallow:
             self.feed.publish(events.STATE, message.notification(method, self.for_client(params)))
-
-    def forward_to_client(self, request: Request, client: ClientConnection, params: bytes,
-                          result: Callable[[Reply], Reply]) -> None:  # fmt: skip
-        """Ask a client on the agent's behalf, after everything that the agent said before."""
-
-        def ask() -> None:
-            call = client.peer.request(request.method, params, answered)
-            if not request.answered:
-                self._forwarded[request] = (client, call)
-                request.on_cancel = lambda: client.peer.cancel(call)
-
-        def answered(reply: Reply) -> None:
-            self._forwarded.pop(request, None)
-            request.answer(result(reply))
-
-        self.after_events(ask, client)
 
     def for_client(self, params: bytes) -> bytes:
         return with_session(params, self.id)
@@ -459,13 +405,6 @@ class Session:
     def late_answer(self) -> None:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
         self._held = None
-
-    def withdraw_forwarded(self) -> None:
-        """What clients were asked on behalf of an agent that is gone."""
-        for client, call in self._forwarded.values():
-            client.peer.cancel(call)
-            client.peer.forget(call)
-        self._forwarded.clear()
 
     def _saved(self, error: StoreError | None) -> None:
         if error is not None:

@@ -26,10 +26,10 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
     value = decode_object(request.params).get(member)
     _check_mode(session, category, value, older=True)
     if category in session.options.native or option is None:
-        session.forward(request)
+        session.forwarding.to_agent(request)
         return
     params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
-    session.forward(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+    session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
 
 
 def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:
@@ -53,8 +53,8 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
         return Reply(result=encode({"configOptions": session.options.visible(boolean=boolean)}))
 
     if category is None:
-        session.forward(request, result=answer if stand_ins else None)
+        session.forwarding.to_agent(request, result=answer if stand_ins else None)
         return
     method = OLDER[category]
     old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
-    session.forward(request, old, method, answer)
+    session.forwarding.to_agent(request, old, method, answer)
