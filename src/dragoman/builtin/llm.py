@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from pydantic_ai.direct import model_request_stream
@@ -31,9 +31,16 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.builtin.failures import ModelFailed, explain
-from dragoman.builtin.toolbox import Outcome
+from dragoman.builtin.toolbox import Outcome, Status
 from dragoman.builtin.tools.tool import Tool
 
+RESULTS: dict[Status, Literal["success", "failed", "denied", "retried"]] = {
+    "done": "success",
+    "failed": "failed",
+    "invalid": "retried",
+    "refused": "denied",
+}
+"""How pydantic-ai calls what came of a tool."""
 SETTINGS = ModelSettings(max_retries=0)  # retries are ours, so that they are shown
 
 IMAGE_TOKENS = 1600
@@ -98,10 +105,8 @@ class Conversation:
         parts: list[Any] = []
         pictures: list[UserContent] = []
         for call, outcome in results:
-            kind = {"done": "success", "refused": "denied", "invalid": "retried"}.get(
-                outcome.status, "failed"
-            )
-            parts.append(ToolReturnPart(call.name, outcome.text, call.id, outcome=kind))  # type: ignore[arg-type]
+            kind = RESULTS[outcome.status]
+            parts.append(ToolReturnPart(call.name, outcome.text, call.id, outcome=kind))
             pictures += [BinaryContent(each.data, media_type=each.media_type) for each in outcome.pictures]
         if pictures:
             parts.append(UserPromptPart(["The pictures that were read:", *pictures]))
@@ -177,7 +182,7 @@ class Llm:
 
     async def answer(
         self, conversation: Conversation, instructions: str, tools: Sequence[Tool]
-    ) -> AsyncIterator[Piece | Answer]:
+    ) -> AsyncGenerator[Piece | Answer, None]:
         """The pieces of one answer as they come, then the whole; raises `ModelFailed`."""
         _instruct(conversation.messages, instructions)
         parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])

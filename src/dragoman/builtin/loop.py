@@ -183,7 +183,7 @@ class ModelTurn:
             self._conversation.interrupted([], [])
             raise
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
         raise AssertionError("a stream ends with its answer")
 
     def _show(self, piece: Piece, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import TracebackType
 
 from dragoman.cli.conversation import Conversation
 from dragoman.cli.sessions_state import View
@@ -58,11 +59,11 @@ class _Owner:
         return self._conversation
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._conversation.close()
         try:
-            await self._limit.__aexit__(kind, error, trace)  # type: ignore[arg-type]
+            await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
             raise AgentUnavailable(
                 "the process that has the session does not answer; end it, then try again"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
@@ -49,7 +50,7 @@ STEER = "_dragoman/steer"
 C = TypeVar("C", bound=Conversation)
 
 
-class NativeAgent(Generic[C]):
+class NativeAgent(ABC, Generic[C]):
     """Implements `Tongue`, but for how a conversation begins and is kept."""
 
     def __init__(self, native: Native, handle: Voice) -> None:
@@ -80,41 +81,41 @@ class NativeAgent(Generic[C]):
 
     # -- an adapter's own
 
-    async def initialize(self, params: JsonObject) -> JsonObject:
-        raise NotImplementedError
+    @abstractmethod
+    async def initialize(self, params: JsonObject) -> JsonObject: ...
 
+    @abstractmethod
     async def begin(self, params: JsonObject) -> C:
         """A new conversation."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def reopen(self, params: JsonObject, session_id: str, *, replay: bool) -> C:
         """A former one, told again if `replay`."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def branch(self, params: JsonObject, session_id: str) -> C:
         """A new one that begins where another is now."""
-        raise NotImplementedError
 
-    async def list_sessions(self, params: JsonObject) -> JsonObject:
-        raise NotImplementedError
+    @abstractmethod
+    async def list_sessions(self, params: JsonObject) -> JsonObject: ...
 
+    @abstractmethod
     async def forget(self, session_id: str) -> None:
         """Its own record of a session; one that is not there is forgotten already."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def let_go(self, conversation: C) -> None:
         """It is closed."""
-        raise NotImplementedError
 
     async def revived(self, session_id: str) -> C | None:
         """A conversation that lost its own process while others go on; None if there is no such one."""
         return None
 
-    def programs(self) -> Iterable[AcpAgent]:
-        raise NotImplementedError
+    @abstractmethod
+    def programs(self) -> Iterable[AcpAgent]: ...
 
-    async def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def close(self) -> None: ...
 
     # -- Tongue
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from dragoman.agents.json_types import JsonObject
@@ -43,7 +44,7 @@ AUTO_RESUME = Row(
 ON_OFF = [Value("true", "On"), Value("false", "Off")]
 
 
-class Options:
+class Options(ABC):
     """`values` is an adapter's own; an option without values is not there."""
 
     rows: tuple[Row, ...] = (MODE, MODEL, EFFORT)
@@ -51,8 +52,8 @@ class Options:
     def __init__(self) -> None:
         self.current: dict[str, str] = {}
 
-    def values(self, option: str) -> list[Value]:
-        raise NotImplementedError
+    @abstractmethod
+    def values(self, option: str) -> list[Value]: ...
 
     @property
     def mode(self) -> str:
