@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.builtin import Builtin, calls, said
 from support.fake_llm import FakeLlm, call, hang, text
-from support.waiting import until_gone
+from support.waiting import until, until_gone
 
 
 async def test_in_the_middle_of_the_text(thinker: Builtin, llm: FakeLlm, workspace: Path) -> None:
@@ -86,7 +86,5 @@ async def test_right_behind_the_prompt(openai: Builtin, llm: FakeLlm, workspace:
 
 
 async def read_pid(file: Path) -> int:
-    async with asyncio.timeout(60):
-        while not file.exists() or not file.read_text().strip():
-            await asyncio.sleep(0.02)  # another process writes it
+    await until(lambda: file.exists() and file.read_text().strip(), 60)
     return int(file.read_text())

@@ -15,6 +15,7 @@ import pytest
 
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, WebSocketFraming
+from support.waiting import until
 
 from .conftest import Serve, works
 
@@ -213,8 +214,7 @@ async def test_noise_of_all_kinds_is_survived(
         await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
     assert (await bystander.prompt(session, "undisturbed")).texts == ["undisturbed"]
     await works(serving, workspace, context)
-    async with asyncio.timeout(2 * PATIENCE):
-        while descriptors(serving) > before_files + 10:  # each agent has a few; silent ones leave after 10 s
-            await asyncio.sleep(0.1)
+    # Each agent has a few; silent ones leave after 10 s.
+    await until(lambda: descriptors(serving) <= before_files + 10, 2 * PATIENCE)
     assert serving.resident - before_bytes < 60 * 1024 * 1024
     assert "Traceback" not in serving.gateway.stderr

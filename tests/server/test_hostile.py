@@ -11,6 +11,7 @@ import pytest
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, read_head
+from support.waiting import until
 
 from .conftest import Serve, works
 
@@ -87,9 +88,7 @@ async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, worksp
         assert updates.task is not None
         updates.task.cancel()  # httpx takes no more, and HTTP/2 flow control stops the stream
         await peer.prompt(session, script)
-    async with asyncio.timeout(3 * PATIENCE):
-        while not done.exists():
-            await asyncio.sleep(0.05)  # nothing tells that another process made a file
+    await until(done.exists, 3 * PATIENCE)
     await works(serving, workspace)
     assert serving.resident - before < 60 * 1024 * 1024
     if kind == "websocket":

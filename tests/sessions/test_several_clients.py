@@ -267,7 +267,9 @@ async def test_terminals_of_two_clients_with_the_same_id_keep_apart(
         peer.on("terminal/create", {"terminalId": "t1"})
         peer.on("terminal/output", {"output": output, "truncated": False})
         peer.on("terminal/release", {})
-    first = (await gateway.prompt(session, "terminal-keep")).report("terminal/create")["result"]["terminalId"]
+    turn = await gateway.prompt(session, "terminal-keep")
+    await other.text(session, turn.texts[-1])  # it watched that turn, which is not one of its own
+    first = turn.report("terminal/create")["result"]["terminalId"]
     second = (await other.prompt(session, "terminal-keep")).report("terminal/create")["result"]["terminalId"]
     assert first != second
     outputs = []

@@ -174,12 +174,12 @@ def load(path: Path) -> dict[str, str]:
 
 def gallery() -> list[Event]:
     """One of everything."""
-    path = "/work/project/src/settings.py"
+    path = "/home/ada/project/src/settings.py"
     return [
         *user(
             "The settings in @src/settings.py fail on a fresh checkout, see the picture. Can you fix that?",
             {"type": "image", "data": picture(), "mimeType": "image/png"},
-            {"type": "resource_link", "uri": "file:///work/project/src/settings.py", "name": "settings.py", "size": 812},
+            {"type": "resource_link", "uri": f"file://{path}", "name": "settings.py", "size": 812},
         ),
         thinks("**Reading first.** The traceback says `FileNotFoundError`, so the file is opened without a check."),
         {

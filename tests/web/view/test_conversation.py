@@ -12,7 +12,7 @@ from support.bench_page import BenchPage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-PATH = "/work/project/src/settings.py"
+PATH = "/home/ada/project/src/settings.py"
 
 
 async def test_one_of_everything_is_drawn(tab: BenchPage) -> None:

@@ -45,7 +45,7 @@ async def test_all_of_a_diff_is_shown(tab: BenchPage) -> None:
         "toolCallId": "c",
         "title": "Write",
         "kind": "edit",
-        "content": [scene.diff("/work/project/new.txt", None, after)],
+        "content": [scene.diff("/home/ada/project/new.txt", None, after)],
     }
     await tab.show([scene.asks("q1", call)])
     await expect(tab.page.get_by_role("alertdialog")).to_contain_text("line 599")
