@@ -43,14 +43,14 @@ export function Page({ conversation, hasOlder, asked, loadOlder }: Props) {
             caughtUp={conversation.caughtUp}
             hasOlder={hasOlder}
             loadingOlder={false}
-            cwd="/work/project"
+            cwd="/home/ada/project"
           />
         </div>
         <div className={styles.dock}>
           <PlanPanel entries={conversation.plan} />
           {open.map((item, index) =>
             item.kind === "permission" ? (
-              <PermissionCard key={item.key} item={item} focused={index === 0} cwd="/work/project" />
+              <PermissionCard key={item.key} item={item} focused={index === 0} cwd="/home/ada/project" />
             ) : (
               <ElicitationCard key={item.key} item={item} />
             ),

@@ -39,7 +39,7 @@ export function turn(index: number): Bare[] {
   const read = `r${index}`;
   const edit = `e${index}`;
   const run = `x${index}`;
-  const path = `/work/project/src/module_${index % 7}.py`;
+  const path = `/home/ada/project/src/module_${index % 7}.py`;
   return [
     { type: "user_message", content: { type: "text", text: `Please look at @src/module_${index % 7}.py and make step ${index} faster.` } },
     ...words("I should read the file first, then measure before I change anything.").map((content) => ({ type: "thought_chunk" as const, content })),
