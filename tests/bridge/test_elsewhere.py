@@ -30,7 +30,10 @@ async def test_a_session_of_an_editor_s_own_process_is_watched_by_its_journal(
     assert (await turn).stop_reason == "end_turn"
     resolved = await page.next("permission_resolved")
     assert resolved["requestId"] == asked["requestId"]
-    await page.socket.next_message(lambda m: m["type"] == "message_chunk" and m["content"] == "three")
+    ended = await page.socket.next_message(
+        lambda m: m["type"] == "turn_complete" and m["seq"] > resolved["seq"]
+    )
+    assert (page.text(session)[-5:], ended["stopReason"]) == ("three", "end_turn")
     assert (await page.turn(session, "say from the page"))[-1]["stopReason"] == "end_turn"
     assert page.text(session).endswith("from the page")
     assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))

@@ -9,9 +9,7 @@ import pytest
 
 from support.answers import ALLOW, EVERYTHING
 from support.attaching import (
-    LOAD,
     SEQ,
-    Watch,
     by_agent,
     conversation,
     entry,
@@ -24,7 +22,7 @@ from support.attaching import (
 )
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal, records
-from support.rpc_peer import RpcFailure, is_request, is_update, text_of
+from support.rpc_peer import RpcFailure, is_request
 
 AGENTS: Table = {"scripted": rememberer()}
 PERMISSION = "session/request_permission"
@@ -325,78 +323,3 @@ async def test_closing_elsewhere_ends_the_session_for_its_owner_too(dragoman: St
     facts = (await entry(one, session))["_meta"]["dragoman"]
     assert (facts["live"], facts["state"]) == (False, "closed")
     assert (await load(one, session, workspace)).texts == ["before"]
-
-
-async def test_a_load_that_fails_costs_the_other_clients_nothing(
-    dragoman: Start, watch: Watch, workspace: Path
-) -> None:
-    one, other = await two(dragoman)
-    session = await one.new_session(workspace)
-    await load(other, session, workspace)
-    third = await watch(other)
-    with pytest.raises(RpcFailure) as failed:
-        await resume(third, session, workspace, after=-1)
-    assert failed.value.code == -32602
-    await one.prompt(session, "say still here")
-    await turn_end(other, session)
-    assert [text_of(update) for update in by_agent(other.of(session))] == ["still here"]
-    assert (await other.prompt(session, "say and able")).texts == ["and able"]
-    assert not third.of(session)
-
-
-async def test_a_load_in_another_process_hides_nothing_from_its_other_clients(
-    dragoman: Start, watch: Watch, workspace: Path
-) -> None:
-    """Each sees everything once, whenever its neighbour loads."""
-    one, other = await two(dragoman)
-    session = await one.new_session(workspace)
-    await load(other, session, workspace)
-    third = await watch(other)
-    turn = one.start_prompt(session, "flood 3000 100")
-    for _ in range(5):
-        await load(third, session, workspace)
-    await turn
-    await turn_end(other, session)
-    await turn_end(third, session)
-    said = by_agent(one.of(session))
-    assert by_agent(other.of(session)) == said
-    assert by_agent(third.of(session))[-10:] == said[-10:]
-
-
-async def test_a_load_that_the_agent_cannot_do_costs_the_other_clients_nothing(
-    dragoman: Start, workspace: Path
-) -> None:
-    port = free_port()
-    server = await dragoman(
-        "acp", "scripted", "--port", str(port),
-        agents={"scripted": rememberer(caps="{}")}, sessions={"journal": False},
-    )  # fmt: skip
-    one, other = await server.connect(port), await server.connect(port)
-    await one.initialize()
-    await other.initialize()
-    session = await one.new_session(workspace)
-    with pytest.raises(RpcFailure) as failed:
-        await load(other, session, workspace)
-    assert failed.value.code == -32601
-    assert (await one.prompt(session, "say still here")).texts == ["still here"]
-
-
-async def test_a_load_without_a_journal_takes_nothing_from_a_turn_that_runs(
-    dragoman: Start, workspace: Path, tmp_path: Path
-) -> None:
-    port = free_port()
-    server = await dragoman(
-        "acp", "scripted", "--port", str(port),
-        agents={"scripted": rememberer(caps=LOAD)}, sessions={"journal": False},
-    )  # fmt: skip
-    one, other = await server.connect(port), await server.connect(port)
-    await one.initialize()
-    await other.initialize()
-    session = await one.new_session(workspace)
-    turn = one.start_prompt(session, f"say begun\nwait-file {tmp_path / 'go'}\nflood 500 100")
-    await one.next_message(is_update(session))
-    loading = asyncio.ensure_future(load(other, session, workspace))
-    await other.request("_echo", {})  # it was read after the load
-    (tmp_path / "go").touch()
-    assert len((await turn).texts) == 501
-    assert (await loading).texts[-1] == "replay 0"

@@ -12,7 +12,7 @@ from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway import endings, pathfields
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
-from dragoman.gateway.feed import REPLAY, DirectFeed
+from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
@@ -308,9 +308,9 @@ class AgentConnection:
             return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
-        if method == REPLAY and self.is_owner:
+        if method in (REPLAY, REPLAYED) and self.is_owner:
             if session is not None and isinstance(session.feed, DirectFeed):
-                session.feed.replay_begins()
+                session.feed.replay_begins() if method == REPLAY else session.feed.replay_ended()
         elif session is not None:
             if method == UPDATE and self.paths is not None:
                 params = update_params(params, self.paths)

@@ -14,30 +14,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway import quotas, replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.feed import REPLAY, DirectFeed, JournalFeed
+from dragoman.gateway.feed import REPLAY, REPLAYED, JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.lifecycle import setup_params
 from dragoman.gateway.mcp_servers import mcp_servers
+from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import REMEMBERED, Session, result_line
-from dragoman.gateway.tapped import TappedAttachment
 from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import (
-    METHOD_NOT_FOUND,
     RpcError,
     invalid_params,
-    method_not_found,
 )
 
 if TYPE_CHECKING:
-    from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
 
 log = logging.getLogger(__name__)
@@ -45,8 +42,6 @@ log = logging.getLogger(__name__)
 PATIENCE = 15.0
 """Seconds that people who want to read wait for an agent to come back."""
 PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)."
-LOAD = "session/load"
-RESUME = "session/resume"
 
 
 async def load(client: ClientConnection, request: Request) -> None:
@@ -54,23 +49,26 @@ async def load(client: ClientConnection, request: Request) -> None:
     session, params, result = await _find(client, request)
     journal = session.journal
     if journal is None:
-        await _pass_through(client, request, session, params, LOAD)
+        await pass_through(client, request, session, params, LOAD)
         return
     until = await _adopt(session, client, journal)
     terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
     terminals.update(session.services.outputs)
     if client.capabilities.replays:
         until = await _announce(session, client, journal, until)
-    attachment = _fresh_attachment(session, client)
+    attachment = session.reattach(client)
     attachment.start_at(0, history_until=until, terminals=terminals)
+    if client.capabilities.replays:
+        attachment.after(until, partial(_announce_end, session, client))
     facts = await _revive(session, client, result)
 
     def answer() -> None:
         request.reply(result_line(None, dict(session.last_result), facts))
         _tell_state(session, attachment)
         revival.tell_loss(session)
-        if client.gateway.trouble is not None:
-            title = f"This conversation is not being saved: {client.gateway.trouble}"
+        trouble = client.gateway.trouble or journal.trouble
+        if trouble is not None:
+            title = f"This conversation is not being saved: {trouble}"
             attachment.send(session.notice_line(client, title, "error"))
         if session.pruned:
             attachment.send(session.notice_line(client, PRUNED))
@@ -93,35 +91,36 @@ async def _announce(session: Session, client: ClientConnection, journal: Journal
     return until if known is None else journal.delivered
 
 
+def _announce_end(session: Session, client: ClientConnection) -> None:
+    client.peer.notify(REPLAYED, encode({"sessionId": session.id}))
+
+
 async def resume(client: ClientConnection, request: Request) -> None:
     """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
     session, params, result = await _find(client, request)
     journal = session.journal
     if journal is None:
-        await _pass_through(client, request, session, params, RESUME)
+        await pass_through(client, request, session, params, RESUME)
         return
-    wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
-    after = _number(wanted, "afterSeq")
+    after = replay.after_seq(params)
     await _adopt(session, client, journal)
     facts = await _revive(session, client, result)
-    attachment = _fresh_attachment(session, client)
-    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": journal.delivered}))
+    until = journal.delivered
+    if client.capabilities.replays:
+        until = await _announce(session, client, journal, until)
+    attachment = session.reattach(client)
+    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": until}))
     _tell_state(session, attachment)
-    if after is not None and after < journal.delivered:
+    if after is not None and after < until:
         attachment.start_at(after)
+    if client.capabilities.replays:
+        if after is not None:
+            attachment.after(until, lambda: attachment.send(_caught_up(session)))
+        attachment.after(until, partial(_announce_end, session, client))
+    elif after is not None and client.capabilities.seq:
+        session.after_events(lambda: attachment.send(_caught_up(session)), client)
     revival.tell_loss(session)
     session.questions.ask_again(client)
-    if after is not None and client.capabilities.seq:
-        _tell_caught_up(session, attachment)
-
-
-def _number(wanted: JsonObject, name: str) -> int | None:
-    value = wanted.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-        raise invalid_params(
-            f"_meta.dragoman.{name} must be the number of the last event that you have", name
-        )
-    return value
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject, JsonObject]:
@@ -224,125 +223,13 @@ async def _revive(session: Session, client: ClientConnection, result: JsonObject
     return {**as_object(as_object(revived.get("_meta")).get("dragoman")), "state": session.state}
 
 
-async def _pass_through(client: ClientConnection, request: Request, session: Session, params: JsonObject,
-                        method: str) -> None:  # fmt: skip
-    """The agent, or the process that owns the session, replays and answers; we add nothing."""
-    gateway = client.gateway
-    agent = session.agent
-    if not client.may_control and not session.remote:
-        _watch(client, request, session)
-        return
-    if agent is None:
-        agent = await gateway.pool.take(
-            client, session.agent_name, session.cwd, session.workspace, session.sandbox
-        )
-    try:
-        raw = (
-            _watching_params(session, params)
-            if not client.may_control
-            else setup_params(request, params, agent, session.agent_session_id)
-        )
-    except RpcError:
-        gateway.pool.reap(agent)
-        raise
-    feed = session.feed
-    assert isinstance(feed, DirectFeed)
-    was_live = session.agent is not None
-    was_attached = session.id in client.attachments
-    session.bind(agent, session.agent_session_id)
-    attachment = session.attach(client)
-    if isinstance(attachment, TappedAttachment) and session.remote:
-        wanted = as_object(as_object(params.get("_meta")).get("dragoman"))
-        attachment.follow(_number(wanted, "afterSeq") or 0)
-        raw = _watching_params(session, {})  # it reads the past by itself
-
-    def heard(reply: Reply) -> None:
-        session.mute(False)
-        feed.replay_ended()
-        if reply.ok:
-            result = session.session_result(reply, boolean=client.capabilities.boolean_options)
-            session.after_events(lambda: request.reply(result_line(None, result, {})), client)
-
-    try:
-        async with feed.replaying:
-            if not session.remote:
-                await _quiet(session, attachment)
-            feed.waiting = attachment  # the others know what is replayed then
-            if not session.remote:
-                feed.replay_begins()
-            reply = await _call_pass_through(agent, session, method, raw, request, heard)
-    except BaseException:
-        await _give_up(session, client, agent, was_live=was_live, was_attached=was_attached)
-        raise
-    if not reply.ok:
-        await _give_up(session, client, agent, was_live=was_live, was_attached=was_attached)
-        request.answer(reply_for_client(reply, session.agent_session_id, session.id))
-
-
-async def _quiet(session: Session, attachment: Attachment) -> None:
-    """An agent does not say where its replay begins: what others are told in their turn must not pass for it."""
-    while session.turn is not None and any(each is not attachment for each in session.attachments):
-        await session.turn.done.wait()
-
-
-async def _give_up(session: Session, client: ClientConnection, agent: AgentConnection, *, was_live: bool,
-                   was_attached: bool) -> None:  # fmt: skip
-    """One client's failed load is not the others' business: the session ends only if it began with it."""
-    session.mute(False)
-    if isinstance(session.feed, DirectFeed):
-        session.feed.replay_ended()
-    if not was_attached:
-        session.detach(client)
-    if not session.attachments and (session.remote or not was_live):
-        await session.gateway.close_session(session)
-    elif not was_live:
-        revival.unbind(session, agent)
-        session.gateway.pool.reap(agent)
-
-
-def _watching_params(session: Session, params: JsonObject) -> bytes:
-    """What an observer may say to the process that owns the session: which one, and since when."""
-    return encode(
-        {"sessionId": session.agent_session_id, "cwd": session.cwd, "_meta": params.get("_meta", {})}
-    )
-
-
-def _watch(client: ClientConnection, request: Request, session: Session) -> None:
-    """An observer of a session that keeps no journal here: what it says from now on, nothing of the past."""
-    session.require_agent()
-    session.attach(client)
-    request.reply(result_line(None, dict(session.last_result), {"state": session.state}))
-
-
-async def _call_pass_through(agent: AgentConnection, session: Session, method: str, raw: bytes, request: Request,
-                             heard: object) -> Reply:  # fmt: skip
-    """`resume` is made of `load` for agents that lack it, or advertise it in vain (qwen 0.15): replay swallowed."""
-    listen = heard if callable(heard) else None
-    if method == RESUME and agent.capabilities.session("resume"):
-        reply = await agent.call(RESUME, raw, request, listen)
-        if reply.ok or decode_object(reply.error).get("code") != METHOD_NOT_FOUND:
-            return reply
-    if not agent.capabilities.load:
-        raise method_not_found(method)
-    session.mute(method == RESUME)
-    return await agent.call(LOAD, raw, request, listen)
-
-
-def _tell_caught_up(session: Session, attachment: Attachment) -> None:
-    """Behind all that was missed: from here on it is the present, and this is how the session stood then.
+def _caught_up(session: Session) -> bytes:
+    """Behind all that was missed: from here on it is the present, and this is how the session stands.
 
     Whoever lost a connection in the middle of a turn knows by it whether its prompt had arrived.
     """
     facts: JsonObject = {"state": session.state, "caughtUp": True}
-    update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}}
-    line = update_line(session.id, update)
-    session.after_events(lambda: attachment.send(line), attachment.client)
-
-
-def _fresh_attachment(session: Session, client: ClientConnection) -> Attachment:
-    """A client that loads again starts again: it shows what it is sent, from nothing."""
-    session.detach(client)
-    return session.attach(client)
+    return update_line(session.id, {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}})
 
 
 def _tell_state(session: Session, attachment: Attachment) -> None:

@@ -20,6 +20,8 @@ from dragoman.gateway.ports.store import (
     SessionRecord,
     Store,
     StoreError,
+    StoreFull,
+    StoreReadOnly,
 )
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.workspace import workspace_root
@@ -238,10 +240,15 @@ class StoreDirectory:
 
     async def own(self, session: Session) -> HeldElsewhere | None:
         if not self.store.writable:
-            self._open_journal(session, 0, await self.store.last_seq(session.id)).broken = True
+            await self._only_read(session, StoreReadOnly("The store can only be read."))
             return None
         record = await self.store.get(session.id)
-        lease = await self.store.acquire(session.id)
+        try:
+            lease = await self.store.acquire(session.id)
+        except (StoreFull, StoreReadOnly) as error:
+            log.error("session can only be read: %s", error, extra={"session": session.id})
+            await self._only_read(session, error)
+            return None
         if isinstance(lease, HeldElsewhere):
             return lease
         self._open_journal(session, lease.epoch, lease.last_seq)
@@ -264,7 +271,7 @@ class StoreDirectory:
 
     async def release(self, session: Session) -> None:
         journal = session.journal
-        if journal is not None and self.store.writable:
+        if journal is not None and journal.epoch:
             await self.store.release(session.id, journal.epoch)
 
     async def delete(self, session_id: str) -> None:
@@ -274,6 +281,11 @@ class StoreDirectory:
         former = await self.store.find(agent, agent_session_id) if agent_session_id else None
         if former is not None:
             self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
+
+    async def _only_read(self, session: Session, trouble: StoreError) -> None:
+        """What was stored can be shown, also where there is no room even for the name of its owner."""
+        journal = self._open_journal(session, 0, await self.store.last_seq(session.id))
+        journal.trouble = trouble
 
     def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
         former = session.feed.attachments

@@ -98,6 +98,7 @@ def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
         session.publish(closing)
     session.questions.drop_all()
     session.forwarding.withdraw()
+    session.feed.agent_gone()
     session.services.release_terminals()
     session.gateway.spawn(session.services.close())
     session.changed()

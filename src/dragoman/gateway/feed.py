@@ -31,6 +31,8 @@ Action = Callable[[], None]
 
 REPLAY = "_dragoman/replay"
 """Said to another process of ours: what follows is the replay that it asked for."""
+REPLAYED = "_dragoman/replayed"
+"""And here it ends."""
 MAX_AUTHORS = 1000
 """Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
 
@@ -66,33 +68,42 @@ class Feed(Protocol):
 
     def remove(self, attachment: Attachment) -> None: ...
 
+    def agent_gone(self) -> None:
+        """A replay of its has come to its end."""
+
 
 class DirectFeed:
     """Without a journal nothing has to be written first: what is published is sent."""
 
     def __init__(self) -> None:
         self.attachments: list[Attachment] = []
-        self.only: Attachment | None = None
-        """A replay is for the one who asked for it."""
         self.waiting: Attachment | None = None
-        """Whose replay the process that has the session will announce."""
+        """Whose replay comes next."""
         self.replaying = asyncio.Lock()
         """Held while one is under way: whatever comes then belongs to it."""
         self.delivered = 0
+        self._early: set[Attachment] = set()
+        """Who waits for a replay: what is published before it is in it."""
+        self._only: Attachment | None = None
+        """A replay is for the one who asked for it."""
+        self._over = asyncio.Event()
+        self._over.set()
+        self._shown: list[Attachment] = []
+        """To whom things are shown now."""
         self._taps: list[TappedAttachment] = []
         self._seq = 0
 
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
     ) -> None:
-        for attachment in self.attachments:
-            if attachment.client is not author and self.only in (None, attachment):
+        for attachment in self._shown:
+            if attachment.client is not author:
                 attachment.send(attachment.own_view(line) if varied else line)
         if self._taps:
             self._tap(tag + line)
 
     def reaches(self, author: ClientConnection) -> bool:
-        return bool(self._taps) or any(each.client is not author for each in self.attachments)
+        return any(each.tapped or each.client is not author for each in self.attachments)
 
     def record(self, event: bytes) -> None:
         if self._taps:
@@ -103,19 +114,51 @@ class DirectFeed:
 
     def add(self, attachment: Attachment) -> None:
         self.attachments.append(attachment)
-        if isinstance(attachment, TappedAttachment):
-            self._taps.append(attachment)
+        self._look()
 
     def remove(self, attachment: Attachment) -> None:
         self.attachments = [each for each in self.attachments if each is not attachment]
-        self._taps = [each for each in self._taps if each is not attachment]
+        self._early.discard(attachment)
+        self._look()
+
+    # -- replays
+
+    def expect_replay(self, attachment: Attachment) -> None:
+        self._early.add(attachment)
+        self._look()
+
+    def forget_replay(self, attachment: Attachment) -> None:
+        """It will not come."""
+        self._early.discard(attachment)
+        self._look()
 
     def replay_begins(self) -> None:
         """What comes from now on was said before; until now everybody had to see it."""
-        self.only = self.waiting
+        if self.waiting is not None:
+            self._only = self.waiting
+            self._early.discard(self.waiting)
+            self._over.clear()
+            self._look()
 
     def replay_ended(self) -> None:
-        self.only = self.waiting = None
+        if self.waiting is not None:
+            self._early.discard(self.waiting)
+        self._only = self.waiting = None
+        self._over.set()
+        self._look()
+
+    def agent_gone(self) -> None:
+        self.replay_ended()
+
+    async def replayed(self) -> None:
+        """Wait for the end of one that has begun."""
+        await self._over.wait()
+
+    def _look(self) -> None:
+        only, early = self._only, self._early
+        shown = [each for each in self.attachments if each not in early and only in (None, each)]
+        self._shown = shown
+        self._taps = [each for each in shown if isinstance(each, TappedAttachment)]
 
     @property
     def seq(self) -> int:
@@ -125,8 +168,7 @@ class DirectFeed:
     def _tap(self, event: bytes) -> None:
         self._seq += 1
         for tap in self._taps:
-            if self.only in (None, tap):
-                tap.show_unkept(self._seq, event)
+            tap.show_unkept(self._seq, event)
 
 
 class Batch:
@@ -169,8 +211,8 @@ class JournalFeed:
         self.epoch = epoch
         self.delivered = last_seq
         self.store = store
-        self.broken = False
-        """The journal could not be written: events are shown, but not kept."""
+        self.trouble: StoreError | None = None
+        """Why the journal cannot be written: events are shown, but not kept."""
         self.authors: dict[int, ClientConnection] = {}
         """Who wrote what in this process's life, by seq: nobody is shown his own again."""
         self._session_id = session_id
@@ -181,6 +223,10 @@ class JournalFeed:
         self._stored: deque[Batch] = deque()
         self._in_flight = 0
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def broken(self) -> bool:
+        return self.trouble is not None
 
     @property
     def seq(self) -> int:
@@ -209,6 +255,9 @@ class JournalFeed:
 
     def remove(self, attachment: Attachment) -> None:
         self.attachments = [each for each in self.attachments if each is not attachment]
+
+    def agent_gone(self) -> None:
+        """Replays come from the journal."""
 
     def then(self, action: Action) -> None:
         if self._open is not None:
@@ -246,13 +295,13 @@ class JournalFeed:
     def _done(self, error: StoreError | None) -> None:
         """The store answers in the order of the appends."""
         self._in_flight -= 1
-        failed = error is not None and not self.broken
-        self.broken = self.broken or failed
+        first = error if self.trouble is None else None
+        self.trouble = self.trouble or first
         self._hand_over()
         if self.broken:
             self._hand_over_unstored()
-        if failed and error is not None:
-            self._on_error(error)  # last: it publishes
+        if first is not None:
+            self._on_error(first)  # last: it publishes
 
     def _hand_over_unstored(self) -> None:
         """What was published since the journal broke, once everything before it is answered for."""

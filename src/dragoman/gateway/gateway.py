@@ -350,9 +350,12 @@ class Gateway:
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:
-    """Whoever watches here may read the other process's journal, where questions have names, and is not alone."""
+    """Whoever watches here may read the other process's journal, where questions have names, and is not alone.
+
+    Updates are numbered for all as soon as one may want that: those who did not ask for it do not look at `_meta`.
+    """
     meta = as_object(capabilities.get("_meta"))
-    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True}
+    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True, "seq": True}
     return {**capabilities, "_meta": {**meta, "dragoman": own}}
 
 

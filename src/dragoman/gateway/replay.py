@@ -11,9 +11,19 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.quirks import Corrections
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed
+from dragoman.wire.errors import Malformed, invalid_params
 
 READ_BYTES = 1024 * 1024
+
+
+def after_seq(params: JsonObject) -> int | None:
+    """The last event that a client has, which it says when it comes back."""
+    value = as_object(as_object(params.get("_meta")).get("dragoman")).get("afterSeq")
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+        raise invalid_params(
+            "_meta.dragoman.afterSeq must be the number of the last event that you have", "afterSeq"
+        )
+    return value
 
 
 def is_intact(line: bytes) -> bool:

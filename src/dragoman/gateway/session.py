@@ -152,6 +152,15 @@ class Session:
         self.gateway.left(self)
         self.changed()
 
+    def reattach(self, client: ClientConnection) -> Attachment:
+        """A client that loads again starts again, and is asked again; what runs at its side goes on."""
+        known = client.attachments.pop(self.id, None)
+        if known is not None:
+            self.feed.remove(known)
+            known.close()
+            self.questions.client_gone(client)
+        return self.attach(client)
+
     def changed(self) -> None:
         """Its state, title or company is another: whoever shows a list of sessions wants to know."""
         self.gateway.changed(self)

@@ -1,0 +1,223 @@
+"""Several clients of a process that does not have the session: one's replay is not the others' business."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.answers import EVERYTHING
+from support.attaching import (
+    LOAD,
+    SEQ,
+    Watch,
+    by_agent,
+    free_port,
+    load,
+    rememberer,
+    resume,
+    setup,
+    turn_end,
+)
+from support.gateway import Dragoman, Start
+from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
+
+FLOOD = "flood 3000 100"
+
+
+async def two(dragoman: Start) -> tuple[Dragoman, Dragoman]:
+    """Two processes, each with a client."""
+    gateways = []
+    for _ in range(2):
+        gateway = await dragoman(agents={"scripted": rememberer()})
+        await gateway.initialize()
+        gateways.append(gateway)
+    return gateways[0], gateways[1]
+
+
+def numbered(peer: RpcPeer, session: str) -> dict[int, Message]:
+    """The updates that it saw, by their numbers; nothing has a number twice."""
+    found: dict[int, Message] = {}
+    for params in (message["params"] for message in peer.received if is_update(session)(message)):
+        seq = ((params.get("_meta") or {}).get("dragoman") or {}).get("seq")
+        if seq is not None:
+            assert seq not in found, f"event {seq} came twice"
+            found[seq] = params["update"]
+    return found
+
+
+async def test_a_load_that_fails_costs_the_other_clients_nothing(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    third = await watch(other)
+    with pytest.raises(RpcFailure) as failed:
+        await resume(third, session, workspace, after=-1)
+    assert failed.value.code == -32602
+    await one.prompt(session, "say still here")
+    await turn_end(other, session)
+    assert [text_of(update) for update in by_agent(other.of(session))] == ["still here"]
+    assert (await other.prompt(session, "say and able")).texts == ["and able"]
+    assert not third.of(session)
+
+
+async def test_a_load_in_another_process_hides_nothing_from_its_other_clients(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    """Each sees everything once, whenever its neighbour loads."""
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    third = await watch(other)
+    turn = one.start_prompt(session, "flood 3000 100")
+    for _ in range(5):
+        await load(third, session, workspace)
+    await turn
+    await one.prompt(session, "say settled")
+    await other.text(session, "settled")
+    await third.text(session, "settled")
+    said = by_agent(one.of(session))
+    assert by_agent(other.of(session)) == said
+    assert by_agent(third.of(session))[-10:] == said[-10:]
+
+
+async def test_a_load_that_the_agent_cannot_do_costs_the_other_clients_nothing(
+    dragoman: Start, workspace: Path
+) -> None:
+    port = free_port()
+    server = await dragoman(
+        "acp", "scripted", "--port", str(port),
+        agents={"scripted": rememberer(caps="{}")}, sessions={"journal": False},
+    )  # fmt: skip
+    one, other = await server.connect(port), await server.connect(port)
+    await one.initialize()
+    await other.initialize()
+    session = await one.new_session(workspace)
+    with pytest.raises(RpcFailure) as failed:
+        await load(other, session, workspace)
+    assert failed.value.code == -32601
+    assert (await one.prompt(session, "say still here")).texts == ["still here"]
+
+
+async def test_a_load_without_a_journal_takes_nothing_from_a_turn_that_runs(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    server = await dragoman(
+        "acp", "scripted", "--port", str(port),
+        agents={"scripted": rememberer(caps=LOAD)}, sessions={"journal": False},
+    )  # fmt: skip
+    one, other = await server.connect(port), await server.connect(port)
+    await one.initialize()
+    await other.initialize()
+    session = await one.new_session(workspace)
+    turn = one.start_prompt(session, f"say begun\nwait-file {tmp_path / 'go'}\nflood 500 100")
+    await one.next_message(is_update(session))
+    loading = asyncio.ensure_future(load(other, session, workspace))
+    await other.request("_echo", {})  # it was read after the load
+    (tmp_path / "go").touch()
+    assert len((await turn).texts) == 501
+    assert (await loading).texts[-1] == "replay 0"
+
+
+async def test_clients_that_come_to_another_process_see_everything_once(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    """What their neighbours are shown before a replay begins is in it."""
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    turn = one.start_prompt(session, FLOOD)
+    comers = []
+    for _ in range(4):
+        comers.append(await watch(other, **SEQ))
+        await load(comers[-1], session, workspace)
+    await turn
+    await one.prompt(session, "say settled")
+    for comer in (other, *comers):
+        await comer.text(session, "settled")
+        assert by_agent(comer.of(session)) == by_agent(one.of(session))
+
+
+async def test_a_resume_in_another_process_shows_nobody_anything_twice(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    """Whoever comes back gets what it missed, numbered; its neighbours have it already."""
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    third = await watch(other, **SEQ)
+    await load(third, session, workspace)
+    turn = one.start_prompt(session, FLOOD)
+    seen: dict[int, Message] = {}
+    for _ in range(5):
+        await third.next_message(is_update(session, "agent_message_chunk"))
+        await third.close()
+        before = numbered(third, session)
+        assert not seen.keys() & before.keys()
+        seen |= before
+        third = await watch(other, **SEQ)
+        await resume(third, session, workspace, after=max(seen))
+    await turn
+    await one.prompt(session, "say settled")
+    await other.text(session, "settled")
+    await third.text(session, "settled")
+    seen |= numbered(third, session)
+    said = by_agent(one.of(session))
+    assert by_agent(other.of(session)) == said
+    assert list(seen) == sorted(seen)
+    assert by_agent(list(seen.values())) == said
+
+
+async def test_a_resume_without_a_position_takes_nothing_from_its_neighbours(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    turn = one.start_prompt(session, FLOOD)
+    for _ in range(5):
+        await resume(await watch(other), session, workspace)
+    await turn
+    await turn_end(other, session)
+    assert by_agent(other.of(session)) == by_agent(one.of(session))
+
+
+async def test_a_client_that_leaves_in_its_replay_leaves_none_of_it_to_its_neighbours(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "flood 20000 100")
+    await load(other, session, workspace)
+    before = len(other.of(session))
+    for _ in range(3):
+        third = await watch(other)
+        third.start_request("session/load", setup(session, workspace))
+        await third.next_message(is_update(session, "agent_message_chunk"))
+        await third.close()
+    await load(await watch(other), session, workspace)  # behind whatever was left of the others
+    await one.prompt(session, "say done")
+    await turn_end(other, session)
+    assert [text_of(update) for update in by_agent(other.of(session)[before:])] == ["done"]
+
+
+async def test_terminals_of_a_client_outlive_its_neighbours_load(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one = (await two(dragoman))[0]
+    other = await dragoman(agents={"scripted": rememberer()})
+    await other.initialize(clientCapabilities=EVERYTHING)
+    other.on("terminal/create", {"terminalId": "t1"})
+    other.on("terminal/output", {"output": "still here", "truncated": False})
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    terminal = (await other.prompt(session, "terminal-keep")).report("terminal/create")["result"][
+        "terminalId"
+    ]
+    await load(await watch(other), session, workspace)
+    asked = 'request terminal/output {"sessionId":"{sid}","terminalId":"' + terminal + '"}'
+    assert (await other.prompt(session, asked)).report("request")["result"]["output"] == "still here"
