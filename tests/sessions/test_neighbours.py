@@ -20,6 +20,7 @@ from support.attaching import (
     setup,
     turn_end,
 )
+from support.company import Company
 from support.gateway import Dragoman, Start
 from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
 
@@ -221,3 +222,12 @@ async def test_terminals_of_a_client_outlive_its_neighbours_load(
     await load(await watch(other), session, workspace)
     asked = 'request terminal/output {"sessionId":"{sid}","terminalId":"' + terminal + '"}'
     assert (await other.prompt(session, asked)).report("request")["result"]["output"] == "still here"
+
+
+async def test_whoever_comes_goes_and_comes_back_in_three_processes_sees_everything_once(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    gateways = [*await two(dragoman), (await two(dragoman))[0]]
+    company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed=1)
+    await company.live(moments=40)
+    assert len(await company.check()) > 1000

@@ -66,7 +66,9 @@ class Dragoman(RpcPeer):
         """Start `dragoman ARGUMENTS` with `config` as its only configuration; `prefix` is what runs it."""
         home.mkdir(parents=True, exist_ok=True)
         if config is not None:
-            (home / "config.toml").write_text(toml(config))
+            fresh = home / "config.toml.new"  # another one on the same files may be reading it
+            fresh.write_text(toml(config))
+            fresh.replace(home / "config.toml")
         mark = uuid.uuid4().hex
         environment = {**clean_environment(), "DRAGOMAN_HOME": str(home), MARK: mark, **(env or {})}
         if not prefix and not any(name.startswith("PYTHON") for name in env or ()):

@@ -12,7 +12,6 @@ from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway import endings, pathfields
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
-from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
@@ -37,6 +36,9 @@ Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 
 class AgentConnection:
     """An agent process and the sessions in it; `Receiver` of what it says."""
+
+    is_owner = False
+    """Not an agent, but the process of ours that has the session."""
 
     def __init__(
         self,
@@ -64,8 +66,6 @@ class AgentConnection:
         self.sessions: dict[str, Session] = {}
         self.handle: AgentHandle | None = None
         self.stopping = False
-        self.is_owner = False
-        """Not an agent, but the process of ours that has the session."""
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
         self._early: dict[str, deque[bytes]] = {}
         self._garbage = 0
@@ -308,10 +308,7 @@ class AgentConnection:
             return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
-        if method in (REPLAY, REPLAYED) and self.is_owner:
-            if session is not None and isinstance(session.feed, DirectFeed):
-                session.feed.replay_begins() if method == REPLAY else session.feed.replay_ended()
-        elif session is not None:
+        if session is not None:
             if method == UPDATE and self.paths is not None:
                 params = update_params(params, self.paths)
             session.agent_notification(method, params)

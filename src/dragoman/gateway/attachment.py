@@ -52,6 +52,7 @@ class Attachment:
         self.position = 0
         """The last event that this client has."""
         self._plain = not client.capabilities.seq
+        self._shared = client.capabilities.replays
         self._bulk = self._plain and self._outlet is None  # the stored lines themselves, without numbers
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
         self._first = -1  # events until the loop gets a turn to send them
@@ -88,12 +89,8 @@ class Attachment:
     def _push_each(self, batch: Batch) -> None:
         for index, event in enumerate(batch.events):
             seq = batch.first_seq + index
-            if (
-                seq > self.position
-                and event[0] in events.SHOWN
-                and batch.authors.get(index) is not self.client
-            ):
-                self._show(seq, self.own_view(event[1:]))
+            if seq > self.position and event[0] in events.SHOWN:
+                self._show(seq, self.own_view(event[1:]), batch.authors.get(index))
 
     def own_view(self, line: bytes) -> bytes:
         """A terminal belongs to the client that runs it; the others see its output as far as it is known."""
@@ -193,17 +190,15 @@ class Attachment:
                 await asyncio.sleep(0)
             self._first -= 1
             shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
-            if (
-                event[:1]
-                and event[0] in shown
-                and (seq <= self._history_until or feed.authors.get(seq) is not self.client)
-            ):
-                self._show_again(seq, event[1:])
+            if event[:1] and event[0] in shown:
+                self._show_again(
+                    seq, event[1:], None if seq <= self._history_until else feed.authors.get(seq)
+                )
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
 
-    def _show_again(self, seq: int, line: bytes) -> None:
+    def _show_again(self, seq: int, line: bytes, author: ClientConnection | None) -> None:
         if not replay.is_intact(line):
             log.error("damaged event left out", extra={"session": self.session.id, "seq": seq})
             if not self._damage_told:
@@ -217,14 +212,18 @@ class Attachment:
             line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
         if b'"terminal_' in line and not self.client.capabilities.draws_terminals:
             line = replay.with_terminal_text(line, self._corrections)
-        self._show(seq, line)
+        self._show(seq, line, author)
 
     def _say(self, title: str) -> None:
         """To this client alone: what the others see may be whole."""
         self.send(self.session.notice_line(self.client, title, "error"))
 
-    def _show(self, seq: int, line: bytes) -> None:
-        shown = line if self._plain else replay.with_seq(line, seq)
+    def _show(self, seq: int, line: bytes, author: ClientConnection | None) -> None:
+        """Nobody is shown his own words; another process of ours is, for whoever else is there."""
+        own = author is self.client
+        if own and not self._shared:
+            return
+        shown = line if self._plain else replay.with_seq(line, seq, own=own)
         if self._outlet is not None:
             self._outlet.send_event(seq, shown)
         else:

@@ -107,7 +107,8 @@ class Choices:
     def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
         session = self._session
         session.current[str(update["sessionUpdate"])] = update_line(session.id, update)
-        session.publish(update, author)
+        if not session.follows:
+            session.publish(update, author)
 
     def _keep(self) -> None:
         """For clients that come later."""

@@ -32,7 +32,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.ending = session.gateway.spawn(_end_command(session, session.agent, command))
-    if session.feed.reaches(turn.client):
+    if session.feed.reaches(turn.client) and not session.follows:
         outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
         session.record("turn_ended", **facts)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from dragoman.config.model import AgentConfig, Config, PolicyConfig
-from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.capabilities import AgentCapabilities, fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
 from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.owner import OwnerConnection
 from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
@@ -210,8 +210,7 @@ class Gateway:
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
         """The session lives in another process: speak to that one as if it were the agent."""
         config = AgentConfig(kind="remote", command=[])
-        owner = AgentConnection(session.agent_name, config, client, shared=False)
-        owner.is_owner = True
+        owner = OwnerConnection(session.agent_name, config, client, shared=False)
         try:
             await owner.start(
                 lambda handler: self.dialer.dial(held.socket_path, handler),

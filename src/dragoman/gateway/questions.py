@@ -173,8 +173,7 @@ class Questions:
     @property
     def _asked_by_owner(self) -> bool:
         """The session lives in another process, whose turns begin and end without our knowing."""
-        agent = self._session.agent
-        return agent is not None and agent.is_owner
+        return self._session.follows
 
     def _give_up(self, question: Question, why: str) -> None:
         """Nobody here will answer; others of the process that has the session still may."""

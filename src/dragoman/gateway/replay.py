@@ -35,13 +35,21 @@ def is_intact(line: bytes) -> bool:
     return True
 
 
-def with_seq(line: bytes, seq: int) -> bytes:
+OWN = b',"own":true}}}}'
+"""How a line of ours ends that tells a process what one of its own clients said."""
+
+
+def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
     """`params._meta.dragoman.seq`, for clients that asked for it."""
     envelope = message.members(line)
     params = message.members(envelope["params"])
     meta = decode_object(params["_meta"]) if "_meta" in params and params["_meta"] != Raw(b"null") else {}
-    meta["dragoman"] = {**as_object(meta.get("dragoman")), "seq": seq}
+    meta["dragoman"] = {**as_object(meta.get("dragoman")), "seq": seq, **({"own": True} if own else {})}
     return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
+
+
+def without_own(line: bytes) -> bytes:
+    return line[: -len(OWN)] + b"}}}}"
 
 
 UNKNOWN = "(the output of this terminal was not kept)"

@@ -46,6 +46,8 @@ REMEMBERED = frozenset({"available_commands_update", "config_option_update", "cu
 """State that a client who comes later is told as it stands (G-163)."""
 LATEST = frozenset({*REMEMBERED, "usage_update", "plan"})
 """Kinds of which the last one is the whole truth."""
+TURN_KINDS = frozenset({"user_message_chunk", "session_info_update"})
+"""How others are told of a turn: what was asked, and how it ended."""
 OFFERED = ("modes", "configOptions")
 
 
@@ -202,6 +204,11 @@ class Session:
             return "agent_dead"
         return "context_lost" if self.context_lost else "idle"
 
+    @property
+    def follows(self) -> bool:
+        """The process that has it tells everybody here what they do, in its place in the order."""
+        return self.agent is not None and self.agent.is_owner
+
     def require_agent(self) -> AgentConnection:
         if self.agent is None:
             raise self.gone or session_not_found(self.id)
@@ -266,6 +273,13 @@ class Session:
             self.feed.publish(
                 events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
             )
+
+    def own_update(self, kind: str, line: bytes) -> None:
+        """Told by the process that has the session: what a client of this one said or did there."""
+        if kind in TURN_KINDS and self.turn is not None:
+            self.feed.publish(events.tag_of(kind), line, self.turn.client)
+        else:
+            self.agent_update(kind, line)
 
     def tell_first(self, tell: Callable[[], None]) -> None:
         """Call `tell` when the agent's next update comes, without a look at those after it."""

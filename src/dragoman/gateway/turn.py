@@ -135,7 +135,8 @@ class Turn:
         """The others see what was asked, and so does whoever loads the session later."""
         session = self.session
         named = self._named()
-        for block in self._blocks if session.feed.reaches(self.client) else ():
+        heard = session.feed.reaches(self.client) and not session.follows
+        for block in self._blocks if heard else ():
             update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
             session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
         if session.title is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.attaching import SEQ, Watch, rememberer
+from support.company import Company
 from support.gateway import Dragoman, Start
 from support.seam import Seam, release, stepped
 
@@ -43,6 +44,18 @@ async def test_clients_of_other_processes_may_attach_at_each_of_a_dozen_moments(
         release(tmp_path, step)
     assert (await turn).stop_reason == "end_turn"
     await seam.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_clients_may_come_go_and_come_back_in_three_processes(
+    dragoman: Start, watch: Watch, workspace: Path, seed: int
+) -> None:
+    gateways = [await dragoman(agents={"scripted": rememberer()}) for _ in range(3)]
+    for gateway in gateways:
+        await gateway.initialize()
+    company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed)
+    await company.live(moments=100)
+    await company.check()
 
 
 @pytest.mark.parametrize("seed", range(10))
