@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,12 @@ from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
 FLOOD = "flood 3000 100"
 
 
-async def two(dragoman: Start) -> tuple[Dragoman, Dragoman]:
-    """Two processes, each with a client."""
-    gateways = []
-    for _ in range(2):
-        gateway = await dragoman(agents={"scripted": rememberer()})
+async def processes(dragoman: Start, count: int) -> list[Dragoman]:
+    """Each with a client."""
+    gateways = [await dragoman(agents={"scripted": rememberer()}) for _ in range(count)]
+    for gateway in gateways:
         await gateway.initialize()
-        gateways.append(gateway)
-    return gateways[0], gateways[1]
+    return gateways
 
 
 def numbered(peer: RpcPeer, session: str) -> dict[int, Message]:
@@ -51,7 +50,7 @@ def numbered(peer: RpcPeer, session: str) -> dict[int, Message]:
 async def test_a_load_that_fails_costs_the_other_clients_nothing(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await load(other, session, workspace)
     third = await watch(other)
@@ -69,7 +68,7 @@ async def test_a_load_in_another_process_hides_nothing_from_its_other_clients(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     """Each sees everything once, whenever its neighbour loads."""
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await load(other, session, workspace)
     third = await watch(other)
@@ -128,7 +127,7 @@ async def test_clients_that_come_to_another_process_see_everything_once(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     """What their neighbours are shown before a replay begins is in it."""
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await load(other, session, workspace)
     turn = one.start_prompt(session, FLOOD)
@@ -147,7 +146,7 @@ async def test_a_resume_in_another_process_shows_nobody_anything_twice(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     """Whoever comes back gets what it missed, numbered; its neighbours have it already."""
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await load(other, session, workspace)
     third = await watch(other, **SEQ)
@@ -176,7 +175,7 @@ async def test_a_resume_in_another_process_shows_nobody_anything_twice(
 async def test_a_resume_without_a_position_takes_nothing_from_its_neighbours(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await load(other, session, workspace)
     turn = one.start_prompt(session, FLOOD)
@@ -190,7 +189,7 @@ async def test_a_resume_without_a_position_takes_nothing_from_its_neighbours(
 async def test_a_client_that_leaves_in_its_replay_leaves_none_of_it_to_its_neighbours(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    one, other = await two(dragoman)
+    one, other = await processes(dragoman, 2)
     session = await one.new_session(workspace)
     await one.prompt(session, "flood 20000 100")
     await load(other, session, workspace)
@@ -209,7 +208,7 @@ async def test_a_client_that_leaves_in_its_replay_leaves_none_of_it_to_its_neigh
 async def test_terminals_of_a_client_outlive_its_neighbours_load(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    one = (await two(dragoman))[0]
+    one = (await processes(dragoman, 1))[0]
     other = await dragoman(agents={"scripted": rememberer()})
     await other.initialize(clientCapabilities=EVERYTHING)
     other.on("terminal/create", {"terminalId": "t1"})
@@ -224,10 +223,37 @@ async def test_terminals_of_a_client_outlive_its_neighbours_load(
     assert (await other.prompt(session, asked)).report("request")["result"]["output"] == "still here"
 
 
+async def test_watchers_go_on_when_the_process_that_had_the_session_ends(
+    dragoman: Start, workspace: Path
+) -> None:
+    """It is theirs then, or that of whoever was faster; nobody has to do anything."""
+    one, other, third = await processes(dragoman, 3)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    one.process.send_signal(signal.SIGTERM)
+    await one.wait_exit()
+    await load(third, session, workspace)
+    assert (await third.prompt(session, "say on")).texts == ["on"]
+    await other.text(session, "on")
+    assert (await other.prompt(session, "say and on")).texts == ["and on"]
+    await third.text(session, "and on")
+
+
+async def test_watchers_see_what_was_stored_last_before_their_process_was_killed(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one, other, third = await processes(dragoman, 3)
+    company = Company([one, other, third], await one.new_session(workspace), workspace, watch, seed=7)
+    await company.live(moments=10)
+    await company.kill_owner()
+    await company.live(moments=10)
+    await company.check()
+
+
 async def test_whoever_comes_goes_and_comes_back_in_three_processes_sees_everything_once(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    gateways = [*await two(dragoman), (await two(dragoman))[0]]
+    gateways = await processes(dragoman, 3)
     company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed=1)
     await company.live(moments=40)
     assert len(await company.check()) > 1000

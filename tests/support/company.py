@@ -1,7 +1,8 @@
 """Clients that come, go, come back and prompt at random moments, in several processes, all in one session.
 
 What is checked in the end: each has seen everything once and in order, whether it stayed, came late, or lost its
-connection and went on after the last number that it had, in whichever process.
+connection and went on after the last number that it had, in whichever process; also if the process that had the
+session was killed in the middle of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from support.rpc_peer import Message, RpcPeer, Turn, is_update
 from support.seam import assert_same
 
 FLOOD = "flood 400 60"
+MOMENTS_TO_DEATH = 100
 
 
 @dataclass
@@ -24,6 +26,7 @@ class Member:
     """Somebody with one view of the session, over one connection after the other."""
 
     peer: RpcPeer
+    gateway: Dragoman
     seen: dict[int, Message] = field(default_factory=dict)
     """Of its former connections, by number."""
     prompted: bool = False
@@ -41,39 +44,39 @@ class Member:
 
 
 class Company:
+    """The first of `gateways` has the session."""
+
     def __init__(
         self, gateways: list[Dragoman], session: str, workspace: Path, watch: Watch, seed: int
     ) -> None:
-        self.gateways, self.session, self.workspace = gateways, session, workspace
+        self.gateways, self.session, self.workspace = list(gateways), session, workspace
         self.members: list[Member] = []
         self._watch = watch
         self._random = random.Random(seed)
         self._turn: asyncio.Future[Turn] | None = None
 
     async def live(self, moments: int) -> None:
-        await self.come()
+        if not self.members:
+            await self.come()
         for _ in range(moments):
-            await self._random.choices((self.come, self.return_, self.prompt, self.move_on), (2, 4, 3, 4))[
-                0
-            ]()
+            moves = (self.come, self.come_back, self.prompt, self.look)
+            await self._random.choices(moves, (2, 4, 3, 4))[0]()
         if self._turn is not None:
             await self._turn
+            self._turn = None
 
     async def come(self) -> None:
         """Somebody new, who loads the session."""
-        peer = await self._connect()
+        gateway = self._random.choice(self.gateways)
+        peer = await self._watch(gateway, **SEQ)
         await load(peer, self.session, self.workspace)
-        self.members.append(Member(peer))
+        self.members.append(Member(peer, gateway))
 
-    async def return_(self) -> None:
+    async def come_back(self) -> None:
         """Somebody loses the connection, and goes on in whichever process."""
         member = self._random.choice(self.members)
-        if member.prompted:  # a turn ends with its client's connection here
-            return
-        await member.peer.close()
-        member.note(self.session)
-        member.peer = await self._connect()
-        await resume(member.peer, self.session, self.workspace, after=max(member.seen, default=0))
+        if not member.prompted:  # a turn ends with its client's connection here
+            await self._move(member)
 
     async def prompt(self) -> None:
         if self._turn is not None:
@@ -82,20 +85,37 @@ class Company:
         member.prompted = True
         self._turn = asyncio.ensure_future(member.peer.start_prompt(self.session, FLOOD))
 
-    async def move_on(self) -> None:
-        """Let somebody see a little more."""
+    async def look(self) -> None:
+        """Let somebody see a little more of the turn."""
         member = self._random.choice(self.members)
         if self._turn is not None and not self._turn.done():
-            moving = asyncio.ensure_future(member.peer.next_message(is_update(self.session)))
-            await asyncio.wait((moving, self._turn), return_when=asyncio.FIRST_COMPLETED)
-            moving.cancel()
+            looking = asyncio.ensure_future(member.peer.next_message(is_update(self.session)))
+            await asyncio.wait((looking, self._turn), return_when=asyncio.FIRST_COMPLETED)
+            looking.cancel()
+
+    async def kill_owner(self) -> None:
+        """In the middle of a turn; whoever was there goes on elsewhere, the others stay where they are."""
+        await self.prompt()
+        assert self._turn is not None
+        for _ in range(self._random.randrange(MOMENTS_TO_DEATH)):
+            await self.look()
+        owner = self.gateways.pop(0)
+        await owner.kill()
+        await asyncio.wait((self._turn,))  # answered, or cut off with its client
+        if self._turn.exception() is None:
+            turn = self._turn.result()
+            assert turn.error or turn.stop_reason == "end_turn"
+        self._turn = None
+        for member in self.members:
+            if member.gateway is owner:
+                await member.peer.ended()
+                await self._move(member)
 
     async def check(self) -> list[Message]:
         """Everybody against the whole story, which is returned."""
-        last = await self._connect()
+        last, late = [await self._watch(self._random.choice(self.gateways), **SEQ) for _ in range(2)]
         await load(last, self.session, self.workspace)
         await last.prompt(self.session, "say settled")
-        late = await self._connect()
         whole = (await load(late, self.session, self.workspace)).replay
         for number, member in enumerate(self.members):
             await member.peer.text(self.session, "settled")
@@ -105,5 +125,9 @@ class Company:
             assert_same(part(seen), part(whole), f"member {number}")
         return whole
 
-    async def _connect(self) -> RpcPeer:
-        return await self._watch(self._random.choice(self.gateways), **SEQ)
+    async def _move(self, member: Member) -> None:
+        await member.peer.close()
+        member.note(self.session)
+        member.gateway = self._random.choice(self.gateways)
+        member.peer = await self._watch(member.gateway, **SEQ)
+        await resume(member.peer, self.session, self.workspace, after=max(member.seen, default=0))

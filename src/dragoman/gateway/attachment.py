@@ -118,6 +118,10 @@ class Attachment:
         self.fall_behind()
         self.catch_up()
 
+    def go_on(self, position: int) -> None:
+        """From a journal that another process kept until now."""
+        self.start_at(position)
+
     def rewind(self, position: int, missed: list[tuple[int, Callable[[], None]]]) -> None:
         """Go back to the last event that the client has; `missed` is what else it lacks, each after its event."""
         if self._gone:

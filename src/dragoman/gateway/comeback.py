@@ -59,7 +59,7 @@ async def load(client: ClientConnection, request: Request) -> None:
     attachment = session.reattach(client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
-        attachment.after(until, partial(_announce_end, session, client))
+        attachment.after(until, partial(_announce_end, session, client, until))
     facts = await _revive(session, client, result)
 
     def answer() -> None:
@@ -91,8 +91,8 @@ async def _announce(session: Session, client: ClientConnection, journal: Journal
     return until if known is None else journal.delivered
 
 
-def _announce_end(session: Session, client: ClientConnection) -> None:
-    client.peer.notify(REPLAYED, encode({"sessionId": session.id}))
+def _announce_end(session: Session, client: ClientConnection, until: int) -> None:
+    client.peer.notify(REPLAYED, encode({"sessionId": session.id, "seq": until}))
 
 
 async def resume(client: ClientConnection, request: Request) -> None:
@@ -104,7 +104,8 @@ async def resume(client: ClientConnection, request: Request) -> None:
         return
     after = replay.after_seq(params)
     await _adopt(session, client, journal)
-    facts = await _revive(session, client, result)
+    wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
+    facts = await _revive(session, client, result, wake=wake is not False)
     until = journal.delivered
     if client.capabilities.replays:
         until = await _announce(session, client, journal, until)
@@ -116,7 +117,7 @@ async def resume(client: ClientConnection, request: Request) -> None:
     if client.capabilities.replays:
         if after is not None:
             attachment.after(until, lambda: attachment.send(_caught_up(session)))
-        attachment.after(until, partial(_announce_end, session, client))
+        attachment.after(until, partial(_announce_end, session, client, until))
     elif after is not None and client.capabilities.seq:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
     revival.tell_loss(session)
@@ -206,11 +207,13 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
     return end
 
 
-async def _revive(session: Session, client: ClientConnection, result: JsonObject) -> JsonObject:
+async def _revive(
+    session: Session, client: ClientConnection, result: JsonObject, *, wake: bool = True
+) -> JsonObject:
     """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
-    if not client.wakes:
+    if not (client.wakes and wake):
         return {"revived": None, "state": session.state}
     try:
         revived = await asyncio.wait_for(revival.revive(session, client), PATIENCE)

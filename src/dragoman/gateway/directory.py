@@ -288,7 +288,7 @@ class StoreDirectory:
         journal.trouble = trouble
 
     def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
-        former = session.feed.attachments
+        former, seen = session.feed.attachments, session.feed.delivered
         feed = session.feed = JournalFeed(
             self.store,
             session.id,
@@ -298,6 +298,10 @@ class StoreDirectory:
             self._on_congestion,
         )
         feed.attachments = former
+        for attachment in (
+            former if seen else ()
+        ):  # what the process that had it stored, but did not say any more
+            attachment.go_on(seen)
         return feed
 
     async def _repair(self, session: Session) -> None:

@@ -133,12 +133,12 @@ class DirectFeed:
         self._look()
 
     def replay_begins(self) -> None:
-        """What comes from now on was said before; until now everybody had to see it."""
+        """What comes from now on was said before, to all but those who wait for it: one, or, if nobody, all."""
+        self._over.clear()
+        self._only = self.waiting
         if self.waiting is not None:
-            self._only = self.waiting
             self._early.discard(self.waiting)
-            self._over.clear()
-            self._look()
+        self._look()
 
     def replay_ended(self) -> None:
         if self.waiting is not None:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from dragoman.config.model import AgentConfig, Config, PolicyConfig
-from dragoman.gateway.capabilities import AgentCapabilities, fingerprint
+from dragoman.gateway import owner
+from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
-from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.owner import OwnerConnection
+from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
@@ -35,15 +36,6 @@ T = TypeVar("T")
 
 SETTLE_TIMEOUT = 2.0
 """Seconds that the last events have to be stored at shutdown."""
-
-OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
-    "agentCapabilities": {
-        "loadSession": True,
-        "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
-        "mcpCapabilities": {"http": True, "sse": True},
-        "sessionCapabilities": {"resume": {}, "additionalDirectories": {}},
-    }
-}
 
 
 class AgentDirectory(Protocol):
@@ -106,7 +98,7 @@ class Gateway:
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set when every client has been told that this is the end."""
-        self.taking = asyncio.Lock()
+        self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """Held while a stored session becomes live."""
         self._someone_left = asyncio.Event()
         self._housekeeping: asyncio.Task[None] | None = None
@@ -209,21 +201,14 @@ class Gateway:
 
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
         """The session lives in another process: speak to that one as if it were the agent."""
-        config = AgentConfig(kind="remote", command=[])
-        owner = OwnerConnection(session.agent_name, config, client, shared=False)
-        try:
-            await owner.start(
-                lambda handler: self.dialer.dial(held.socket_path, handler),
-                _for_owner(client.capabilities.raw),
-                client.info,
-                self.config.limits.start_timeout,
-            )
-        except RpcError as error:
-            raise internal(f"The process that has this session does not answer: {error.message}") from error
-        owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
-        session.agent_session_id = session.id
-        session.remote = True
-        session.bind(owner, session.id)
+        await owner.reach(session, client, lambda handler: self.dialer.dial(held.socket_path, handler))
+
+    def taking(self, session_id: str) -> asyncio.Lock:
+        """Held by whoever changes what this process is to a session: its owner, a neighbour of its owner, neither."""
+        lock = self._taking.get(session_id)
+        if lock is None:
+            lock = self._taking[session_id] = asyncio.Lock()
+        return lock
 
     def attached(self, session: Session) -> None:
         self.parking.forget(session) if session.turn is not None else self.parking.idle(session)
@@ -253,7 +238,7 @@ class Gateway:
             del self.sessions[session.id]
         self.changed(session)
         try:
-            async with self.taking:
+            async with self.taking(session.id):
                 if session.id not in self.sessions:  # or somebody came back for it meanwhile
                     await self.directory.release(session)
         except StoreError as error:
@@ -346,16 +331,6 @@ class Gateway:
                 log.info("background work failed: %s", error.message)
             else:
                 log.error("background work failed", exc_info=error)
-
-
-def _for_owner(capabilities: JsonObject) -> JsonObject:
-    """Whoever watches here may read the other process's journal, where questions have names, and is not alone.
-
-    Updates are numbered for all as soon as one may want that: those who did not ask for it do not look at `_meta`.
-    """
-    meta = as_object(capabilities.get("_meta"))
-    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True, "seq": True}
-    return {**capabilities, "_meta": {**meta, "dragoman": own}}
 
 
 def _matches(pattern: str, cwd: str) -> bool:

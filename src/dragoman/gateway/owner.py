@@ -2,22 +2,62 @@
 
 It knows that this process has clients of its own, so it says more than an agent does: where the replay begins and ends
 that one of them asked for, and what they said themselves, marked, so that the others here see it in its place in the
-order and whoever said it does not.
+order and whoever said it does not. All that it says has its number, so that its clients here can go on from there when
+it is gone.
 """
 
 from __future__ import annotations
 
-from dragoman.gateway.agent import AgentConnection
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.config.model import AgentConfig
+from dragoman.gateway import revival, takeover
+from dragoman.gateway.agent import AgentConnection, Launch
+from dragoman.gateway.capabilities import AgentCapabilities
 from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
-from dragoman.gateway.replay import OWN, without_own
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.replay import OWN, has_seq, seq_of, without_own
 from dragoman.gateway.rewrite import session_of
 from dragoman.gateway.updates import read_head
+from dragoman.wire.errors import RpcError, internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session import Session
+
+OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
+    "agentCapabilities": {
+        "loadSession": True,
+        "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
+        "mcpCapabilities": {"http": True, "sse": True},
+        "sessionCapabilities": {"resume": {}, "additionalDirectories": {}},
+    }
+}
+
+log = logging.getLogger(__name__)
+
+PATIENCE = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""Seconds before each try to go on without it."""
 
 
 class OwnerConnection(AgentConnection):
     is_owner = True
+    _replaying = False
+    _last = b""
+    """The last line with a number that all clients here were shown."""
+    _replayed = 0
+    """Where the last replay ended: up to there everybody has everything."""
+
+    @property
+    def position(self) -> int:
+        """The last event that all clients here have."""
+        return max(seq_of(self._last) if self._last else 0, self._replayed)
 
     def _intercept(self, line: bytes) -> bool:
+        if not self._replaying and has_seq(line):
+            self._last = line
         if not line.endswith(OWN):
             return super()._intercept(line)
         head = read_head(line)
@@ -28,9 +68,83 @@ class OwnerConnection(AgentConnection):
         return True
 
     def peer_notification(self, method: str, params: bytes) -> None:
-        if method not in (REPLAY, REPLAYED):
-            super().peer_notification(method, params)
-            return
         session = self.sessions.get(session_of(params) or "")
-        if session is not None and isinstance(session.feed, DirectFeed):
-            session.feed.replay_begins() if method == REPLAY else session.feed.replay_ended()
+        feed = session.feed if session is not None else None
+        if method == REPLAY and isinstance(feed, DirectFeed):
+            self._replaying = feed.waiting is not None
+            feed.replay_begins()
+        elif method == REPLAYED and isinstance(feed, DirectFeed):
+            self._replaying = False
+            self._replayed = int(decode_object(params).get("seq") or 0)
+            feed.replay_ended()
+        else:
+            super().peer_notification(method, params)
+
+    def peer_closed(self, reason: str | None) -> RpcError:
+        orphans: list[Session] = list(self.sessions.values())
+        for session in orphans:
+            session.feed.delivered = max(session.feed.delivered, self.position)
+        error = super().peer_closed(reason)
+        for session in orphans:
+            session.gateway.spawn(_go_on(session))
+        return error
+
+
+async def reach(session: Session, client: ClientConnection, launch: Launch) -> None:
+    """The session lives in another process: speak to that one as if it were the agent."""
+    owner = OwnerConnection(session.agent_name, AgentConfig(kind="remote", command=[]), client, shared=False)
+    timeout = session.gateway.config.limits.start_timeout
+    try:
+        await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
+    except RpcError as error:
+        raise internal(f"The process that has this session does not answer: {error.message}") from error
+    owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
+    session.agent_session_id = session.id
+    session.remote = True
+    feed = session.feed
+    assert isinstance(feed, DirectFeed)
+    async with feed.replaying:  # whoever comes meanwhile comes after those who are here
+        session.bind(owner, session.id)
+        if session.attachments:
+            await _take_up(session, owner, feed)
+
+
+async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
+    """Clients of a session whose former process is gone go on from the last event that they have."""
+    facts = {"afterSeq": feed.delivered, "wake": False}
+    params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}
+    reply = await owner.call("session/resume", encode(params))
+    if not reply.ok:
+        revival.unbind(session, owner)
+        session.gateway.pool.reap(owner)
+        raise revival.as_error(reply)
+    await feed.replayed()
+
+
+def _for_owner(capabilities: JsonObject) -> JsonObject:
+    """Whoever watches here may read the other process's journal, where questions have names, and is not alone.
+
+    Updates are numbered for all as soon as one may want that: those who did not ask for it do not look at `_meta`.
+    """
+    meta = as_object(capabilities.get("_meta"))
+    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True, "seq": True}
+    return {**capabilities, "_meta": {**meta, "dragoman": own}}
+
+
+async def _go_on(session: Session) -> None:
+    """Whoever looks at a session whose process is gone goes on looking: it is ours now, or another process's.
+
+    No agent is started for that; the next prompt does. A process that ends well may take its time to let go.
+    """
+    for delay in PATIENCE:
+        await asyncio.sleep(delay)
+        clients = session.clients_by_preference()
+        if not clients or session.gateway.closing or session.id not in session.gateway.sessions:
+            return
+        try:
+            await takeover.take_over(session, clients[0])
+        except RpcError as error:
+            log.info("session is not to be had yet: %s", error.message, extra={"session": session.id})
+        else:
+            return
+    log.warning("session was not taken over; the next prompt tries again", extra={"session": session.id})

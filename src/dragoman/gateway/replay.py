@@ -35,6 +35,9 @@ def is_intact(line: bytes) -> bool:
     return True
 
 
+SEQ = b'"seq":'
+SEQ_LENGTH = 48
+"""What it may take at the end of a line, with its number and what stands behind it."""
 OWN = b',"own":true}}}}'
 """How a line of ours ends that tells a process what one of its own clients said."""
 
@@ -42,14 +45,28 @@ OWN = b',"own":true}}}}'
 def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
     """`params._meta.dragoman.seq`, for clients that asked for it."""
     envelope = message.members(line)
-    params = message.members(envelope["params"])
-    meta = decode_object(params["_meta"]) if "_meta" in params and params["_meta"] != Raw(b"null") else {}
-    meta["dragoman"] = {**as_object(meta.get("dragoman")), "seq": seq, **({"own": True} if own else {})}
+    params = message.members(envelope.pop("params"))
+    raw = params.pop("_meta", None)
+    meta = decode_object(raw) if raw is not None and raw != Raw(b"null") else {}
+    facts = as_object(meta.pop("dragoman", None))
+    facts.pop("seq", None)
+    meta["dragoman"] = {**facts, "seq": seq, **({"own": True} if own else {})}
     return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
 
 
 def without_own(line: bytes) -> bytes:
     return line[: -len(OWN)] + b"}}}}"
+
+
+def has_seq(line: bytes) -> bool:
+    """It is as `with_seq` left it: what it added stands last."""
+    return line.rfind(SEQ, -SEQ_LENGTH) != -1
+
+
+def seq_of(line: bytes) -> int:
+    """The number of a line that has one."""
+    digits = line[line.rindex(SEQ) + len(SEQ) :]
+    return int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))])
 
 
 UNKNOWN = "(the output of this terminal was not kept)"

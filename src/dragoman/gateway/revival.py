@@ -90,18 +90,17 @@ async def _try(session: Session, client: ClientConnection) -> JsonObject:
 
 async def _once(session: Session, client: ClientConnection) -> JsonObject:
     await takeover.take_over(session, client)
-    agent = session.agent  # the process that has the session by now, if another one was faster
-    if agent is None:
-        agent = await session.gateway.pool.take(
-            client, session.agent_name, session.cwd, session.workspace, session.sandbox
-        )
+    if session.follows:  # another process was faster, and has an agent or brings it back
+        return {**session.last_result, "_meta": {"dragoman": {"revived": "live"}}}
+    agent = await session.gateway.pool.take(
+        client, session.agent_name, session.cwd, session.workspace, session.sandbox
+    )
     try:
         rung, result = await _climb(session, agent, client)
     except BaseException:
         session.gateway.pool.reap(agent)
         raise
-    if not agent.is_owner:
-        await session.choices.apply(agent)
+    await session.choices.apply(agent)
     session.record("revived", rung=rung)
     session.tell_offer()
     session.changed()

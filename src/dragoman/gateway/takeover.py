@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.ports.store import HeldElsewhere, StoreError
+from dragoman.gateway.ports.store import StoreError
 from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
@@ -35,25 +35,27 @@ async def take(session: Session, client: ClientConnection, known: Kept) -> Sessi
     gateway = session.gateway
     try:
         # One at a time: two that open the same journal would both number their events from its end.
-        async with gateway.taking:
+        async with gateway.taking(session.id):
             live = gateway.sessions.get(session.id)
-            if live is not None and live is not session:
+            if live is not None and (live is not session or not _orphaned(session)):
                 return live
             held = await gateway.directory.own(session)
             if held is None:
                 session.remote = False
                 session.agent_session_id = known.agent_session_id or ""
-                gateway.add(session)
-                return session
+            else:
+                await gateway.reach(session, client, held)
+            gateway.add(session)
+            return session
     except StoreError as error:
         raise internal(str(error), error.code, sessionId=session.id) from error
-    assert isinstance(held, HeldElsewhere)
-    await gateway.reach(session, client, held)
-    gateway.add(session)
-    return session
 
 
 async def take_over(session: Session, client: ClientConnection) -> None:
     """The process that had this session is gone; its clients here stay attached."""
-    if session.remote and session.agent is None:
+    if _orphaned(session):
         await take(session, client, await find(session))
+
+
+def _orphaned(session: Session) -> bool:
+    return session.remote and session.agent is None

@@ -56,6 +56,9 @@ class TappedAttachment(Attachment):
         self.fall_behind()
         self._look()
 
+    def go_on(self, position: int) -> None:
+        """It knows by itself how far it is."""
+
     def after(self, seq: int, action: Callable[[], None]) -> None:
         super().after(seq, action)
         if self.session.remote:

@@ -54,7 +54,9 @@ async def test_clients_may_come_go_and_come_back_in_three_processes(
     for gateway in gateways:
         await gateway.initialize()
     company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed)
-    await company.live(moments=100)
+    await company.live(moments=60)
+    await company.kill_owner()
+    await company.live(moments=40)
     await company.check()
 
 
