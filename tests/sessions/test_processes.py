@@ -186,6 +186,7 @@ async def test_a_watcher_whose_owner_is_killed_is_told_and_comes_back_with_its_n
     await one.text(session, "sleeping")
     await one.kill()
     assert (await turn).error
+    await other.text(session, "sleeping")  # also if it was only stored by then
     loaded = await load(other, session, workspace)
     assert loaded.texts == ["sleeping"]
     assert (await other.prompt(session, "say again")).texts[-1] == "again"

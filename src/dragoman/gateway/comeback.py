@@ -114,14 +114,14 @@ async def resume(client: ClientConnection, request: Request) -> None:
     _tell_state(session, attachment)
     if after is not None and after < until:
         attachment.start_at(after)
+    revival.tell_loss(session)
+    session.questions.ask_again(client)
     if client.capabilities.replays:
         if after is not None:
             attachment.after(until, lambda: attachment.send(_caught_up(session)))
         attachment.after(until, partial(_announce_end, session, client, until))
     elif after is not None and client.capabilities.seq:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
-    revival.tell_loss(session)
-    session.questions.ask_again(client)
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject, JsonObject]:

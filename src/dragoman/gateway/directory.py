@@ -298,10 +298,9 @@ class StoreDirectory:
             self._on_congestion,
         )
         feed.attachments = former
-        for attachment in (
-            former if seen else ()
-        ):  # what the process that had it stored, but did not say any more
-            attachment.go_on(seen)
+        if session.remote:  # its process stored more than it said before it was gone
+            for attachment in former:
+                attachment.go_on(seen)
         return feed
 
     async def _repair(self, session: Session) -> None:

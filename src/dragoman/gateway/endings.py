@@ -31,7 +31,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
-        session.ending = session.gateway.spawn(_end_command(session, session.agent, command))
+        session.settling = session.gateway.spawn(_end_command(session, session.agent, command))
     if session.feed.reaches(turn.client) and not session.follows:
         outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
@@ -79,7 +79,7 @@ async def _end_command(session: Session, agent: AgentConnection, since: float) -
         agent.sessions.pop(session.agent_session_id, None)
         await agent.stop()
     finally:
-        session.ending = None
+        session.settling = None
 
 
 def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:

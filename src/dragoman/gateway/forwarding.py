@@ -35,7 +35,7 @@ class Forwarding:
     ) -> None:
         """Its answer comes back in the order of the session's events; `result` is shown it first."""
         session = self._session
-        if session.agent is None or session.ending is not None:
+        if session.agent is None or session.settling is not None:
             session.gateway.spawn(self._revive_and_ask(request, params, method, result))
             return
         agent = session.agent

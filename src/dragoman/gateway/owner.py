@@ -106,19 +106,23 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     async with feed.replaying:  # whoever comes meanwhile comes after those who are here
         session.bind(owner, session.id)
         if session.attachments:
-            await _take_up(session, owner, feed)
+            session.settling = session.gateway.spawn(_take_up(session, owner, feed))
+            await asyncio.shield(session.settling)
 
 
 async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
     """Clients of a session whose former process is gone go on from the last event that they have."""
     facts = {"afterSeq": feed.delivered, "wake": False}
     params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}
-    reply = await owner.call("session/resume", encode(params))
-    if not reply.ok:
-        revival.unbind(session, owner)
-        session.gateway.pool.reap(owner)
-        raise revival.as_error(reply)
-    await feed.replayed()
+    try:
+        reply = await owner.call("session/resume", encode(params))
+        if not reply.ok:
+            revival.unbind(session, owner)
+            session.gateway.pool.reap(owner)
+            raise revival.as_error(reply)
+        await feed.replayed()
+    finally:
+        session.settling = None
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:

@@ -52,8 +52,8 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
 
 async def ready(session: Session, client: ClientConnection) -> None:
     """Wait until the session has an agent that may be asked something."""
-    if session.ending is not None:
-        await asyncio.shield(session.ending)
+    if session.settling is not None:
+        await asyncio.wait((session.settling,))
     if session.agent is None:
         await revive(session, client)
         tell_loss(session)

@@ -86,8 +86,8 @@ class Session:
         """The conversation so far, told to a new agent with the next prompt."""
         self.parked = False
         self.reviving: asyncio.Task[JsonObject] | None = None
-        self.ending: asyncio.Task[None] | None = None
-        """Whether a cancelled command still runs is being looked at; prompts wait for it."""
+        self.settling: asyncio.Task[None] | None = None
+        """What must be over before more is asked of the agent, whose last command may still run or which is new."""
         self.has_terminals = False
         self.pruned = False
         """Retention removed the beginning of its journal."""
@@ -232,7 +232,7 @@ class Session:
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)
-        if self.agent is not None and self.ending is None:
+        if self.agent is not None and self.settling is None:
             turn.check()
             self.turn = turn
             turn.start()
