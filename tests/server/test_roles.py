@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.server.tokens import TokenFile
+from support.gateway import Start
 from support.http_peer import HttpPeer
 from support.rpc_peer import RpcFailure
 from support.serving import Refused, Serving, Socket
@@ -107,6 +108,26 @@ async def test_an_observer_starts_no_agent(serving: Serving, tokens: TokenFile, 
     await owner.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
     assert (await owner.prompt(session, "again")).texts == ["again"]
     await observer.text(session, "again")
+
+
+async def test_an_observer_goes_on_when_an_editors_own_process_is_killed(
+    serving: Serving, tokens: TokenFile, dragoman: Start, workspace: Path
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    observer = await socket_of(serving, tokens, "observe")
+    await observer.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    turn = editor.start_prompt(session, "say begun\nsleep-until-cancel")
+    await editor.text(session, "begun")
+    await editor.kill()
+    await observer.text(session, "begun")
+    with pytest.raises(ConnectionError):
+        await turn
+    controller = await socket_of(serving, tokens, "control")
+    await controller.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    await controller.prompt(session, "say on")
+    await observer.text(session, "on")
 
 
 async def test_an_observers_post_is_403_and_another_tokens_connection_is_unknown(

@@ -142,7 +142,7 @@ async def _go_on(session: Session) -> None:
     """
     for delay in PATIENCE:
         await asyncio.sleep(delay)
-        clients = session.clients_by_preference()
+        clients = session.clients_by_preference() or [each.client for each in session.attachments]
         if not clients or session.gateway.closing or session.id not in session.gateway.sessions:
             return
         try:
