@@ -82,12 +82,13 @@ def _node(name: str, *packages: str) -> tuple[str, Path]:
 
 
 def _installed(home: Path, wanted: str) -> bool:
+    """Also not if the checkout was moved: scripts in a venv name its place."""
     stamp = home / ".installed"
-    return stamp.exists() and stamp.read_text() == wanted
+    return stamp.exists() and stamp.read_text() == f"{wanted} in {home}"
 
 
 def _mark(home: Path, wanted: str) -> None:
-    (home / ".installed").write_text(wanted)
+    (home / ".installed").write_text(f"{wanted} in {home}")
 
 
 def _run(command: list[str]) -> None:
