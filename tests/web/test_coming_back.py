@@ -105,6 +105,25 @@ async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -
     await expect(me.page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)
 
 
+async def test_what_is_typed_behind_ctrl_k_is_searched_for_on_any_screen(arrive: Arrive) -> None:
+    me = await arrive()
+    field = me.page.get_by_role("searchbox")
+    for width in (1280, 390):
+        await me.page.set_viewport_size({"width": width, "height": 800})
+        focused = await me.page.evaluate(
+            """() => {
+                document.activeElement.blur();
+                document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true}));
+                return document.activeElement.type;
+            }"""
+        )
+        assert focused == "search", "at once, not with the next frame"
+        await me.page.keyboard.type("here")
+        await expect(field).to_have_value("here")
+        await field.fill("")
+        await me.page.keyboard.press("Escape")
+
+
 async def test_a_session_in_a_sandbox_is_closed_and_goes_on(arrive: Arrive, workspace: Path) -> None:
     me = await arrive()
     await me.page.get_by_role("button", name="Sandbox: As configured").click()

@@ -97,6 +97,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     try:
         await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
     except RpcError as error:
+        await owner.stop()
         raise internal(f"The process that has this session does not answer: {error.message}") from error
     owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
     session.agent_session_id = session.id

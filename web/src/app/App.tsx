@@ -1,4 +1,5 @@
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import type { Chat } from "../model/chat";
 import styles from "./App.module.css";
 import { useAttention } from "./attention";
@@ -38,8 +39,8 @@ function Page({ chat }: { chat: Chat }) {
 
   const places = useMemo(() => ({
     search: () => {
-      setDrawer(true);
-      requestAnimationFrame(() => searchField.current?.focus());
+      flushSync(() => setDrawer(true)); // the next key belongs into the field already
+      searchField.current?.focus();
     },
     composer: () => composer.current?.focus(),
     shortcuts: () => setShortcuts(true),
