@@ -257,3 +257,67 @@ async def test_whoever_comes_goes_and_comes_back_in_three_processes_sees_everyth
     company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed=1)
     await company.live(moments=40)
     assert len(await company.check()) > 1000
+
+
+async def test_a_cancel_that_the_agent_ignores_costs_the_neighbours_nothing(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    """Its process sees to the agent; whoever watches goes on watching, and sees nothing twice."""
+    impatient = {"limits": {"cancel_timeout": 0.3}}
+    one = await dragoman(agents={"scripted": rememberer()}, **impatient)
+    await one.initialize()
+    other = await dragoman(agents={"scripted": rememberer()}, **impatient)
+    await other.initialize()
+    session = await one.new_session(workspace)
+    await one.prompt(session, "say before")
+    await load(other, session, workspace)
+    third = await watch(other)
+    await load(third, session, workspace)
+    turn = other.start_prompt(session, "say begun\nignore-cancel")
+    await third.text(session, "begun")
+    other.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+    await turn_end(third, session)
+    assert (await one.prompt(session, "say after")).texts[-1] == "after"
+    for peer in (other, third):
+        await peer.text(session, "after")
+        assert [text_of(update) for update in by_agent(peer.of(session))] == [
+            "before",
+            "begun",
+            "ignoring",
+            "after",
+        ]
+
+
+async def test_a_load_that_is_cancelled_in_its_replay_may_be_tried_again(
+    dragoman: Start, workspace: Path
+) -> None:
+    one, other = await processes(dragoman, 2)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "flood 20000 100")
+    for _ in range(3):
+        id = other.start_request("session/load", setup(session, workspace))
+        await other.next_message(is_update(session, "agent_message_chunk"))
+        other.notify("$/cancel_request", {"requestId": id})
+        await other.response(id)
+    loaded = await load(other, session, workspace)
+    assert len(by_agent(loaded.replay)) >= 20000
+    assert (await other.prompt(session, "say on")).texts == ["on"]
+
+
+async def test_clients_that_leave_while_their_session_is_taken_over_leave_it_to_others(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    one, other, third = await processes(dragoman, 3)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "say before")
+    for gateway in (other, third):
+        await load(await watch(gateway), session, workspace)
+    last = await watch(other)
+    await load(last, session, workspace)
+    await one.kill()
+    last.notify("session/cancel", {"sessionId": session})
+    await last.close()
+    late = await watch(third)
+    assert (await load(late, session, workspace)).texts == ["before"]
+    assert (await late.prompt(session, "say after")).texts == ["after"]

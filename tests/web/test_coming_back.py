@@ -107,6 +107,7 @@ async def test_a_session_is_renamed_and_found(arrive: Arrive, workspace: Path) -
 
 async def test_what_is_typed_behind_ctrl_k_is_searched_for_on_any_screen(arrive: Arrive) -> None:
     me = await arrive()
+    await expect(me.page.locator("textarea")).to_be_focused()  # the page is whole
     field = me.page.get_by_role("searchbox")
     for width in (1280, 390):
         await me.page.set_viewport_size({"width": width, "height": 800})

@@ -23,6 +23,9 @@ from dragoman.gateway.session import Session
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
 
+PATIENCE = 1.0
+"""Seconds in which a question that a page read in another process's journal is asked here, too."""
+
 Outcome = asyncio.Future[str | BridgeError | None]
 """The session that came of a command, if one did, or why nothing came of it."""
 Handler = Callable[["BridgeClient", JsonObject], Awaitable[str | Outcome | None]]
@@ -178,21 +181,27 @@ async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
 
 async def permission_response(client: BridgeClient, command: JsonObject) -> str | None:
     outcome = command.get("outcome")
-    return _answer(client, command, {"outcome": outcome})
+    return await _answer(client, command, {"outcome": outcome})
 
 
 async def elicitation_response(client: BridgeClient, command: JsonObject) -> str | None:
     answer: JsonObject = {name: command[name] for name in ("action", "content") if name in command}
     if answer.get("action") not in ("accept", "decline", "cancel"):
         raise BridgeError("bad_request", "`action` must be accept, decline or cancel.")
-    return _answer(client, command, answer)
+    return await _answer(client, command, answer)
 
 
-def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject) -> str:
-    asked = command.get("requestId")
-    for session in client.bridge.gateway.sessions.values():
-        if isinstance(asked, str) and session.questions.answer(asked, encode(answer), client.hand.client):
-            return session.id
+async def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject) -> str:
+    asked, hand = command.get("requestId"), client.hand.client
+    if isinstance(asked, str):
+        for session in client.bridge.gateway.sessions.values():
+            if session.questions.answer(asked, encode(answer), hand):
+                return session.id
+        watched = [attachment.session for attachment in hand.attachments.values()]
+        arrived = await asyncio.gather(*(each.questions.arrives(asked, PATIENCE) for each in watched))
+        for session, there in zip(watched, arrived, strict=True):
+            if there and session.questions.answer(asked, encode(answer), hand):
+                return session.id
     raise BridgeError("already_answered", "This question is not open any more.")
 
 

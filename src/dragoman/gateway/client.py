@@ -212,8 +212,14 @@ class ClientConnection:
     def setup(self, request: Request, work: lifecycle.Setup) -> None:
         """Answer a request that has to wait; cancelled by `$/cancel_request` or the client's end."""
         task = self.gateway.spawn(self._run(request, work))
+
+        def done(task: asyncio.Task[None]) -> None:
+            self._setups.discard(task)
+            if task.cancelled():  # also before its first step, where nothing in it could answer
+                request.fail(RpcError(-32800, "Request cancelled"))
+
         self._setups.add(task)
-        task.add_done_callback(self._setups.discard)
+        task.add_done_callback(done)
         request.on_cancel = partial(_stop, task)
 
     async def _run(self, request: Request, work: lifecycle.Setup) -> None:
@@ -227,9 +233,6 @@ class ClientConnection:
             request.fail(error.as_error())
         except StoreError as error:
             request.fail(internal(str(error), error.code))
-        except asyncio.CancelledError:
-            request.fail(RpcError(-32800, "Request cancelled"))
-            raise
         except Exception:  # a bug of ours must not cost the client its answer
             log.exception("request failed", extra={"method": request.method})
             request.fail(internal("Internal error in the gateway; its log has the details"))

@@ -141,7 +141,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         session = await _take(client, known, params)
     else:
         client.check_agent(session.agent_name, session_id)
-        await takeover.take_over(session, client)
+        session = await takeover.take_over(session, client)
     if not client.may_control:
         return session, params, {}
     session.owner = session.owner or client.terms.identity.name

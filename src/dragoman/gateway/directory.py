@@ -300,7 +300,7 @@ class StoreDirectory:
         feed.attachments = former
         if session.remote:  # its process stored more than it said before it was gone
             for attachment in former:
-                attachment.go_on(seen)
+                attachment.go_on(min(seen, last_seq))
         return feed
 
     async def _repair(self, session: Session) -> None:

@@ -50,7 +50,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
 def give_up_agent(session: Session) -> None:
     """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
     agent = session.agent
-    if agent is None:
+    if agent is None or session.follows:  # the process that has the session sees to its agent
         return
     if session.shares_agent:
         # What it still says of that turn belongs to an agent session that nobody listens to any more.
@@ -79,7 +79,8 @@ async def _end_command(session: Session, agent: AgentConnection, since: float) -
         agent.sessions.pop(session.agent_session_id, None)
         await agent.stop()
     finally:
-        session.settling = None
+        if session.settling is asyncio.current_task():
+            session.settling = None
 
 
 def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:

@@ -41,7 +41,7 @@ class Feed(Protocol):
     attachments: list[Attachment]
     """Everybody who looks; changed by `add` and `remove` alone."""
     delivered: int
-    """The number of the last event that was handed over; 0 without a journal."""
+    """The number of the last event that was handed over; without a journal 0, or what another process said."""
 
     @property
     def seq(self) -> int:

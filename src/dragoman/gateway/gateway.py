@@ -222,6 +222,7 @@ class Gateway:
         if agent is not None:
             agent.sessions.pop(session.agent_session_id, None)
             session.agent = None
+        session.feed.agent_gone()
         session.services.release_terminals()
         session.save(SessionChanges(state="closed"))
         await self.put_away(session)

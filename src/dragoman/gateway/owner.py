@@ -2,7 +2,7 @@
 
 It knows that this process has clients of its own, so it says more than an agent does: where the replay begins and ends
 that one of them asked for, and what they said themselves, marked, so that the others here see it in its place in the
-order and whoever said it does not. All that it says has its number, so that its clients here can go on from there when
+order and whoever prompted does not. All that it says has its number, so that its clients here can go on from there when
 it is gone.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.session import Session
 
+log = logging.getLogger(__name__)
+
 OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
     "agentCapabilities": {
         "loadSession": True,
@@ -36,9 +39,7 @@ OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for
     }
 }
 
-log = logging.getLogger(__name__)
-
-PATIENCE = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+DELAYS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each try to go on without it."""
 
 
@@ -116,14 +117,16 @@ async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -
     facts = {"afterSeq": feed.delivered, "wake": False}
     params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}
     try:
-        reply = await owner.call("session/resume", encode(params))
+        reply = await owner.ask("session/resume", encode(params), session.gateway.config.limits.start_timeout)
         if not reply.ok:
             revival.unbind(session, owner)
+            feed.replay_ended()
             session.gateway.pool.reap(owner)
             raise revival.as_error(reply)
         await feed.replayed()
     finally:
-        session.settling = None
+        if session.settling is asyncio.current_task():
+            session.settling = None
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:
@@ -141,10 +144,11 @@ async def _go_on(session: Session) -> None:
 
     No agent is started for that; the next prompt does. A process that ends well may take its time to let go.
     """
-    for delay in PATIENCE:
-        await asyncio.sleep(delay)
+    for delay in DELAYS:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(session.gateway.said_goodbye.wait(), delay)
         clients = session.clients_by_preference() or [each.client for each in session.attachments]
-        if not clients or session.gateway.closing or session.id not in session.gateway.sessions:
+        if not clients or session.gateway.closing or session.gateway.sessions.get(session.id) is not session:
             return
         try:
             await takeover.take_over(session, clients[0])

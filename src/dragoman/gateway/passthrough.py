@@ -6,7 +6,8 @@ have seen it, so that a replay goes only to the one who asked. Where it begins a
     the agent           begins with the request, ends with the answer; nobody's turn may run meanwhile
     another process     says both (`_dragoman/replay`, `_dragoman/replayed`): in between live events are its own affair
 
-A replay that has begun comes to its end whether or not anybody still waits for it; only then may the next one begin.
+A replay that another process has begun comes to its end whether or not anybody still waits for it; only then may the
+next one begin.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ async def pass_through(
 async def _from_owner(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    owner = session.require_agent()
+    owner, feed = session.require_agent(), _feed(session)
     after = replay.after_seq(params)
     was_attached = session.id in client.attachments
     attachment = session.attach(client)
@@ -60,20 +61,21 @@ async def _from_owner(
         attachment.follow(after or 0)
         raw = _watching_params(session, {})  # it reads the past by itself
     else:
-        if method == LOAD or after is not None or not was_attached:
-            _feed(session).expect_replay(attachment)
+        if not was_attached:
+            feed.expect_replay(attachment)
         if client.may_control:
             raw = setup_params(request, params, owner, session.agent_session_id)
         else:
             raw = _watching_params(session, params)
-    relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw))
+    hidden = not attachment.tapped and (method == LOAD or after is not None)
+    relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
     try:
         reply = await asyncio.shield(relayed)  # a replay that nobody waits for any more is still no news
     except BaseException:
-        await _give_up(session, attachment, was_attached=was_attached)
+        await _give_up(session, feed, attachment, was_attached=was_attached)
         raise
     if not reply.ok:
-        await _give_up(session, attachment, was_attached=was_attached)
+        await _give_up(session, feed, attachment, was_attached=was_attached)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
 
 
@@ -84,7 +86,10 @@ async def _relay(
     request: Request,
     method: str,
     raw: bytes,
+    *,
+    hidden: bool,
 ) -> Reply:
+    """`hidden`: what comes before the replay is in it."""
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
@@ -94,6 +99,8 @@ async def _relay(
         if request.answered:
             return Reply.failed(RpcError(-32800, "Request cancelled"))
         feed.waiting = attachment
+        if hidden:
+            feed.expect_replay(attachment)
         try:
             reply = await owner.call(method, raw, request, heard)
             await feed.replayed()
@@ -143,10 +150,14 @@ async def _from_agent(
             finally:
                 over()
     except BaseException:
-        await _give_up(session, attachment, was_attached=was_attached, began_with=None if was_live else agent)
+        await _give_up(
+            session, feed, attachment, was_attached=was_attached, began_with=None if was_live else agent
+        )
         raise
     if not reply.ok:
-        await _give_up(session, attachment, was_attached=was_attached, began_with=None if was_live else agent)
+        await _give_up(
+            session, feed, attachment, was_attached=was_attached, began_with=None if was_live else agent
+        )
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
 
 
@@ -205,13 +216,14 @@ def _answer(session: Session, client: ClientConnection, request: Request, reply:
 
 async def _give_up(
     session: Session,
+    feed: DirectFeed,
     attachment: Attachment,
     *,
     was_attached: bool,
     began_with: AgentConnection | None = None,
 ) -> None:
     """One client's failed load is not the others' business: the session ends only if it began with it."""
-    _feed(session).forget_replay(attachment)
+    feed.forget_replay(attachment)
     if not was_attached:
         session.detach(attachment.client)
     if not session.attachments and (session.remote or began_with is not None):

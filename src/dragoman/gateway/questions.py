@@ -72,6 +72,7 @@ class Questions:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._open: list[Question] = []
+        self._expected: dict[str, asyncio.Event] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -144,6 +145,19 @@ class Questions:
         self._settle(question, Reply(result=_read_answer(question, result)), "user", client)
         return True
 
+    async def arrives(self, question_id: str, patience: float) -> bool:
+        """Wait for a question that is in the journal of another process, which asks it here a moment later."""
+        if not self._session.follows:
+            return False
+        there = self._expected.setdefault(question_id, asyncio.Event())
+        try:
+            await asyncio.wait_for(there.wait(), patience)
+        except TimeoutError:
+            return False
+        finally:
+            self._expected.pop(question_id, None)
+        return True
+
     def client_gone(self, client: ClientConnection) -> None:
         """A question waits for whoever comes next (G-103); without a journal nobody can."""
         for question in list(self._open):
@@ -203,6 +217,8 @@ class Questions:
 
     def _ask(self, question: Question) -> None:
         self._open.append(question)
+        if question.id in self._expected:
+            self._expected[question.id].set()
         asked = decode_object(question.params)
         kind, shown = RECORDED[question.method]
         told = "permission" if question.method == PERMISSION else "elicitation"

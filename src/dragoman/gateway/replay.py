@@ -38,6 +38,8 @@ def is_intact(line: bytes) -> bool:
 SEQ = b'"seq":'
 SEQ_LENGTH = 48
 """What it may take at the end of a line, with its number and what stands behind it."""
+HEAD_LENGTH = 64
+"""Where the method stands: before the params."""
 OWN = b',"own":true}}}}'
 """How a line of ours ends that tells a process what one of its own clients said."""
 
@@ -59,8 +61,8 @@ def without_own(line: bytes) -> bytes:
 
 
 def has_seq(line: bytes) -> bool:
-    """It is as `with_seq` left it: what it added stands last."""
-    return line.rfind(SEQ, -SEQ_LENGTH) != -1
+    """It is an update as `with_seq` left it: what it added stands last."""
+    return line.rfind(SEQ, -SEQ_LENGTH) != -1 and line.find(b'"session/update"', 0, HEAD_LENGTH) != -1
 
 
 def seq_of(line: bytes) -> int:

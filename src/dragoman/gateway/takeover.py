@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.ports.store import StoreError
@@ -31,30 +32,66 @@ def unknown(gateway: Gateway, session_id: str) -> RpcError:
 
 
 async def take(session: Session, client: ClientConnection, known: Kept) -> Session:
-    """Own a stored session or reach its owner; another client of this process may have been faster."""
-    gateway = session.gateway
+    """Own a stored session or reach its owner; another client of this process may have been faster.
+
+    Not to be stopped half way: whoever asked may lose interest, others wait for the same.
+    """
+    taking = session.gateway.spawn(_take(session, client, known))
     try:
-        # One at a time: two that open the same journal would both number their events from its end.
-        async with gateway.taking(session.id):
-            live = gateway.sessions.get(session.id)
-            if live is not None and (live is not session or not _orphaned(session)):
-                return live
-            held = await gateway.directory.own(session)
-            if held is None:
-                session.remote = False
-                session.agent_session_id = known.agent_session_id or ""
-            else:
-                await gateway.reach(session, client, held)
-            gateway.add(session)
-            return session
+        return await asyncio.shield(taking)
     except StoreError as error:
         raise internal(str(error), error.code, sessionId=session.id) from error
+    except asyncio.CancelledError:
+        taking.add_done_callback(lambda _: _unless_used(session))
+        raise
 
 
-async def take_over(session: Session, client: ClientConnection) -> None:
+def _unless_used(session: Session) -> None:
+    """It was taken for somebody who does not want it any more."""
+    if session.attachments:
+        return
+    if session.remote:
+        session.gateway.spawn(session.gateway.close_session(session))
+    else:
+        session.parked = session.agent is None
+        session.gateway.left(session)
+
+
+async def _take(session: Session, client: ClientConnection, known: Kept) -> Session:
+    gateway = session.gateway
+    # One at a time: two that open the same journal would both number their events from its end.
+    async with gateway.taking(session.id):
+        live = gateway.sessions.get(session.id)
+        if live is not None and (live is not session or not _orphaned(session)):
+            return live
+        if live is None and session.remote:
+            raise session_not_found(session.id, "It was closed meanwhile")
+        held = await gateway.directory.own(session)
+        if held is None:
+            session.parked = session.parked or session.remote  # nobody asked for an agent yet
+            session.remote = False
+            session.agent_session_id = known.agent_session_id or ""
+        else:
+            await gateway.reach(session, client, held)
+        if live is not None and gateway.sessions.get(session.id) is not session:
+            _leave(session)
+            raise session_not_found(session.id, "It was closed meanwhile")
+        gateway.add(session)
+        return session
+
+
+def _leave(session: Session) -> None:
+    """It was closed while it was taken; whoever closed it waits for us and gives the lease back."""
+    owner = session.agent
+    if owner is not None:
+        owner.sessions.pop(session.agent_session_id, None)
+        session.agent = None
+        session.gateway.pool.reap(owner)
+
+
+async def take_over(session: Session, client: ClientConnection) -> Session:
     """The process that had this session is gone; its clients here stay attached."""
-    if _orphaned(session):
-        await take(session, client, await find(session))
+    return await take(session, client, await find(session)) if _orphaned(session) else session
 
 
 def _orphaned(session: Session) -> bool:
