@@ -24,6 +24,7 @@ from support.attaching import (
 from support.company import Company
 from support.gateway import Dragoman, Start
 from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
+from support.seam import assert_same
 
 FLOOD = "flood 3000 100"
 
@@ -139,7 +140,11 @@ async def test_clients_that_come_to_another_process_see_everything_once(
     await one.prompt(session, "say settled")
     for comer in (other, *comers):
         await comer.text(session, "settled")
-        assert by_agent(comer.of(session)) == by_agent(one.of(session))
+        assert_same(
+            by_agent(comer.of(session)),
+            by_agent(one.of(session)),
+            f"comer {comers.index(comer) if comer in comers else None}",
+        )
 
 
 async def test_a_resume_in_another_process_shows_nobody_anything_twice(
