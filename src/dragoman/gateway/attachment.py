@@ -157,6 +157,7 @@ class Attachment:
         while feed is not None and self._has_room and not self._gone:
             try:
                 size = FIRST_BYTES if self._first > 0 else CATCH_UP_BYTES
+                delivered = feed.delivered  # before the read: what comes meanwhile is not in it
                 rows = await feed.store.read(self.session.id, self.position, size)
                 for row in rows:
                     await self._show_row(feed, row)
@@ -169,10 +170,10 @@ class Attachment:
                 log.exception("catching up failed", extra={"session": self.session.id})
                 self._give_up(feed)
                 return
+            if not rows:
+                self.position = max(self.position, delivered)
             self._run_due(self.position)
-            if not rows or self.position >= feed.delivered:
-                self.position = max(self.position, feed.delivered)
-                self._run_due(self.position)
+            if self.position >= feed.delivered:
                 self.live = True
                 return
 
