@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -44,10 +45,10 @@ async def custody() -> AsyncIterator[Custody]:
 class Keeper:
     """A gateway in a process of its own, as `keeper.py` tells of it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, told: dict[str, object]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, told: dict[str, Any]) -> None:
         self.process = process
-        self.watcher: int = told["watcher"]  # type: ignore[assignment]
-        self.agents: list[int] = told["agents"]  # type: ignore[assignment]
+        self.watcher: int = told["watcher"]
+        self.agents: list[int] = told["agents"]
 
     def children(self) -> set[int]:
         pid = self.process.pid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from support.bridge_peer import Page
+from support.bridge_peer import Event, Page
 from support.seam import release, stepped
 from support.serving import Serving
 
@@ -22,11 +22,11 @@ async def test_whenever_a_page_comes_it_sees_every_event_once(
     session = await page.new_session(workspace)
     page.send("send_message", sessionId=session, content=stepped(workspace, STEPS))
     comers: list[Page] = []
-    loads: list[asyncio.Task[object]] = []
+    loads: list[asyncio.Future[Event]] = []
     for step in range(STEPS):
         comer = await Page.open(serving)
         comers.append(comer)
-        loads.append(asyncio.create_task(comer.load(session)))  # type: ignore[arg-type]
+        loads.append(asyncio.ensure_future(comer.load(session)))
         release(workspace, step)
     await page.next("turn_complete")
     await page.turn(session, "say settled")

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.builtin import Builtin
+from support.builtin import Builtin, StartBuiltin
 from support.fake_llm import FakeLlm, fake_llm
-
-StartBuiltin = Callable[..., Awaitable[Builtin]]
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.builtin import Builtin, calls, said, shown, updates
-from support.fake_llm import FakeLlm, call, cut, finish, status, text, thinking
+from support.fake_llm import FakeLlm, Step, call, cut, finish, status, text, thinking
 
 
 async def test_text_and_thinking_stream_as_they_come(thinker: Builtin, llm: FakeLlm, workspace: Path) -> None:
@@ -124,9 +124,9 @@ async def test_a_stream_that_is_cut_is_asked_for_again(
     ],
 )
 async def test_what_cannot_be_retried_is_told_and_the_session_goes_on(
-    thinker: Builtin, llm: FakeLlm, workspace: Path, step: object, reason: str, words: str
+    thinker: Builtin, llm: FakeLlm, workspace: Path, step: Step, reason: str, words: str
 ) -> None:
-    llm.tell(step, text("Better."))  # type: ignore[arg-type]
+    llm.tell(step, text("Better."))
     session = await thinker.new_session(workspace)
     turn = await thinker.prompt(session, "hi")
     assert turn.error is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.builtin.model import ModelConfig, Models
-from support.builtin import Builtin, said
+from support.builtin import Builtin, StartBuiltin, said
 from support.fake_llm import FakeLlm, text
 
 
@@ -38,8 +38,10 @@ async def test_the_model_is_an_option_of_the_session(agent: Builtin, llm: FakeLl
     assert option["category"] == "model"
 
 
-async def test_an_ollama_server_is_found_by_its_host(builtin: object, llm: FakeLlm, workspace: Path) -> None:
-    agent = await builtin(env={"OLLAMA_HOST": llm.root.removeprefix("http://")})  # type: ignore[operator]
+async def test_an_ollama_server_is_found_by_its_host(
+    builtin: StartBuiltin, llm: FakeLlm, workspace: Path
+) -> None:
+    agent = await builtin(env={"OLLAMA_HOST": llm.root.removeprefix("http://")})
     llm.tell(text("Local."))
     session = await agent.new_session(workspace)
     assert said(await agent.prompt(session, "hi")) == "Local."
@@ -59,9 +61,9 @@ async def test_a_key_that_is_missing_is_told_and_the_session_goes_on(agent: Buil
     assert "/run" in said(await agent.prompt(session, "/help"))
 
 
-async def test_an_endpoint_that_is_down_is_told(builtin: object, workspace: Path) -> None:
+async def test_an_endpoint_that_is_down_is_told(builtin: StartBuiltin, workspace: Path) -> None:
     arguments = ("--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
-    agent = await builtin(*arguments)  # type: ignore[operator]
+    agent = await builtin(*arguments)
     session = await agent.new_session(workspace)
     turn = agent.start_prompt(session, "hi")
     notice = await agent.next_message(lambda m: "Asking again" in str(m), timeout=60)
@@ -70,9 +72,11 @@ async def test_an_endpoint_that_is_down_is_told(builtin: object, workspace: Path
     assert (await turn).stop_reason == "cancelled", "also while it waits to ask again"
 
 
-async def test_initialize_does_not_wait_for_what_speaks_to_models(builtin: object, workspace: Path) -> None:
+async def test_initialize_does_not_wait_for_what_speaks_to_models(
+    builtin: StartBuiltin, workspace: Path
+) -> None:
     started = time.monotonic()
-    agent = await builtin("--model", "openai:x", env={"PYTHONVERBOSE": "", "OPENAI_API_KEY": "k"})  # type: ignore[operator]
+    agent = await builtin("--model", "openai:x", env={"PYTHONVERBOSE": "", "OPENAI_API_KEY": "k"})
     answered = time.monotonic() - started
     loaded = Path(f"/proc/{agent.process.pid}/maps").read_text()
     assert "pydantic_core" not in loaded, f"answered after {answered:.2f} s, with pydantic loaded"

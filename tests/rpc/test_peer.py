@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -13,20 +11,7 @@ from dragoman.rpc.peer import Peer, Reply, Request, encode
 from dragoman.wire import limits
 from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
 from dragoman.wire.framing import FramingError
-from support.links import Wired
-
-
-@pytest.fixture
-def wired() -> Wired:
-    return Wired()
-
-
-def request(id: bytes = b"1", method: str = "m", params: bytes = b"{}") -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (id, method.encode(), params)
-
-
-def error_of(answer: dict[str, Any]) -> tuple[object, int]:
-    return answer["id"], answer["error"]["code"]
+from support.links import Wired, error_of, request
 
 
 class TestIncoming:
@@ -335,73 +320,6 @@ class TestOutgoing:
         assert wired.link.sent == [b'{"jsonrpc":"2.0","method":"n","params":{"a":[1]}}']
 
 
-@pytest.mark.rule("G-067")
-class TestCancelling:
-    def test_a_request_of_ours_is_withdrawn_by_its_id_and_still_answered(self, wired: Wired) -> None:
-        replies: list[Reply] = []
-        wired.peer.request("a", b"{}", lambda reply: None)
-        call = wired.peer.request("b", b"{}", replies.append)
-        wired.link.take()
-        wired.peer.cancel(call)
-        assert wired.link.sent == [b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}']
-        wired.hear(b'{"jsonrpc":"2.0","id":2,"error":{"code":-32800,"message":""}}')
-        assert len(replies) == 1
-
-    def test_what_is_settled_or_unknown_is_not_withdrawn(self, wired: Wired) -> None:
-        call = wired.peer.request("a", b"{}", lambda reply: None)
-        wired.hear(b'{"jsonrpc":"2.0","id":1,"result":1}')
-        wired.peer.cancel(call)
-        wired.peer.cancel(99)
-        assert wired.link.take() == []
-
-    @pytest.mark.parametrize("id", [b"5", b'"5"', b"null", b"5.0"])
-    def test_the_peer_withdraws_the_request_that_it_names(self, wired: Wired, id: bytes) -> None:
-        cancelled: list[bytes] = []
-
-        def watch(request: Request) -> None:
-            request.on_cancel = lambda: cancelled.append(request.id)
-
-        wired.receiver.on_request = watch
-        wired.hear(*map(request, [b"5", b'"5"', b"null", b"5.0"]))
-        assert wired.hear(self.cancel(b'{"requestId":%b}' % id)) == []
-        assert cancelled == [id]
-        assert not wired.receiver.notifications
-
-    @pytest.mark.parametrize(
-        "params",
-        [b'{"requestId":2}', b'{"requestId":{}}', b'{"requestId":true}', b"{}", b"[]", b"null", b"1"],
-    )
-    def test_one_that_names_nothing_is_dropped(self, wired: Wired, params: bytes) -> None:
-        wired.hear(request())
-        assert wired.hear(self.cancel(params)) == []
-        assert not wired.receiver.malformed and not wired.receiver.notifications
-
-    def test_one_that_comes_late_is_dropped(self, wired: Wired) -> None:
-        cancelled: list[int] = []
-        wired.hear(request())
-        (asked,) = wired.receiver.requests
-        asked.on_cancel = lambda: cancelled.append(1)
-        asked.reply(b"1")
-        wired.link.take()
-        assert wired.hear(self.cancel(b'{"requestId":1}')) == []
-        assert not cancelled
-
-    def test_one_that_nobody_handles_or_that_fails_does_no_harm(self, wired: Wired) -> None:
-        wired.hear(request(b"1"), request(b"2"))
-
-        def fail() -> None:
-            raise RuntimeError
-
-        wired.receiver.requests[1].on_cancel = fail
-        assert wired.hear(self.cancel(b'{"requestId":1}'), self.cancel(b'{"requestId":2}')) == []
-        assert wired.hear(b'{"jsonrpc":"2.0","method":"n"}') == []
-        assert len(wired.receiver.notifications) == 1
-
-    @staticmethod
-    def cancel(params: bytes) -> bytes:
-        return b'{"jsonrpc":"2.0","method":"$/cancel_request","params":%b}' % params
-
-
 class TestClosing:
     def test_every_pending_request_of_ours_fails_once_with_what_the_receiver_says(self, wired: Wired) -> None:
         wired.receiver.closing_error = internal("The agent died", "agent_exited")
@@ -461,92 +379,3 @@ class TestClosing:
         wired.peer.link_writable(False)
         wired.peer.link_writable(True)
         assert wired.receiver.writable == [False, True]
-
-
-@pytest.mark.rule("G-018")
-class TestBatches:
-    @pytest.fixture
-    def echoing(self, wired: Wired) -> Iterator[Wired]:
-        wired.receiver.on_request = lambda request: request.reply(request.params)
-        yield wired
-
-    def test_the_answers_come_as_one_array(self, echoing: Wired) -> None:
-        echoing.peer.link_messages([b" [" + request(b"1", params=b"[1.0]") + b" , " + request(b'"1"') + b"]"])
-        assert echoing.link.sent == [
-            b'[{"jsonrpc":"2.0","id":1,"result":[1.0]},{"jsonrpc":"2.0","id":"1","result":{}}]'
-        ]
-
-    def test_the_array_waits_for_the_last_answer(self, wired: Wired) -> None:
-        assert wired.hear(b"[" + b",".join(map(request, [b"1", b"2", b"3"])) + b"]") == []
-        for asked in reversed(wired.receiver.requests):
-            assert wired.link.sent == []
-            asked.reply(b"null")
-        (answers,) = wired.link.take()
-        assert [answer["id"] for answer in answers] == [3, 2, 1]
-
-    def test_an_empty_array_is_one_error(self, wired: Wired) -> None:
-        assert [error_of(answer) for answer in wired.hear(b"[]")] == [(None, -32600)]
-
-    def test_a_broken_array_is_one_parse_error(self, wired: Wired) -> None:
-        assert [error_of(answer) for answer in wired.hear(b"[" + request() + b",")] == [(None, -32700)]
-        assert not wired.receiver.requests
-
-    def test_notifications_and_responses_alone_get_no_reply(self, wired: Wired) -> None:
-        replies: list[Reply] = []
-        wired.peer.request("m", b"{}", replies.append)
-        wired.link.take()
-        note = b'{"jsonrpc":"2.0","method":"n"}'
-        assert wired.hear(b'[%b,{"jsonrpc":"2.0","id":1,"result":1},%b]' % (note, note)) == []
-        assert len(wired.receiver.notifications) == 2 and len(replies) == 1
-
-    def test_each_invalid_entry_gets_its_own_error(self, echoing: Wired) -> None:
-        entries = [
-            b"1",
-            b"null",
-            b"[]",
-            b"[" + request(b"8") + b"]",
-            b'{"id":7}',
-            request(b"true"),
-            request(b"2"),
-        ]
-        (answers,) = echoing.hear(b"[" + b",".join([*entries, b'{"jsonrpc":"2.0","method":"n"}']) + b"]")
-        assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
-            (None, -32600),
-            (None, -32600),
-            (None, -32600),
-            (None, -32600),
-            (7, -32600),
-            (None, -32600),
-            (2, None),
-        ]
-
-    def test_an_id_used_twice_in_one_array_is_refused_once(self, wired: Wired) -> None:
-        wired.hear(b"[" + request() + b"," + request() + b"]")
-        (asked,) = wired.receiver.requests
-        asked.reply(b"1")
-        (answers,) = wired.link.take()
-        assert ["error" in answer for answer in answers] == [True, False]
-
-    def test_an_array_that_is_too_long_is_refused_as_a_whole(
-        self, wired: Wired, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "MAX_BATCH_ENTRIES", 3)
-        (answer,) = wired.hear(b"[1,1,1,1]")
-        assert error_of(answer) == (None, -32600)
-        assert "at most 3" in repr(answer)
-        (answers,) = wired.hear(b"[1,1,1]")
-        assert len(answers) == 3
-
-    @pytest.mark.parametrize("line", [b"[]", b"[1]", b"[" + request() + b"]"])
-    def test_a_switch_refuses_them_all(self, line: bytes) -> None:
-        wired = Wired(accept_batches=False)
-        assert [error_of(answer) for answer in wired.hear(line)] == [(None, -32600)]
-        assert not wired.receiver.requests
-
-    def test_a_handler_that_raises_has_its_error_in_the_array(self, wired: Wired) -> None:
-        def fail(_: Request) -> None:
-            raise RuntimeError
-
-        wired.receiver.on_request = fail
-        (answers,) = wired.hear(b"[" + request() + b"]")
-        assert error_of(answers[0]) == (1, -32603)

@@ -143,7 +143,7 @@ async def test_clients_that_come_to_another_process_see_everything_once(
         assert_same(
             by_agent(comer.of(session)),
             by_agent(one.of(session)),
-            f"comer {comers.index(comer) if comer in comers else None}",
+            "who was there before" if comer is other else f"comer {comers.index(comer)}",
         )
 
 

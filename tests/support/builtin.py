@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import Process
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,10 @@ class Builtin(RpcPeer):
             code = await self.process.wait()
         await self.close()
         return code
+
+
+StartBuiltin = Callable[..., Awaitable[Builtin]]
+"""The `builtin` fixture."""
 
 
 def said(turn: Turn) -> str:

@@ -86,3 +86,11 @@ class Wired:
         """Let the peer read lines; returns what it sent because of them."""
         self.peer.link_messages(list(lines))
         return self.link.take()
+
+
+def request(id: bytes = b"1", method: str = "m", params: bytes = b"{}") -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (id, method.encode(), params)
+
+
+def error_of(answer: dict[str, Any]) -> tuple[object, int]:
+    return answer["id"], answer["error"]["code"]

@@ -46,7 +46,7 @@ PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)
 
 async def load(client: ClientConnection, request: Request) -> None:
     """The whole conversation first, then the answer."""
-    session, params, result = await _find(client, request)
+    session, params = await _find(client, request)
     journal = session.journal
     if journal is None:
         await pass_through(client, request, session, params, LOAD)
@@ -60,7 +60,7 @@ async def load(client: ClientConnection, request: Request) -> None:
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
         attachment.after(until, partial(_announce_end, session, client, until))
-    facts = await _revive(session, client, result)
+    facts = await _revive(session, client)
 
     def answer() -> None:
         request.reply(result_line(None, dict(session.last_result), facts))
@@ -97,7 +97,7 @@ def _announce_end(session: Session, client: ClientConnection, until: int) -> Non
 
 async def resume(client: ClientConnection, request: Request) -> None:
     """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
-    session, params, result = await _find(client, request)
+    session, params = await _find(client, request)
     journal = session.journal
     if journal is None:
         await pass_through(client, request, session, params, RESUME)
@@ -105,7 +105,7 @@ async def resume(client: ClientConnection, request: Request) -> None:
     after = replay.after_seq(params)
     await _adopt(session, client, journal)
     wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
-    facts = await _revive(session, client, result, wake=wake is not False)
+    facts = await _revive(session, client, wake=wake is not False)
     until = journal.delivered
     if client.capabilities.replays:
         until = await _announce(session, client, journal, until)
@@ -124,7 +124,7 @@ async def resume(client: ClientConnection, request: Request) -> None:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
 
 
-async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject, JsonObject]:
+async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:
     """The session, live or taken over."""
     params = decode_object(request.params)
     session_id = params.get("sessionId")
@@ -143,11 +143,11 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         client.check_agent(session.agent_name, session_id)
         session = await takeover.take_over(session, client)
     if not client.may_control:
-        return session, params, {}
+        return session, params
     session.owner = session.owner or client.terms.identity.name
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
-    return session, params, {}
+    return session, params
 
 
 async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
@@ -207,9 +207,7 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
     return end
 
 
-async def _revive(
-    session: Session, client: ClientConnection, result: JsonObject, *, wake: bool = True
-) -> JsonObject:
+async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:
     """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}

@@ -99,7 +99,6 @@ class Gateway:
         self.said_goodbye = asyncio.Event()
         """Set when every client has been told that this is the end."""
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Held while a stored session becomes live."""
         self._someone_left = asyncio.Event()
         self._housekeeping: asyncio.Task[None] | None = None
         self._keys = itertools.count(1)
@@ -200,7 +199,7 @@ class Gateway:
         await self.directory.claim(agent, agent_session_id)
 
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
-        """The session lives in another process: speak to that one as if it were the agent."""
+        """Over the socket of the process that has it."""
         await owner.reach(session, client, lambda handler: self.dialer.dial(held.socket_path, handler))
 
     def taking(self, session_id: str) -> asyncio.Lock:
