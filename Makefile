@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WEB := src/dragoman/web_assets/index.html
 PYTEST_ARGS ?=
+# Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup web test test-long test-real soak lint types unit web-test browser boxes serve bench bench-real bench-web lock clean
 
@@ -43,8 +45,10 @@ web-test: $(WEB) ## the web chat's own checks
 	$(BIN)/python web/build.py check
 
 browser: ## chromium for the browser tests, where we may install it
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium' >/dev/null 2>&1; } || \
+	@command -v chromium-headless-shell >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		timeout 300 sh -c 'apt-get update -qq && export DEBIAN_FRONTEND=noninteractive && \
+			for one in chromium-headless-shell chromium; do apt-get install -y -qq --no-install-recommends $$one && exit; done' >/dev/null 2>&1; } || \
+		command -v chromium >/dev/null || \
 		echo "NO CHROMIUM: the browser tests in tests/web are skipped (apt-get install chromium)"
 
 boxes: ## bubblewrap and sshd for the sandbox tests, where we may install them

@@ -12,11 +12,13 @@ import pytest
 
 from support.agent_journal import AgentJournal
 from support.gateway import Dragoman, Start, Table, agent
+from support.nursery import share_nurseries
 from support.rpc_peer import Framing
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
+    share_nurseries()
 
 
 LONG = ("web/test_pictures.py",)

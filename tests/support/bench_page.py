@@ -21,6 +21,20 @@ from dragoman.server.pages import CONTENT_POLICY
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "web" / "dist-bench"
 
+STILL = """new Promise(done => {
+    let before = '', still = 0, frames = 0;
+    const look = () => {
+        const feed = document.querySelector('[role=feed]');
+        const now = feed ? `${feed.scrollHeight} ${feed.scrollTop}` : '';
+        still = now === before ? still + 1 : 0;
+        before = now;
+        frames += 1;
+        still === 2 || frames === 120 ? done() : requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})"""
+"""The list has its place: heights are measured once drawn, which takes frames, on a busy machine more of them."""
+
 
 def build() -> Path:
     """Its folder, built anew when a source is newer than it."""
@@ -96,9 +110,7 @@ class BenchPage:
         await self.painted()
 
     async def painted(self) -> None:
-        await self.page.evaluate(
-            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        await self.page.evaluate(STILL)
 
     async def until(self, condition: str, argument: Any = None) -> None:
         """Wait for a condition in the page; the page's policy forbids Playwright's own way, which is `eval`."""

@@ -100,9 +100,21 @@ async def _writer(descriptor: int) -> asyncio.StreamWriter:
     return asyncio.StreamWriter(transport, protocol, None, loop)
 
 
+def share_nurseries() -> None:
+    """One of each for this process and all that it starts: for who divides the tests among others."""
+    for program in ("gateway", "builtin"):
+        os.environ[_variable(program)] = _nursery(program)
+
+
+def _variable(program: str) -> str:
+    return f"TESTS_NURSERY_{program.upper()}"
+
+
 @functools.cache
 def _nursery(program: str) -> str:
-    """Started once per test process, and ended with it."""
+    """The path of its socket; started once, and ended with the process that started it."""
+    if shared := os.environ.get(_variable(program)):
+        return shared
     folder = tempfile.mkdtemp(prefix="dgm-")
     path = os.path.join(folder, "s")
     process = subprocess.Popen(

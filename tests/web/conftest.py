@@ -102,6 +102,13 @@ async def own(home: Path) -> AsyncIterator[Mortal]:
     await end_serving(mortal.serving)
 
 
+async def forget_sessions(serving: Serving) -> None:
+    """What one test left waiting would call for the people of the next."""
+    async with serving.http() as admin:
+        for session in (await admin.get("/api/sessions")).json()["sessions"]:
+            (await admin.delete(f"/api/sessions/{session['id']}")).raise_for_status()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
     """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
@@ -123,4 +130,5 @@ async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
     complaints = [complaint for someone in people for complaint in someone.complaints]
     for context in {someone.page.context for someone in people}:
         await context.close()
+    await forget_sessions(shared)
     assert complaints == []

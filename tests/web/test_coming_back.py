@@ -15,11 +15,14 @@ from support.screenplay import QUESTION, script
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOTED = """window.noted = new Promise(heard => {
-    window.Notification = class extends Notification {
-        constructor(...words) { super(...words); heard(this); }
+    window.Notification = class {
+        static permission = 'granted';
+        static requestPermission = async () => 'granted';
+        constructor(title, options) { Object.assign(this, options, { title }); heard(this); }
+        close() {}
     };
 });"""
-"""The browser's own notifications, and a promise of the first."""
+"""Notifications as the standard has them, and a promise of the first: a browser without a screen has none to show."""
 
 
 async def test_a_reload_in_the_middle_of_a_turn_keeps_the_place(
@@ -142,7 +145,6 @@ async def test_a_session_in_a_sandbox_is_closed_and_goes_on(arrive: Arrive, work
 async def test_who_looks_elsewhere_is_notified(arrive: Arrive, workspace: Path, tmp_path: Path) -> None:
     go = tmp_path / "go"
     me = await arrive()
-    await me.page.context.grant_permissions(["notifications"])
     await me.page.add_init_script(NOTED)
     await me.page.reload()
     await me.page.get_by_role("button", name="Notify me when a session waits").click()

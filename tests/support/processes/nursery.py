@@ -4,12 +4,14 @@
 
 A connection sends {"arguments", "env", "cwd"} with three descriptors (stdin, stdout, stderr) and gets the pid as a line,
 and the exit code as another one when the program has ended. Loading takes up to seconds of processor time, and tests
-start thousands of them. How a program starts by itself is tested with its command line (tests/cli).
+start thousands of them; it is done when the first is asked for. How a program starts by itself is tested with its
+command line (tests/cli).
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -50,7 +52,37 @@ LOADED = {
 Main = Callable[[], int | None]
 
 
-def serve(main: Main, path: str) -> None:
+def load(program: str) -> Main:
+    gc.disable()
+    modules = [importlib.import_module(name) for name in LOADED[program]]
+    if program == "builtin":
+        rehearse()
+    gc.enable()
+    gc.freeze()  # no child looks through it, and so copies it
+    main: Main = modules[0].main
+    return main
+
+
+def rehearse() -> None:
+    """What the libraries put off until a model answers for the first time."""
+    import anthropic._models
+    import anthropic.types
+    import openai._models
+    import openai.types.responses
+    from google.genai.types import GenerateContentResponse
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    ModelMessagesTypeAdapter.validate_json("[]")
+    GenerateContentResponse.model_validate({})
+    for models, event in (
+        (anthropic._models, anthropic.types.RawMessageStreamEvent),
+        (openai._models, openai.types.responses.ResponseStreamEvent),
+    ):
+        models.construct_type(type_=event, value={"type": "error"})
+
+
+def serve(program: str, path: str) -> None:
+    main: Main | None = None
     wakeup, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -68,6 +100,7 @@ def serve(main: Main, path: str) -> None:
                 os.read(wakeup, 4096)
                 tell_ends(children)
             if listener in ready:
+                main = main or load(program)
                 bear(main, listener, children)
 
 
@@ -120,5 +153,4 @@ def tell_ends(children: dict[int, socket.socket]) -> None:
 
 
 if __name__ == "__main__":
-    modules = [importlib.import_module(name) for name in LOADED[sys.argv[1]]]
-    serve(modules[0].main, sys.argv[2])
+    serve(sys.argv[1], sys.argv[2])
