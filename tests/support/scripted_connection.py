@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,20 @@ class RpcError(Exception):
             self.error["data"] = data
 
 
-@dataclass
+# Not dataclasses: these agents start thousands of times, and loading what makes them would be a fifth of it.
+
+
 class Reply:
-    result: Any = None
-    withheld: bool = False
-    """No answer at all, for what must stay open for ever."""
+    def __init__(self, result: Any = None, *, withheld: bool = False) -> None:
+        self.result = result
+        self.withheld = withheld
+        """No answer at all, for what must stay open for ever."""
 
 
-@dataclass
 class Pending:
-    answered: threading.Event
-    answer: Message | None = None
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.answer: Message | None = None
 
 
 class Connection:
@@ -83,7 +85,7 @@ class Connection:
             number = self._next_id
             self._next_id += 1
         request_id = f"ask-{number}" if self._id_style == "string" else number
-        self._pending[request_id] = Pending(threading.Event())
+        self._pending[request_id] = Pending()
         self.send({"id": request_id, "method": method, "params": params})
         return request_id
 

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +28,26 @@ OPTIONS = [
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-@dataclass
 class Turn:
     """One prompt while it runs."""
 
-    connection: Connection
-    session: str
-    request_id: Any
-    params: Params
-    freeze: Callable[[], None]
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    finished: threading.Event = field(default_factory=threading.Event)
-    request_cancelled: bool = False
-    result: Params | None = None
+    def __init__(
+        self,
+        connection: Connection,
+        session: str,
+        request_id: Any,
+        params: Params,
+        freeze: Callable[[], None],
+    ) -> None:
+        self.connection = connection
+        self.session = session
+        self.request_id = request_id
+        self.params = params
+        self.freeze = freeze
+        self.cancelled = threading.Event()
+        self.finished = threading.Event()
+        self.request_cancelled = False
+        self.result: Params | None = None
 
     def say(self, text: str) -> None:
         self.connection.say(self.session, text)

@@ -27,12 +27,17 @@ REQUEST_BYTES = 1 << 20
 LOADED = {
     "gateway": (
         "dragoman.cli.entry",
+        "dragoman.agents.claude.agent",
+        "dragoman.agents.codex.agent",
         "dragoman.cli.acp",
+        "dragoman.cli.acp_run",
         "dragoman.cli.commands",
         "dragoman.cli.compose",
         "dragoman.cli.serve",
         "dragoman.cli.serve_run",
         "dragoman.server.http_leg",
+        "dragoman.store",
+        "dragoman.transports.stdio",
         "uvloop",
     ),
     "builtin": (
@@ -55,15 +60,23 @@ Main = Callable[[], int | None]
 def load(program: str) -> Main:
     gc.disable()
     modules = [importlib.import_module(name) for name in LOADED[program]]
-    if program == "builtin":
-        rehearse()
+    REHEARSED[program]()
     gc.enable()
     gc.freeze()  # no child looks through it, and so copies it
     main: Main = modules[0].main
     return main
 
 
-def rehearse() -> None:
+def read_settings() -> None:
+    """How types are converted is worked out at the first use."""
+    import msgspec
+
+    from dragoman.config.model import Config
+
+    msgspec.convert({}, Config)
+
+
+def hear_models() -> None:
     """What the libraries put off until a model answers for the first time."""
     import anthropic._models
     import anthropic.types
@@ -79,6 +92,9 @@ def rehearse() -> None:
         (openai._models, openai.types.responses.ResponseStreamEvent),
     ):
         models.construct_type(type_=event, value={"type": "error"})
+
+
+REHEARSED = {"gateway": read_settings, "builtin": hear_models}
 
 
 def serve(program: str, path: str) -> None:
