@@ -294,6 +294,23 @@ async def test_a_cancel_that_the_agent_ignores_costs_the_neighbours_nothing(
         ]
 
 
+async def test_a_load_that_is_cancelled_on_its_way_leaves_the_session_to_the_next(
+    dragoman: Start, workspace: Path
+) -> None:
+    one, other = await processes(dragoman, 2)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "say hello")
+    one.process.send_signal(signal.SIGSTOP)  # nobody gets there now
+    given_up = other.start_request("session/load", setup(session, workspace))
+    wanted = other.start_request("session/load", setup(session, workspace))
+    await other.request("session/list", {})  # both are on their way
+    other.notify("$/cancel_request", {"requestId": given_up})
+    assert (await other.response(given_up))["error"]["code"] == -32800
+    one.process.send_signal(signal.SIGCONT)
+    assert "result" in await other.response(wanted)
+    assert "done" in (await other.prompt(session, "say done")).texts
+
+
 async def test_a_load_that_is_cancelled_in_its_replay_may_be_tried_again(
     dragoman: Start, workspace: Path
 ) -> None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -51,12 +53,13 @@ async def load(client: ClientConnection, request: Request) -> None:
     if journal is None:
         await pass_through(client, request, session, params, LOAD)
         return
-    until = await _adopt(session, client, journal)
-    terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
-    terminals.update(session.services.outputs)
-    if client.capabilities.replays:
-        until = await _announce(session, client, journal, until)
-    attachment = session.reattach(client)
+    with _coming(session):
+        until = await _adopt(session, client, journal)
+        terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
+        terminals.update(session.services.outputs)
+        if client.capabilities.replays:
+            until = await _announce(session, client, journal, until)
+        attachment = session.reattach(client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
         attachment.after(until, partial(_announce_end, session, client, until))
@@ -103,13 +106,14 @@ async def resume(client: ClientConnection, request: Request) -> None:
         await pass_through(client, request, session, params, RESUME)
         return
     after = replay.after_seq(params)
-    await _adopt(session, client, journal)
-    wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
-    facts = await _revive(session, client, wake=wake is not False)
-    until = journal.delivered
-    if client.capabilities.replays:
-        until = await _announce(session, client, journal, until)
-    attachment = session.reattach(client)
+    with _coming(session):
+        await _adopt(session, client, journal)
+        wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
+        facts = await _revive(session, client, wake=wake is not False)
+        until = journal.delivered
+        if client.capabilities.replays:
+            until = await _announce(session, client, journal, until)
+        attachment = session.reattach(client)
     request.reply(result_line(None, dict(session.last_result), {**facts, "seq": until}))
     _tell_state(session, attachment)
     if after is not None and after < until:
@@ -122,6 +126,17 @@ async def resume(client: ClientConnection, request: Request) -> None:
         attachment.after(until, partial(_announce_end, session, client, until))
     elif after is not None and client.capabilities.seq:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
+
+
+@contextmanager
+def _coming(session: Session) -> Iterator[None]:
+    """Somebody is on the way in: it is not put away for having nobody."""
+    session.comers += 1
+    try:
+        yield
+    finally:
+        session.comers -= 1
+        session.gateway.left(session)
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:

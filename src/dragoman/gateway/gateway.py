@@ -250,7 +250,8 @@ class Gateway:
             self.spawn(self._put_away_unless_used(session))
 
     async def _put_away_unless_used(self, session: Session) -> None:
-        if session.parked and not session.attachments and session.turn is None and session.reviving is None:
+        wanted = session.attachments or session.comers or session.turn or session.reviving
+        if session.parked and not wanted and self.sessions.get(session.id) is session:
             await self.put_away(session)
 
     async def unwatched(self) -> None:

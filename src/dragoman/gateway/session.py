@@ -85,6 +85,8 @@ class Session:
         self.seed: bytes | None = None
         """The conversation so far, told to a new agent with the next prompt."""
         self.parked = False
+        self.comers = 0
+        """How many are on the way in, and not attached yet."""
         self.reviving: asyncio.Task[JsonObject] | None = None
         self.settling: asyncio.Task[None] | None = None
         """What must be over before more is asked of the agent, whose last command may still run or which is new."""

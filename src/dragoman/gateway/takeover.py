@@ -36,14 +36,18 @@ async def take(session: Session, client: ClientConnection, known: Kept) -> Sessi
 
     Not to be stopped half way: whoever asked may lose interest, others wait for the same.
     """
-    taking = session.gateway.spawn(_take(session, client, known))
-    try:
-        return await asyncio.shield(taking)
-    except StoreError as error:
-        raise internal(str(error), error.code, sessionId=session.id) from error
-    except asyncio.CancelledError:
-        taking.add_done_callback(lambda _: _unless_used(session))
-        raise
+    while True:
+        taking = session.gateway.spawn(_take(session, client, known))
+        try:
+            taken = await asyncio.shield(taking)
+        except StoreError as error:
+            raise internal(str(error), error.code, sessionId=session.id) from error
+        except asyncio.CancelledError:
+            taking.add_done_callback(lambda _: _unless_used(session))
+            raise
+        if taken is session or session.gateway.sessions.get(session.id) is taken:
+            return taken
+        # It was taken for somebody else who lost interest, and given up before we could use it.
 
 
 def _unless_used(session: Session) -> None:
@@ -51,10 +55,15 @@ def _unless_used(session: Session) -> None:
     if session.attachments:
         return
     if session.remote:
-        session.gateway.spawn(session.gateway.close_session(session))
+        session.gateway.spawn(_close_unless_used(session))
     else:
         session.parked = session.agent is None
         session.gateway.left(session)
+
+
+async def _close_unless_used(session: Session) -> None:
+    if not session.attachments:
+        await session.gateway.close_session(session)
 
 
 async def _take(session: Session, client: ClientConnection, known: Kept) -> Session:
