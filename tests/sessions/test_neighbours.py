@@ -325,6 +325,9 @@ async def test_a_load_that_is_cancelled_in_its_replay_may_be_tried_again(
     loaded = await load(other, session, workspace)
     assert len(by_agent(loaded.replay)) >= 20000
     assert (await other.prompt(session, "say on")).texts == ["on"]
+    assert (
+        other.stderr.count("updates for an unknown session dropped") <= 3
+    )  # one line each, however many came
 
 
 async def test_clients_that_leave_while_their_session_is_taken_over_leave_it_to_others(

@@ -68,6 +68,8 @@ class AgentConnection:
         self.stopping = False
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
         self._early: dict[str, deque[bytes]] = {}
+        self._stray: str | None = None
+        """The session that is not ours and was heard of last: a flood of its words is one line in the log."""
         self._garbage = 0
         self._holds: set[object] = set()
         self.elicitations: dict[str, ClientConnection] = {}
@@ -359,9 +361,12 @@ class AgentConnection:
 
     def _hold_early(self, asid: str, line: bytes) -> None:
         if not self._creating:
-            log.info(
-                "update for an unknown session dropped", extra={"agent": self.name, "agent_session": asid}
-            )
+            if asid != self._stray:
+                log.info(
+                    "updates for an unknown session dropped",
+                    extra={"agent": self.name, "agent_session": asid},
+                )
+            self._stray = asid
             return
         held = self._early.setdefault(asid, deque())
         if sum(map(len, self._early.values())) >= limits.EARLY_UPDATES:
