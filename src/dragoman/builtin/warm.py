@@ -19,7 +19,8 @@ def load(module: str) -> ModuleType:
             return importlib.import_module(module)  # waits if somebody else is at it
         gc.disable()  # next to nothing of it becomes garbage, and looking for some takes a fifth of the time
         try:
-            return importlib.import_module(module)
+            loaded = importlib.import_module(module)
         finally:
             gc.enable()
-            gc.freeze()  # it stays: a turn need not wait half a second for a look through all of it
+        gc.freeze()  # it stays: a turn need not wait half a second for a look through all of it
+        return loaded

@@ -136,7 +136,10 @@ def _coming(session: Session) -> Iterator[None]:
         yield
     finally:
         session.comers -= 1
-        session.gateway.left(session)
+        gateway = session.gateway
+        if not session.attachments and gateway.sessions.get(session.id) is session:  # came in vain
+            gateway.idle(session)
+            gateway.left(session)
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:

@@ -251,7 +251,7 @@ class Gateway:
 
     async def _put_away_unless_used(self, session: Session) -> None:
         wanted = session.attachments or session.comers or session.turn or session.reviving
-        if session.parked and not wanted and self.sessions.get(session.id) is session:
+        if session.parked and not wanted:
             await self.put_away(session)
 
     async def unwatched(self) -> None:

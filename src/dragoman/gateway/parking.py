@@ -46,7 +46,7 @@ class Parking:
     def _park(self, session: Session) -> None:
         self._timers.pop(session.id, None)
         agent = session.agent
-        if session.turn is not None or len(session.questions):
+        if session.turn is not None or len(session.questions) or session.comers:
             return
         if agent is None and not session.attachments:
             self._gateway.spawn(self._gateway.put_away(session))  # it died, and nobody looks at it
