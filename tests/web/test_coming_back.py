@@ -177,7 +177,9 @@ async def test_a_gateway_killed_in_the_middle_of_a_turn_comes_back_and_nothing_i
 ) -> None:
     me = await arrive(serving=own.serving)
     await me.start_session(workspace, script("say before the end", f"wait-file {tmp_path / 'never'}"))
-    await me.sees("before the end")
+    await expect(
+        me.page.get_by_text("before the end", exact=True)
+    ).to_be_visible()  # by the agent, not in the script
     await own.kill()
     await me.sees("The connection to the gateway is lost. Reconnecting…")
     await me.say("say written offline")
