@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real soak lint types unit web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real soak lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -58,6 +58,9 @@ boxes: ## bubblewrap and sshd for the sandbox tests, where we may install them
 
 unit: $(READY) $(WEB) browser boxes
 	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
+
+again: $(READY) $(WEB) ## TESTS twenty times over (TIMES=N), beside other load: `make again TESTS=tests/store`
+	$(BIN)/python -m pytest -n 4 --dist loadgroup -x --count $(or $(TIMES),20) $(TESTS) $(PYTEST_ARGS)
 
 test-long: $(READY) $(WEB) browser boxes ## tests that take longer than their share of `make test`
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
