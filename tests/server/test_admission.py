@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import unquote
+
 import pytest
 
 from dragoman.server.admission import Admission, Refusal, Visit, came_secure
+from dragoman.server.asgi import header_bytes
+from dragoman.server.door import response
 from dragoman.server.keys import Keys
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -121,7 +126,45 @@ def test_a_proxy_on_this_machine_is_believed_that_it_has_tls() -> None:
         assert not came_secure(False, peer, said), (peer, said)
 
 
-@pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.example/x",
+        "/\\evil.example",
+        "///evil.example",
+        "/\t/evil.example",
+        "/\t\\evil.example",
+        "/\n/evil.example",
+        "/\r\n//evil.example",
+        "/ /evil.example",
+        "/\x00\x1f//evil.example",
+        "\\\\evil.example",
+    ],
+)
 def test_the_redirect_stays_on_this_site(path: str) -> None:
     location = dict(welcome(path).headers)["location"]
     assert location.startswith("/evil.example")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/a\r\nset-cookie: x=1",
+        "/a\tb",
+        "/a\\b",
+        "/sessions/ü",
+        "/http://evil.example/",
+        "/a\u2028b",
+        "/a?b#c",
+    ],
+)
+def test_the_redirect_is_an_address_and_nothing_else(path: str) -> None:
+    location = dict(welcome(path, f"token={TOKEN}").headers)["location"]
+    assert re.fullmatch(r"/[!$%&'()*+,./:;=@~\w-]*", location, re.ASCII)
+    assert unquote(location) == path, "and it is the place that was asked for"
+
+
+def test_no_header_that_is_sent_can_begin_another() -> None:
+    assert header_bytes("/a\r\nset-cookie: x\x00\x7f\t=ü") == b"/aset-cookie: x=\xfc"
+    refusal = response(303, "elsewhere", (("location", "/a\r\nset-cookie: x=1"),))
+    assert b"\r\nlocation: /aset-cookie: x=1\r\n" in refusal

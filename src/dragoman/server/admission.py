@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.gateway.identity import Identity, Role
 from dragoman.server.keys import Keys
@@ -110,8 +110,7 @@ class Admission:
     def _welcome(self, visit: Visit, value: str) -> Refusal:
         """A browser keeps the token as a cookie and loses it from its address bar, history and referrers."""
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
-        # One slash: `//evil.example` would be another site's address.
-        place = "/" + visit.path.lstrip("/\\") + (f"?{urlencode(rest)}" if rest else "")
+        place = _own_path(visit.path) + (f"?{urlencode(rest)}" if rest else "")
         secure = "; Secure" if visit.secure else ""
         cookie = f"{self.cookie}={value}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly; SameSite=Lax{secure}"
         return Refusal(303, "", (("location", place), ("set-cookie", cookie)))
@@ -162,6 +161,20 @@ def came_secure(tls: bool, peer: str | None, forwarded: str) -> bool:
     if tls or not peer or not _is_address(peer):
         return tls
     return ip_address(peer).is_loopback and forwarded.rpartition(",")[2].strip().lower() == "https"
+
+
+def _own_path(path: str) -> str:
+    """An address on this site whatever the path is: one slash, then nothing that a browser reads otherwise.
+
+    `//host`, and in browsers `/\\host` and `/<tab>/host` too, is the address of another site; a raw line end would
+    begin another header.
+    """
+    return "/" + quote(path.lstrip(_BEFORE_A_PATH), safe=_IN_PATHS)
+
+
+_BEFORE_A_PATH = "/\\\x7f" + "".join(map(chr, range(0x21)))
+_IN_PATHS = "/:@!$&'()*+,;=~"
+"""RFC 3986 §3.3, besides letters and digits."""
 
 
 def _is_page_visit(visit: Visit) -> bool:

@@ -213,9 +213,7 @@ class Request:
 
     async def start(self, status: int, headers: Headers) -> None:
         self.started = True
-        encoded = [
-            (name.encode(), value.encode("latin-1", "replace")) for name, value in (*headers, *self.headers)
-        ]
+        encoded = [(name.encode(), header_bytes(value)) for name, value in (*headers, *self.headers)]
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
@@ -230,6 +228,14 @@ class Request:
         """Returns when the client has left."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+
+def header_bytes(value: str) -> bytes:
+    """A header's value as it is sent: without control characters, one of which would begin another header."""
+    return value.encode("latin-1", "replace").translate(None, _CONTROL)
+
+
+_CONTROL = bytes(range(0x20)) + b"\x7f"
 
 
 def visit_of(scope: Scope) -> Visit:

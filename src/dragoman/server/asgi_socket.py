@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from dragoman.server import limits
-from dragoman.server.asgi import Receive, Response, Send
+from dragoman.server.asgi import Receive, Response, Send, header_bytes
 from dragoman.server.fronts import Speaker
 from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
 
@@ -144,6 +144,6 @@ class AsgiSocket:
 
 async def refuse(send: Send, response: Response) -> None:
     """Answer the handshake with a status and a sentence."""
-    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.all_headers()]
+    headers = [(name.encode(), header_bytes(value)) for name, value in response.all_headers()]
     await send({"type": "websocket.http.response.start", "status": response.status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": response.body})

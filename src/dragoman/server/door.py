@@ -15,7 +15,7 @@ import h11
 
 from dragoman.server import limits
 from dragoman.server.admission import Visit, came_secure
-from dragoman.server.asgi import SECURITY_HEADERS
+from dragoman.server.asgi import SECURITY_HEADERS, header_bytes
 
 _CLIENT_HELLO = b"\x16"
 """How TLS begins: who tries it where there is none is told at once instead of waiting."""
@@ -107,14 +107,14 @@ def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()
     """A whole refusal."""
     body = reason.encode() + b"\n"
     lines = [
-        f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}",
-        "content-type: text/plain; charset=utf-8",
-        f"content-length: {len(body)}",
-        "connection: close",
-        "cache-control: no-store",
-        *(f"{name}: {value}" for name, value in (*SECURITY_HEADERS, *headers)),
+        f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}".encode(),
+        b"content-type: text/plain; charset=utf-8",
+        b"content-length: %d" % len(body),
+        b"connection: close",
+        b"cache-control: no-store",
+        *(name.encode() + b": " + header_bytes(value) for name, value in (*SECURITY_HEADERS, *headers)),
     ]
-    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
 def _parse(head: bytes, transport: asyncio.Transport) -> Visit | None:
