@@ -88,7 +88,7 @@ class Pages:
         for encoding, path in self._forms(name, request.header("accept-encoding")):
             try:
                 content = path.read_bytes()
-            except FileNotFoundError:
+            except (OSError, ValueError):  # also a name that no file can have
                 continue
             headers = [("cache-control", "private, max-age=31536000, immutable"), ("vary", "accept-encoding")]
             encoded = [("content-encoding", encoding)] if encoding else []
