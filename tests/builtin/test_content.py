@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -137,3 +138,31 @@ def test_without_a_home_the_users_own_files_are_left_out(
     (workspace / "AGENTS.md").write_text("Be kind.")
     assert [text for _, text in project_files(str(workspace))] == ["Be kind."]
     assert find_commands(str(workspace)) == {}
+
+
+def test_a_link_out_of_the_project_tells_the_model_nothing(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "id_rsa").write_text("PRIVATE KEY")
+    (workspace / ".git").mkdir()
+    (workspace / ".dragoman" / "commands").mkdir(parents=True)
+    for place in ("AGENTS.md", ".dragoman/instructions.md", ".dragoman/commands/stolen.md"):
+        (workspace / place).symlink_to(tmp_path / "id_rsa")
+    assert list(project_files(str(workspace))) == []
+    assert find_commands(str(workspace)) == {}
+
+
+def test_a_link_inside_the_project_is_followed(workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / "CLAUDE.md").write_text("Be kind.")
+    (workspace / "AGENTS.md").symlink_to("CLAUDE.md")
+    assert [text for _, text in project_files(str(workspace))] == ["Be kind."]
+
+
+def test_pipes_and_devices_are_not_read(workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / ".dragoman" / "commands").mkdir(parents=True)
+    os.mkfifo(workspace / "AGENTS.md")
+    (workspace / ".dragoman" / "instructions.md").symlink_to("/dev/zero")
+    os.mkfifo(workspace / ".dragoman" / "commands" / "pipe.md")
+    (workspace / ".dragoman" / "commands" / "fine.md").write_text("Do it.")
+    assert list(project_files(str(workspace))) == []
+    assert list(find_commands(str(workspace))) == ["fine"]

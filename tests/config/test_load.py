@@ -25,7 +25,7 @@ def test_without_any_file_the_defaults_hold(load_with: LoadWith) -> None:
 
 def test_later_layers_win_key_by_key(load_with: LoadWith) -> None:
     loaded = load_with(
-        user="[limits]\nmax_sessions = 1\nmax_prompt_bytes = 1\ncancel_timeout = 1\nstart_timeout = 1\n",
+        user="[limits]\nmax_sessions = 1\nmax_prompt_bytes = 9\ncancel_timeout = 1\nstart_timeout = 1\n",
         workspace="[limits]\nmax_prompt_bytes = 2\ncancel_timeout = 2\nstart_timeout = 2\n",
         env={"DRAGOMAN_LIMITS_CANCEL_TIMEOUT": "3", "DRAGOMAN_LIMITS_START_TIMEOUT": "3"},
         flags=[flag("--start-timeout", ("limits", "start_timeout"), 4.0)],

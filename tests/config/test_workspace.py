@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,3 +156,99 @@ def test_the_users_own_file_marks_no_project(tmp_path: Path, monkeypatch: pytest
 def test_a_path_that_is_too_long_is_its_own_project() -> None:
     long = Path("/" + "x" * 5000)
     assert find_root(long) == long
+
+
+def test_a_link_to_a_trusted_file_is_not_trusted(tmp_path: Path, paths: Paths) -> None:
+    """It would run a script of the other workspace: `./agent.sh` is meant from where the file lies."""
+    theirs, mine = tmp_path / "theirs", tmp_path / "mine"
+    file = mine / WORKSPACE_FILE
+    file.parent.mkdir(parents=True)
+    file.write_text('[agents.script]\ncommand = ["./agent.sh"]\n')
+    Trust(paths).grant(file, file.read_bytes())
+    assert "script" in load(paths, workspace=mine, environ={}).config.agents
+    (theirs / ".dragoman").mkdir(parents=True)
+    for link in (theirs / WORKSPACE_FILE, theirs / ".dragoman"):
+        if link.is_dir():
+            (link / "config.toml").unlink()
+            link.rmdir()
+        link.symlink_to(mine / link.relative_to(theirs))
+        loaded = load(paths, workspace=theirs, environ={})
+        assert "script" not in loaded.config.agents
+        assert f"run `dragoman config trust` in {theirs}" in loaded.warnings[0]
+        Trust(paths).grant(theirs / WORKSPACE_FILE, file.read_bytes())
+        assert "script" in load(paths, workspace=theirs, environ={}).config.agents, "trusted by its own place"
+        assert Trust(paths).revoke(theirs / WORKSPACE_FILE)
+    assert "script" in load(paths, workspace=mine, environ={}).config.agents, "the other place is untouched"
+
+
+def test_a_hard_link_to_a_trusted_file_is_not_trusted(tmp_path: Path, paths: Paths) -> None:
+    theirs, mine = tmp_path / "theirs" / WORKSPACE_FILE, tmp_path / "mine" / WORKSPACE_FILE
+    for file in (theirs, mine):
+        file.parent.mkdir(parents=True)
+    mine.write_text('[agents.script]\ncommand = ["./agent.sh"]\n')
+    os.link(mine, theirs)
+    Trust(paths).grant(mine, mine.read_bytes())
+    assert "script" not in load(paths, workspace=tmp_path / "theirs", environ={}).config.agents
+
+
+def test_a_workspace_reached_by_a_link_is_the_same_place(tmp_path: Path, paths: Paths) -> None:
+    file = tmp_path / "mine" / WORKSPACE_FILE
+    file.parent.mkdir(parents=True)
+    file.write_text('[agents.script]\ncommand = ["./agent.sh"]\n')
+    (tmp_path / "link").symlink_to(tmp_path / "mine")
+    Trust(paths).grant(tmp_path / "link" / WORKSPACE_FILE, file.read_bytes())
+    assert "script" in load(paths, workspace=tmp_path / "mine", environ={}).config.agents
+
+
+def _device(place: Path) -> None:
+    place.symlink_to("/dev/zero")
+
+
+def _socket(place: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(place.parent)  # the path of a socket is short
+        try:
+            listener.bind(place.name)
+        finally:
+            os.chdir(here)
+
+
+def _huge(place: Path) -> None:
+    with place.open("wb") as file:
+        file.truncate(50 * 1024**3)  # a hole: it takes no room on the disk, but would in memory
+
+
+NO_FILES = [
+    (_device, "is a device"),
+    (os.mkfifo, "is a FIFO"),
+    (_socket, "is a socket"),
+    (_huge, "too large"),
+]
+
+
+@pytest.mark.parametrize(("make", "why"), NO_FILES)
+@pytest.mark.parametrize("whose", ["user", "workspace", "trust"])
+def test_what_is_no_sensible_file_is_said_at_once(
+    paths: Paths, project: Path, make: Callable[[Path], None], why: str, whose: str
+) -> None:
+    (project / WORKSPACE_FILE).parent.mkdir()
+    place = {"user": paths.config_file, "workspace": project / WORKSPACE_FILE, "trust": paths.trust_file}[
+        whose
+    ]
+    if whose == "trust":
+        (project / WORKSPACE_FILE).touch()
+    paths.ensure(place.parent)
+    make(place)
+    with pytest.raises(ConfigError) as caught:
+        load(paths, workspace=project, environ={})
+    assert str(caught.value).startswith(f"{place}: ")
+    assert why in str(caught.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files of /proc have no size")
+def test_a_file_that_does_not_tell_its_size_is_bounded(paths: Paths, project: Path) -> None:
+    (project / WORKSPACE_FILE).parent.mkdir()
+    (project / WORKSPACE_FILE).symlink_to("/proc/self/pagemap")
+    with pytest.raises(ConfigError, match="too large"):
+        load(paths, workspace=project, environ={})

@@ -7,9 +7,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.builtin.project_file import ANYWHERE, read_start
+from dragoman.config.root import find_root
+
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 1024
+MAX_COMMANDS = 500
+"""Read of one folder, each time that commands are listed."""
 _NAME = re.compile(r"[a-z][\w-]{0,63}")
 _FRONT = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
 _DESCRIPTION = re.compile(r"^description:\s*(.+?)\s*$", re.MULTILINE)
@@ -35,29 +40,20 @@ def find_commands(cwd: str) -> dict[str, CustomCommand]:
     from dragoman.config.errors import ConfigError
     from dragoman.config.paths import find_paths
 
-    folders = [Path(cwd, ".dragoman", "commands")]
+    folders = [(Path(cwd, ".dragoman", "commands"), find_root(Path(cwd)))]
     try:
-        folders.insert(0, find_paths().config_file.parent / "commands")
+        folders.insert(0, (find_paths().config_file.parent / "commands", ANYWHERE))
     except ConfigError as error:
         log.warning("the user's own commands are left out: %s", error)
-    return {command.name: command for folder in folders for command in _commands_in(folder)}
+    return {command.name: command for folder, root in folders for command in _commands_in(folder, root)}
 
 
-def _commands_in(folder: Path) -> list[CustomCommand]:
+def _commands_in(folder: Path, root: Path) -> list[CustomCommand]:
     if not folder.is_dir():
         return []
-    found = []
-    for file in sorted(folder.glob("*.md")):
-        if not _NAME.fullmatch(file.stem):
-            continue
-        try:
-            with file.open("rb") as stream:
-                text = stream.read(MAX_BYTES).decode(errors="replace")
-        except OSError as error:
-            log.warning("the command %s cannot be read: %s", file, error)
-            continue
-        found.append(_command(file.stem, text))
-    return found
+    files = [file for file in sorted(folder.glob("*.md")) if _NAME.fullmatch(file.stem)][:MAX_COMMANDS]
+    texts = ((file.stem, read_start(file, root, MAX_BYTES)) for file in files)
+    return [_command(name, text.decode(errors="replace")) for name, text in texts if text]
 
 
 def _command(name: str, text: str) -> CustomCommand:

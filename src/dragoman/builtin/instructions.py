@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from dragoman.builtin.modes import Mode
+from dragoman.builtin.project_file import ANYWHERE, read_start
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
 from dragoman.config.root import find_root
@@ -42,25 +43,18 @@ def project_files(cwd: str) -> Iterator[tuple[str, str]]:
     between = [folder for folder in (here, *here.parents) if folder.is_relative_to(root)]
     candidates = []
     try:
-        candidates.append(find_paths().config_file.parent / "AGENTS.md")
+        candidates.append((find_paths().config_file.parent / "AGENTS.md", ANYWHERE))
     except ConfigError as error:
         log.warning("the user's own AGENTS.md is left out: %s", error)
     for folder in reversed(between):
-        candidates += [folder / "AGENTS.md", folder / ".dragoman" / "instructions.md"]
-    for file in candidates:
-        text = _read(file)
+        candidates += [(folder / "AGENTS.md", root), (folder / ".dragoman" / "instructions.md", root)]
+    for file, allowed in candidates:
+        text = _read(file, allowed)
         if text:
             yield str(file), text
 
 
-def _read(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return ""
-    except OSError as error:
-        log.warning("%s cannot be read: %s", file, error)
-        return ""
+def _read(file: Path, root: Path) -> str:
+    data = read_start(file, root, MAX_BYTES + 1)
     text = data[:MAX_BYTES].decode(errors="replace").strip()
     return f"{text}\n[cut here]" if len(data) > MAX_BYTES else text

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import threading
@@ -92,11 +93,18 @@ def _read_text(path: str) -> bytes:
         data = os.read(descriptor, _PROBE_BYTES * 8)
         if len(data) < _PROBE_BYTES * 8:
             return data
-        if b"\0" in data[:_PROBE_BYTES] or os.fstat(descriptor).st_size > MAX_FILE_BYTES:
+        status = os.fstat(descriptor)
+        if (
+            b"\0" in data[:_PROBE_BYTES]
+            or status.st_size > MAX_FILE_BYTES
+            or not stat.S_ISREG(status.st_mode)
+        ):
             return b""
         parts = [data]
-        while part := os.read(descriptor, 1024 * 1024):
+        left = MAX_FILE_BYTES  # it may grow while it is read
+        while left > 0 and (part := os.read(descriptor, min(left, 1024 * 1024))):
             parts.append(part)
+            left -= len(part)
         return b"".join(parts)
     except OSError:
         return b""  # a folder or a device

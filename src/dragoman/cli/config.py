@@ -14,7 +14,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths, find_paths
 from dragoman.config.root import WORKSPACE_FILE, find_root
-from dragoman.config.workspace import WITHOUT_TRUST, Trust
+from dragoman.config.workspace import Trust
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -102,6 +102,6 @@ def trust(directory: Path, remove: bool) -> None:
     content = read(file)
     if content is None:
         raise ConfigError(f"there is no {file}")
-    named = [key for key in parse(file, content) if key not in WITHOUT_TRUST]
+    named = list(parse(file, content))
     Trust(paths).grant(file, content)
     click.echo(f"{file} is trusted" + (f"; it sets {', '.join(named)}" if named else ""))

@@ -15,11 +15,14 @@ from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
+from dragoman.config.regular_file import read_regular
 from dragoman.config.root import WORKSPACE_FILE
 from dragoman.config.variables import PREFIX, SPECIAL
-from dragoman.config.workspace import Trust, restrict
+from dragoman.config.workspace import Trust, restrict, too_wide, without
 
 DEFAULT = "default"
+MAX_BYTES = 1024 * 1024
+"""Of a configuration file: more is no configuration, and would be held in memory several times."""
 NARROW = ("policy", "narrow")
 
 
@@ -60,14 +63,18 @@ def load(
     warnings: list[str] = []
     if (content := read(paths.config_file)) is not None:
         layers.append(Layer(str(paths.config_file), parse(paths.config_file, content)))
-    if workspace is not None and (layer := _workspace_layer(paths, workspace, warnings)) is not None:
-        layers.append(layer)
+    found = _workspace_file(paths, workspace, warnings) if workspace is not None else None
+    if found is not None:
+        layers.append(found.layer)
     layers += _environment_layers(env, layers)
     layers += flags
+    any_agent = env.get("DRAGOMAN_ACP_TEST_MODE") == "1"
+    if found is not None and not found.trusted:
+        layers = _without_wider(layers, found.layer, warnings, any_agent=any_agent)
     data, origins = merge(layers)
     config = _convert(data, layers)
     loaded = Loaded(config, origins, warnings)
-    check(config, loaded.origin, any_agent=env.get("DRAGOMAN_ACP_TEST_MODE") == "1")
+    check(config, loaded.origin, any_agent=any_agent)
     return loaded
 
 
@@ -81,12 +88,7 @@ def flag(name: str, path: tuple[str, ...], value: Any) -> Layer:
 
 def read(file: Path) -> bytes | None:
     """The file's bytes, or None when there is no such file."""
-    try:
-        return file.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
+    return read_regular(file, MAX_BYTES)
 
 
 def parse(file: Path, content: bytes) -> dict[str, Any]:
@@ -135,14 +137,40 @@ def _lay(
             origins[here] = origin
 
 
-def _workspace_layer(paths: Paths, workspace: Path, warnings: list[str]) -> Layer | None:
+@dataclass(frozen=True, slots=True)
+class _WorkspaceFile:
+    layer: Layer
+    trusted: bool
+
+
+def _workspace_file(paths: Paths, workspace: Path, warnings: list[str]) -> _WorkspaceFile | None:
+    """What counts of the workspace's file; trust is for the very bytes that are parsed."""
     file = workspace / WORKSPACE_FILE
     content = read(file)
     if content is None or _same(file, paths.config_file):
         return None
-    data, ignored = restrict(parse(file, content), file, Trust(paths).covers(file, content))
+    trusted = Trust(paths).covers(file, content)
+    data, ignored = restrict(parse(file, content), file, trusted)
     warnings += ignored
-    return Layer(str(file), data)
+    return _WorkspaceFile(Layer(str(file), data), trusted)
+
+
+def _without_wider(
+    layers: list[Layer], workspace: Layer, warnings: list[str], *, any_agent: bool
+) -> list[Layer]:
+    """The layers, without what the workspace would widen: known only once everything else is merged."""
+    from dragoman.config.narrow import widened
+
+    others = [layer for layer in layers if layer is not workspace]
+    wanted, own = _convert(merge(layers)[0], layers), _convert(merge(others)[0], others)
+    wider = widened(own, wanted)
+    if not any_agent and wanted.default_agent not in wanted.agents:
+        wider.pop(("default_agent",), None)  # the check of names has the better words
+    if not wider:
+        return layers
+    warnings += too_wide(Path(workspace.origin), workspace.data, wider)
+    kept = Layer(workspace.origin, without(workspace.data, wider))
+    return [kept if layer is workspace else layer for layer in layers]
 
 
 def _same(one: Path, other: Path) -> bool:

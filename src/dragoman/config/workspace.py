@@ -6,17 +6,24 @@ what needs trust is ignored, with a warning, until the user runs `dragoman confi
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dragoman.config import toml
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import Paths
+from dragoman.config.regular_file import read_regular
 
+MAX_TRUST_BYTES = 16 * 1024 * 1024
+"""Of the list of trusted files: tens of thousands."""
 WITHOUT_TRUST = ("default_agent", "limits", "policy", "protocol")
-"""All that a workspace may set before it is trusted. Everything else runs programs, opens ports, writes files, widens
-what agents touch, or, like `sessions.retain_days`, removes what is the user's."""
+"""All that a workspace may set before it is trusted, and only to what is at least as narrow (`narrow.py`). Everything
+else runs programs, opens ports, writes files, widens what agents touch, or, like `sessions.retain_days`, removes what
+is the user's."""
 
 
 def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str, Any], list[str]]:
@@ -33,6 +40,27 @@ def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str,
             f"read the file, then run `dragoman config trust` in {file.parent.parent}"
         )
     return _narrowed({key: value for key, value in data.items() if key not in refused}, file), warnings
+
+
+def too_wide(file: Path, data: dict[str, Any], wider: Mapping[tuple[str, ...], str]) -> list[str]:
+    """A warning for each key of an untrusted file that would allow more than the user's own settings."""
+    return [
+        f"{file}: ignored {'.'.join(path)} = {toml.value(_value(data, path))}, which a workspace may set only once you "
+        f"trust it: {why}. Read the file, then run `dragoman config trust` in {file.parent.parent}"
+        for path, why in wider.items()
+    ]
+
+
+def without(data: dict[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+    """The settings without the keys at `paths`."""
+    kept = {key: dict(value) if isinstance(value, dict) else value for key, value in data.items()}
+    for *above, key in paths:
+        _value(kept, above).pop(key, None)
+    return kept
+
+
+def _value(data: dict[str, Any], path: Sequence[str]) -> Any:
+    return functools.reduce(lambda table, key: table[key], path, data)
 
 
 def _untrusted(data: dict[str, Any]) -> list[str]:
@@ -71,31 +99,34 @@ def _narrowed(data: dict[str, Any], file: Path) -> dict[str, Any]:
 
 
 class Trust:
-    """Which workspace files the user trusts, by their hash: a changed file is a stranger again."""
+    """Which workspace files the user trusts, by their place and their hash: a changed file is a stranger again.
+
+    The place is the workspace's folder, not where a link leads: one workspace may link to the trusted file of
+    another, and the `./agent.sh` that this names would then be a script of the first.
+    """
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
 
     def covers(self, file: Path, content: bytes) -> bool:
-        return self._read().get(str(file.resolve())) == _digest(content)
+        return self._read().get(_place(file)) == _digest(content)
 
     def grant(self, file: Path, content: bytes) -> None:
-        self._write({**self._read(), str(file.resolve()): _digest(content)})
+        self._write({**self._read(), _place(file): _digest(content)})
 
     def revoke(self, file: Path) -> bool:
         """Whether there was anything to take back."""
         known = self._read()
-        found = known.pop(str(file.resolve()), None) is not None
+        found = known.pop(_place(file), None) is not None
         if found:
             self._write(known)
         return found
 
     def _read(self) -> dict[str, str]:
+        content = read_regular(self._paths.trust_file, MAX_TRUST_BYTES)
         try:
-            known = json.loads(self._paths.trust_file.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
+            known = json.loads(content) if content is not None else {}
+        except ValueError as error:
             raise ConfigError(f"{self._paths.trust_file}: cannot be read: {error}") from error
         return known if isinstance(known, dict) else {}
 
@@ -105,6 +136,10 @@ class Trust:
         replacement.write_text(json.dumps(known, indent=1))
         replacement.chmod(0o600)
         replacement.replace(self._paths.trust_file)
+
+
+def _place(file: Path) -> str:
+    return os.path.join(os.path.realpath(file.parent.parent), file.parent.name, file.name)  # noqa: PTH118
 
 
 def _digest(content: bytes) -> str:
