@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { definitions, readFence, splitBlocks, type Blocks, NO_BLOCKS } from "../../src/view/markdown/blocks";
+import { readFence, splitBlocks, type Blocks, NO_BLOCKS } from "../../src/view/markdown/blocks";
 
 const cut = (source: string) => splitBlocks(source).blocks;
 
@@ -56,8 +56,4 @@ describe("reading a fence", () => {
   it("is null for anything else", () => {
     expect(readFence("text\n```\n")).toBeNull();
   });
-});
-
-it("finds the link definitions of a message", () => {
-  expect(definitions("see [a]\n\n[a]: https://example.org/a\n\nmore\n")).toBe("[a]: https://example.org/a");
 });

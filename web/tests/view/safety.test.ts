@@ -1,10 +1,11 @@
 // @vitest-environment jsdom
 import { describe, expect, it } from "vitest";
+import { definitions, NO_DEFINITIONS } from "../../src/view/markdown/definitions";
 import { renderBlock, safeAddress } from "../../src/view/markdown/safety";
 
 function dom(markdown: string): HTMLElement {
   const box = document.createElement("div");
-  box.innerHTML = renderBlock(markdown, "");
+  box.innerHTML = renderBlock(markdown, NO_DEFINITIONS);
   return box;
 }
 
@@ -78,7 +79,7 @@ describe("what an author wrote", () => {
 
 it("uses a definition from elsewhere in the message", () => {
   const box = document.createElement("div");
-  box.innerHTML = renderBlock("see [this]", "[this]: https://example.org/x");
+  box.innerHTML = renderBlock("see [this]", definitions(["see [this]\n\n", "[this]: https://example.org/x"]));
   expect(box.querySelector("a")?.href).toBe("https://example.org/x");
 });
 
@@ -90,7 +91,7 @@ describe("broken Markdown", () => {
     ["a NUL", "a\u0000b"], ["a lone surrogate", "\ud800"], ["entities", "&#0; &#x110000; &notanentity;"],
   ])("%s is shown, quickly", (_, source) => {
     const started = performance.now();
-    expect(typeof renderBlock(source, "")).toBe("string");
+    expect(typeof renderBlock(source, NO_DEFINITIONS)).toBe("string");
     expect(performance.now() - started).toBeLessThan(3000);
   });
 });

@@ -1,7 +1,8 @@
 import { memo, type MouseEvent, useEffect, useMemo, useReducer, useRef } from "react";
 import { copyText } from "../copy";
-import { type Blocks, definitions, NO_BLOCKS, readFence, splitBlocks } from "./blocks";
+import { type Blocks, NO_BLOCKS, readFence, splitBlocks } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
+import { type Definitions, definitions, NO_DEFINITIONS } from "./definitions";
 import { highlight } from "./highlight";
 import { renderBlock } from "./safety";
 import "./colours.css";
@@ -20,7 +21,7 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
     before.current = splitBlocks(text, before.current);
     return before.current.blocks;
   }, [text]);
-  const defined = useMemo(() => definitions(text), [text]);
+  const defined = useMemo(() => definitions(blocks), [blocks]);
   const last = blocks.length - 1;
   return (
     <div className={streaming ? `${styles.body} ${styles.growing}` : styles.body} onClick={copyClicked}>
@@ -32,15 +33,15 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
 });
 
 const Block = memo(
-  function Block({ block, defined, growing }: { block: string; defined: string; growing: boolean }) {
+  function Block({ block, defined, growing }: { block: string; defined: Definitions; growing: boolean }) {
     const fence = useMemo(() => readFence(block), [block]);
     if (fence !== null) return <CodeBlock {...fence} streaming={growing} />;
     return <Html block={block} defined={defined} growing={growing} />;
   },
-  (a, b) => a.block === b.block && a.growing === b.growing && (a.defined === b.defined || !b.block.includes("[")),
+  (a, b) => a.block === b.block && a.growing === b.growing && (a.defined.key === b.defined.key || !b.block.includes("[")),
 );
 
-function Html({ block, defined, growing }: { block: string; defined: string; growing: boolean }) {
+function Html({ block, defined, growing }: { block: string; defined: Definitions; growing: boolean }) {
   const root = useRef<HTMLDivElement>(null);
   const html = usePacedHtml(block, defined, growing);
   useEffect(() => {
@@ -53,19 +54,19 @@ function Html({ block, defined, growing }: { block: string; defined: string; gro
 const PACE = 8;
 
 /** The block's HTML; of one that grows and takes long to render, sometimes that of a moment ago. */
-function usePacedHtml(block: string, defined: string, growing: boolean): { __html: string } {
-  const made = useRef({ block: "", defined: "", html: { __html: "" }, cost: 0, at: 0 });
+function usePacedHtml(block: string, defined: Definitions, growing: boolean): { __html: string } {
+  const made = useRef({ block: "", defined: NO_DEFINITIONS, html: { __html: "" }, cost: 0, at: 0 });
   const [, again] = useReducer((count: number) => count + 1, 0);
   const started = performance.now();
   const { current } = made;
-  const stale = current.block !== block || current.defined !== defined;
+  const stale = current.block !== block || current.defined.key !== defined.key;
   if (stale && (!growing || started - current.at >= PACE * current.cost)) {
     const html = { __html: renderBlock(block, defined) };
     const at = performance.now();
     made.current = { block, defined, html, cost: at - started, at };
   }
   useEffect(() => {
-    if (made.current.block === block && made.current.defined === defined) return;
+    if (made.current.block === block && made.current.defined.key === defined.key) return;
     const timer = setTimeout(again, PACE * made.current.cost);
     return () => clearTimeout(timer);
   });

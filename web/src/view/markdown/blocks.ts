@@ -123,10 +123,3 @@ export function readFence(block: string): Fence | null {
   if (closes(code.slice(last + 1), head[1])) code = last === -1 ? "" : code.slice(0, last);
   return { language: (head[2] ?? "").trim().split(/[\s{,]/)[0] ?? "", code };
 }
-
-const DEFINITION = /^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*\S[^\n]*$/gm;
-
-/** The link definitions of a whole message: any of its blocks may refer to them. */
-export function definitions(source: string): string {
-  return source.includes("]:") ? (source.match(DEFINITION) ?? []).join("\n") : "";
-}

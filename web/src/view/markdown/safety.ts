@@ -6,7 +6,8 @@
  */
 
 import DOMPurify from "dompurify";
-import { Marked, type Tokens } from "marked";
+import { Lexer, Marked, Tokenizer, type Tokens } from "marked";
+import { type Definitions, readDefinition } from "./definitions";
 import styles from "./Markdown.module.css";
 
 const TAGS = [
@@ -30,6 +31,10 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
+function letters(text: string): number {
+  return text.match(/[\p{L}\p{N}]/gu)?.length ?? 0;
+}
+
 function anchor(address: string, label: string, title: string | null | undefined): string {
   const safe = safeAddress(address);
   // A relative address means a file of the agent's, not a page of this server.
@@ -41,6 +46,21 @@ function anchor(address: string, label: string, title: string | null | undefined
 const marked = new Marked({
   gfm: true,
   breaks: false,
+  tokenizer: {
+    /** Hides a line only if it is one of the message's definitions, which the lexer was given. */
+    def(source): Tokens.Def | undefined {
+      const line = readDefinition(source);
+      if (line === null || this.lexer.tokens.links[line.label] === undefined) return undefined;
+      return { type: "def", tag: line.label, raw: line.raw, href: line.href, title: line.title ?? "" };
+    },
+    /** Rows may not have more cells than the head: marked would drop those, so such a table stays text. */
+    table(source): Tokens.Table | undefined {
+      const token = Tokenizer.prototype.table.call(this, source);
+      if (token === undefined) return undefined;
+      const cells = [token.header, ...token.rows].flat().map((cell) => cell.text).join("");
+      return letters(cells) === letters(token.raw) ? token : undefined;
+    },
+  },
   renderer: {
     html: ({ text }: Tokens.HTML | Tokens.Tag) => escapeHtml(text),
     image: ({ href, text, title }: Tokens.Image) =>
@@ -82,11 +102,12 @@ const MOST_SIGNS = 4_000;
 /** Quotations or lists this deep nobody reads, and every level costs a parser's and a browser's stack. */
 const TOO_DEEP = /^[ \t]*(?:>[ \t]*){40}|^ {160}/m;
 
-export function renderBlock(block: string, defined: string): string {
+export function renderBlock(block: string, defined: Definitions): string {
   if (block.length > LONGEST || countSigns(block) > MOST_SIGNS || TOO_DEEP.test(block)) return plain(block);
-  const source = defined !== "" && block.includes("[") ? `${block}\n\n${defined}` : block;
   try {
-    return purify(marked.parse(source, { async: false }));
+    const lexer = new Lexer(marked.defaults);
+    for (const [label, { href, title }] of defined.links) lexer.tokens.links[label] = { href, title: title ?? "" };
+    return purify(marked.parser(lexer.lex(block)));
   } catch (error) {
     // Something else was too deep for the parser's stack.
     if (error instanceof RangeError) return plain(block);

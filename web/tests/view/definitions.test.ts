@@ -1,0 +1,79 @@
+// @vitest-environment jsdom
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readFence, splitBlocks } from "../../src/view/markdown/blocks";
+import { definitions } from "../../src/view/markdown/definitions";
+import { renderBlock } from "../../src/view/markdown/safety";
+
+/** Each block of a message with the text that the page shows for it. */
+function shown(message: string): { block: string; text: string; html: HTMLElement }[] {
+  const { blocks } = splitBlocks(message);
+  const defined = definitions(blocks);
+  return blocks.map((block) => {
+    const html = document.createElement("div");
+    const fence = readFence(block);
+    if (fence === null) html.innerHTML = renderBlock(block, defined);
+    else html.textContent = `${fence.language} ${fence.code}`;
+    for (const copy of html.querySelectorAll("button")) copy.parentElement?.remove(); // the bar above code is ours
+    return { block, text: html.textContent ?? "", html };
+  });
+}
+
+function words(text: string): string[] {
+  return text.replace(/[*_`~]/g, "").match(/\p{L}{2,}/gu) ?? [];
+}
+
+describe("lines that only look like definitions", () => {
+  it.each([
+    "[INFO]: Server started",
+    "[INFO]: ready",
+    "[WARN]: /var/log is full",
+    "[^1]: a footnote",
+    "[a]: <not an address>",
+    "[a]: https://example.org and more",
+    "[1]: https://example.org/never-referred-to",
+    "[__proto__]: polluted",
+    "[x]:",
+  ])("stay visible and appear once: %j", (line) => {
+    const message = `First paragraph [see].\n\n${line}\n\nLast paragraph [too].\n`;
+    for (const { block, text } of shown(message)) expect(words(text)).toEqual(words(block));
+  });
+});
+
+describe("definitions", () => {
+  it("link every block that refers to them, and are hidden", () => {
+    const blocks = shown('See [the  Docs] and [it][the docs].\n\n> quoted [the docs]\n\n[the docs]: https://example.org/x "A title"\n');
+    expect(blocks.map(({ html }) => [...html.querySelectorAll("a")].map((link) => link.href))).toEqual([
+      ["https://example.org/x", "https://example.org/x"], ["https://example.org/x"], [],
+    ]);
+    expect(blocks[0]?.html.querySelector("a")?.title).toBe("A title");
+    expect(blocks[2]?.text.trim()).toBe("");
+  });
+
+  it("are not read inside code", () => {
+    const [, text] = shown("```\n[a]: https://example.org\n```\n\nsee [a]\n");
+    expect(text?.html.querySelector("a")).toBeNull();
+  });
+
+  it("do not run into a block that is still open", () => {
+    for (const { text } of shown("- ```\n  [a] code\n\n[a]: https://example.org/once\n")) expect(text.split("example.org").length).toBeLessThan(3);
+  });
+});
+
+const WORD = fc.constantFrom("server", "INFO", "warning", "started", "Foo", "bar", "naïve", "値段");
+const LOG = fc.tuple(WORD, fc.array(WORD, { maxLength: 4 })).map(([label, rest]) => `[${label}]: ${rest.join(" ")}`);
+const TEXT = fc.array(fc.oneof(WORD, WORD.map((word) => `[${word}]`), WORD.map((word) => `**${word}**`), fc.constantFrom(":", "|", "-", "(x)", "#", "1.", "\\", "!")), { minLength: 1, maxLength: 8 }).map((parts) => parts.join(" "));
+const LINE = fc.oneof(
+  LOG, TEXT, fc.constant(""), fc.constant("---"), fc.constant("```"), fc.constant("~~~"),
+  TEXT.map((text) => `- ${text}`), TEXT.map((text) => `> ${text}`), TEXT.map((text) => `## ${text}`), TEXT.map((text) => `    ${text}`),
+  LOG.map((log) => `  ${log}`), TEXT.map((text) => `| ${text} |`), fc.constant("| --- |"),
+);
+
+it("no rendered block shows other words than its source", () => {
+  fc.assert(
+    fc.property(fc.array(LINE, { maxLength: 12 }), (lines) => {
+      for (const { block, text } of shown(lines.join("\n"))) expect(words(text)).toEqual(words(block));
+    }),
+    { numRuns: 300 },
+  );
+}, 60_000);
