@@ -238,12 +238,18 @@ def header_bytes(value: str) -> bytes:
 _CONTROL = bytes(range(0x20)) + b"\x7f"
 
 
-def visit_of(scope: Scope) -> Visit:
+def joined_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By their names in lower case; what was sent more than once is one value, so none hides another."""
     headers: dict[str, str] = {}
-    for raw_name, raw_value in scope["headers"]:
+    for raw_name, raw_value in pairs:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         joined = "; " if name == "cookie" else ", "  # HTTP/2 may send cookies apart
         headers[name] = f"{headers[name]}{joined}{value}" if name in headers else value
+    return headers
+
+
+def visit_of(scope: Scope) -> Visit:
+    headers = joined_headers(scope["headers"])
     return Visit(
         method=scope.get("method", "GET"),
         path=scope["path"],

@@ -15,7 +15,8 @@ import h11
 
 from dragoman.server import limits
 from dragoman.server.admission import Visit, came_secure
-from dragoman.server.asgi import SECURITY_HEADERS, header_bytes
+from dragoman.server.asgi import SECURITY_HEADERS, header_bytes, joined_headers
+from dragoman.server.strict_h11 import head_size, strict_connection
 
 _CLIENT_HELLO = b"\x16"
 """How TLS begins: who tries it where there is none is told at once instead of waiting."""
@@ -65,24 +66,34 @@ class Door(asyncio.Protocol):
             self._house.http(self.transport, self._head, self)
         elif _PREFACE.startswith(self._head[: len(_PREFACE)]):
             return  # could still become HTTP/2
-        elif b"\r\n\r\n" in self._head:
-            self._pass()
-            self._first_request()
-        elif len(self._head) > limits.MAX_HEAD_BYTES:
-            self.refuse(431, "the headers are too long")
-
-    def _first_request(self) -> None:
-        head, _, early = self._head.partition(b"\r\n\r\n")
-        if len(head) > limits.MAX_HEAD_BYTES:
-            self.refuse(431, "the headers are too long")
-        elif not _UPGRADE.search(head + b"\r\n"):
-            self._house.http(self.transport, self._head, self)
         else:
-            visit = _parse(head + b"\r\n\r\n", self.transport)
-            if visit is None:
-                self.refuse(400, "not a request")
-            else:
-                self._house.websocket(self.transport, visit, early, self)
+            self._look_for_request()
+
+    def _look_for_request(self) -> None:
+        try:
+            size = head_size(self._head)
+        except h11.LocalProtocolError as error:
+            self.refuse(400, str(error))
+            return
+        if max(size, len(self._head) if not size else 0) > limits.MAX_HEAD_BYTES:
+            self.refuse(431, "the headers are too long")
+        elif size:
+            self._pass()
+            self._first_request(self._head[:size], self._head[size:])
+
+    def _first_request(self, head: bytes, early: bytes) -> None:
+        if not _UPGRADE.search(head):
+            self._house.http(self.transport, self._head, self)
+            return
+        try:
+            request = _parse(head)
+        except h11.RemoteProtocolError as error:
+            self.refuse(400, str(error))
+            return
+        if _upgrades(request):
+            self._house.websocket(self.transport, _visit(request, self.transport), early, self)
+        else:
+            self._house.http(self.transport, self._head, self)
 
     def _pass(self) -> None:
         self._passed = True
@@ -117,18 +128,25 @@ def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
-def _parse(head: bytes, transport: asyncio.Transport) -> Visit | None:
-    """h11 is strict where it matters: one Host, no control characters, no folded smuggling."""
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.MAX_HEAD_BYTES)
-    try:
-        connection.receive_data(head)
-        request = connection.next_event()
-    except h11.RemoteProtocolError:
-        return None
+def _parse(head: bytes) -> h11.Request:
+    connection = strict_connection(limits.MAX_HEAD_BYTES)
+    connection.receive_data(head)
+    request = connection.next_event()
     if not isinstance(request, h11.Request):
-        return None
+        raise h11.RemoteProtocolError("not a request")
+    return request
+
+
+def _upgrades(request: h11.Request) -> bool:
+    """Whether it asks for a WebSocket in such a way that a proxy in between sees it too (RFC 9110 §7.8)."""
+    options = b",".join(value for name, value in request.headers if name == b"connection")
+    named = {option.strip().lower() for option in options.split(b",")}
+    return b"upgrade" in named and request.http_version == b"1.1"
+
+
+def _visit(request: h11.Request, transport: asyncio.Transport) -> Visit:
     path, _, query = request.target.decode("latin-1").partition("?")
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    headers = joined_headers(request.headers)
     tls = transport.get_extra_info("ssl_object") is not None
     peer = transport.get_extra_info("peername") or ("",)
     secure = came_secure(tls, peer[0], headers.get("x-forwarded-proto", ""))

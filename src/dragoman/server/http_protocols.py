@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import h11
 from h2.errors import ErrorCodes
@@ -18,13 +19,14 @@ from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 
 from dragoman.server import limits
 from dragoman.server.asgi import SECURITY_HEADERS
+from dragoman.server.strict_h11 import strict_connection
 
 
 def install() -> None:
     """Make hypercorn use them; it has no other way to say so."""
     h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
     protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
-    protocol.H11Protocol = PlainH11  # type: ignore[attr-defined]
+    protocol.H11Protocol = PlainH11  # type: ignore[attr-defined, assignment]
     ws_stream.server_extensions_handshake = no_extensions  # type: ignore[attr-defined]
 
 
@@ -61,20 +63,31 @@ class BoundedBuffer(h2.StreamBuffer):
 class PlainH11(H11Protocol):
     """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything.
 
-    A connection that ends because its request was answered before all of it came says so: its peer would use it again.
+    - requests are read strictly (`strict_h11`)
+    - a connection that ends because its request was answered before all of it came says so: its peer would use it again
     """
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.connection = strict_connection(limits.MAX_HEAD_BYTES)
+
     async def _check_protocol(self, event: h11.Request) -> None:
-        if (event.method, event.target, event.http_version) == (b"PRI", b"*", b"2.0"):
+        preface = (event.method, event.target, event.http_version) == (b"PRI", b"*", b"2.0")
+        if preface and not self.keep_alive_requests:
             raise H2ProtocolAssumedError(b"PRI * HTTP/2.0\r\n\r\n" + self.connection.trailing_data[0])
 
     async def _create_stream(self, request: h11.Request) -> None:
         # h11 counts only what it has to wait for; headers that came at once may be of any length.
         if sum(len(name) + len(value) for name, value in request.headers) > limits.MAX_HEAD_BYTES:
-            await self._send_error_response(431)
-            await self.send(Closed())
+            await self._refuse(431)
+        elif not request.http_version.startswith(b"1."):
+            await self._refuse(400)
         else:
             await super()._create_stream(request)
+
+    async def _refuse(self, status: int) -> None:
+        await self._send_error_response(status)
+        await self.send(Closed())
 
     async def stream_send(self, event: StreamEvent) -> None:
         event = _with_headers(event)
