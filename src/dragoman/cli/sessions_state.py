@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -58,8 +58,8 @@ class View:
 
 async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -> list[View]:
     """Each with its honest state, in the order given."""
-    records = list(records)
     sockets = {owner.owner_id: owner.socket_path for owner in await store.owners()}
+    records = [await _fresh(store, record, sockets) for record in records]
     wanted: dict[str, set[str]] = {}
     for record in records:
         if record.owner in sockets:
@@ -67,6 +67,13 @@ async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -
     answers = await asyncio.gather(*(_ask(path, ids, max_bytes) for path, ids in wanted.items()))
     states = {key: state for answer in answers for key, state in answer.items()}
     return [_view(record, sockets.get(record.owner or ""), states) for record in records]
+
+
+async def _fresh(store: Store, record: SessionRecord, sockets: Mapping[str, str]) -> SessionRecord:
+    """Read again where a turn seems interrupted: its process may have ended it, and itself, since the first read."""
+    if record.state in RUNNING_STATES and record.owner not in sockets:
+        return await store.get(record.id) or record
+    return record
 
 
 def _view(record: SessionRecord, socket_path: str | None, states: dict[str, str]) -> View:

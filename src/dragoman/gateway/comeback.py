@@ -186,7 +186,7 @@ async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Se
     if not gateway.journaling:
         gateway.add(session)
         return session
-    return await takeover.take(session, client, known)
+    return await takeover.take(session, client)
 
 
 async def _adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
@@ -59,6 +59,9 @@ class Kept(msgspec.Struct, kw_only=True):
     extra: JsonObject = {}
     info: JsonObject = {}
     """What else the agent's own list says of it."""
+
+
+Kepts: TypeAlias = list[Kept]  # within the classes below, `list` is a method
 
 
 class KeptPage(msgspec.Struct):
@@ -203,14 +206,13 @@ class StoreDirectory:
 
     async def get(self, session_id: str) -> Kept | None:
         record = await self.store.get(session_id)
-        return _kept(record, await self._owners(), self.store.owner_id) if record is not None else None
+        return (await self._kept([record]))[0] if record is not None else None
 
     async def list(
         self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
     ) -> KeptPage:
         page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor)
-        owners, me = await self._owners(), self.store.owner_id
-        return KeptPage([_kept(record, owners, me) for record in page.records], page.next_cursor)
+        return KeptPage(await self._kept(page.records), page.next_cursor)
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         title, updated_at, rest = _seen(info)
@@ -242,7 +244,6 @@ class StoreDirectory:
         if not self.store.writable:
             await self._only_read(session, StoreReadOnly("The store can only be read."))
             return None
-        record = await self.store.get(session.id)
         try:
             lease = await self.store.acquire(session.id)
         except (StoreFull, StoreReadOnly) as error:
@@ -252,8 +253,12 @@ class StoreDirectory:
         if isinstance(lease, HeldElsewhere):
             return lease
         self._open_journal(session, lease.epoch, lease.last_seq)
-        if record is not None and record.state in RUNNING_STATES:
-            await self._repair(session)
+        # Only now: until we had the lease, its former owner could end the turn and change everything else.
+        record = await self.store.get(session.id)
+        if record is not None:
+            _know(session, record)
+            if record.state in RUNNING_STATES:
+                await self._repair(session)
         return None
 
     async def _copy(self, original: Session, session: Session) -> None:
@@ -284,6 +289,9 @@ class StoreDirectory:
 
     async def _only_read(self, session: Session, trouble: StoreError) -> None:
         """What was stored can be shown, also where there is no room even for the name of its owner."""
+        record = await self.store.get(session.id)
+        if record is not None:
+            _know(session, record)
         journal = self._open_journal(session, 0, await self.store.last_seq(session.id))
         journal.trouble = trouble
 
@@ -320,8 +328,29 @@ class StoreDirectory:
         session.save(SessionChanges(state="idle"))
         await session.settled()  # it belongs to the history that whoever loads is shown
 
+    async def _kept(self, records: Sequence[SessionRecord]) -> Kepts:
+        """A turn is called interrupted only by a record that was read after its process was seen dead."""
+        owners = await self._owners()
+        kept = []
+        for record in records:
+            if record.state in RUNNING_STATES and record.owner not in owners:
+                record = await self.store.get(record.id) or record
+                if record.owner is not None and record.owner not in owners:
+                    owners = await self._owners()  # another process may have taken it since
+            kept.append(_kept(record, owners, self.store.owner_id))
+        return kept
+
     async def _owners(self) -> frozenset[str]:
         return frozenset(owner.owner_id for owner in await self.store.owners())
+
+
+def _know(session: Session, record: SessionRecord) -> None:
+    """What the former owner left behind."""
+    session.agent_session_id = record.agent_session_id or ""
+    session.title = record.title
+    session.has_terminals = bool(record.extra.get("terminals"))
+    session.pruned = record.first_seq > 1
+    session.extra = record.extra
 
 
 def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:

@@ -10,20 +10,18 @@ from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.directory import Kept
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.session import Session
 
 
-async def find(session: Session) -> Kept:
-    """What the directory knows of it."""
+async def _check_known(session: Session) -> None:
+    """Raises unless the directory knows it; what it knows is read once the lease is ours."""
     try:
         known = await session.gateway.directory.get(session.id)
     except StoreError as error:
         raise internal(str(error), error.code, sessionId=session.id) from error
     if known is None:
         raise unknown(session.gateway, session.id)
-    return known
 
 
 def unknown(gateway: Gateway, session_id: str) -> RpcError:
@@ -31,13 +29,13 @@ def unknown(gateway: Gateway, session_id: str) -> RpcError:
     return session_not_found(session_id, gateway.trouble or "It was deleted, or belongs to another machine")
 
 
-async def take(session: Session, client: ClientConnection, known: Kept) -> Session:
+async def take(session: Session, client: ClientConnection) -> Session:
     """Own a stored session or reach its owner; another client of this process may have been faster.
 
     Not to be stopped half way: whoever asked may lose interest, others wait for the same.
     """
     while True:
-        taking = session.gateway.spawn(_take(session, client, known))
+        taking = session.gateway.spawn(_take(session, client))
         try:
             taken = await asyncio.shield(taking)
         except StoreError as error:
@@ -66,7 +64,7 @@ async def _close_unless_used(session: Session) -> None:
         await session.gateway.close_session(session)
 
 
-async def _take(session: Session, client: ClientConnection, known: Kept) -> Session:
+async def _take(session: Session, client: ClientConnection) -> Session:
     gateway = session.gateway
     # One at a time: two that open the same journal would both number their events from its end.
     async with gateway.taking(session.id):
@@ -79,7 +77,6 @@ async def _take(session: Session, client: ClientConnection, known: Kept) -> Sess
         if held is None:
             session.parked = session.parked or session.remote  # nobody asked for an agent yet
             session.remote = False
-            session.agent_session_id = known.agent_session_id or ""
         else:
             await gateway.reach(session, client, held)
         if live is not None and gateway.sessions.get(session.id) is not session:
@@ -100,7 +97,10 @@ def _leave(session: Session) -> None:
 
 async def take_over(session: Session, client: ClientConnection) -> Session:
     """The process that had this session is gone; its clients here stay attached."""
-    return await take(session, client, await find(session)) if _orphaned(session) else session
+    if not _orphaned(session):
+        return session
+    await _check_known(session)
+    return await take(session, client)
 
 
 def _orphaned(session: Session) -> bool:

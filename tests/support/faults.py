@@ -1,0 +1,45 @@
+"""A store that fails or waits when a test says so, in a real gateway, behind the port that every store has."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.gateway import Dragoman, Start
+from support.waiting import until
+
+GATEWAY = Path(__file__).parent / "processes" / "faulty_gateway.py"
+
+
+class Faults:
+    """The folder that a gateway started with `start` looks into."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+
+    async def start(self, dragoman: Start, *arguments: str, **settings: Any) -> Dragoman:
+        env = {**settings.pop("env", {}), "TEST_FAULTS": str(self._folder)}
+        return await dragoman(*arguments, prefix=(sys.executable, str(GATEWAY)), env=env, **settings)
+
+    def fail(self, *methods: str) -> None:
+        for method in methods:
+            (self._folder / f"{method}.fail").touch()
+
+    def heal(self) -> None:
+        for fault in self._folder.iterdir():
+            fault.unlink()
+
+    def hold(self, method: str) -> None:
+        (self._folder / f"{method}.hold").touch()
+
+    async def held(self, method: str) -> None:
+        """Wait until somebody waits for `method`."""
+        await until((self._folder / f"{method}.held").exists, 20.0)
+
+    def let_go(self, method: str) -> None:
+        (self._folder / f"{method}.hold").unlink()
+
+
+WRITES = ("append", "update", "create", "acquire", "release")
