@@ -58,6 +58,22 @@ async def test_when_that_process_dies_the_page_sees_the_end_of_its_turn(
     assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
 
 
+async def test_a_turn_of_that_process_is_cancelled_by_a_page_that_watches_and_by_one_that_does_not(
+    serve: Serve, dragoman: Start, workspace: Path
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    page = await Page.open(await serve())
+    for watched in (False, True):
+        if watched:
+            await page.load(session)
+        turn = editor.start_prompt(session, f"sleep-until-cancel {watched}")
+        await editor.text(session, str(watched))
+        assert (await page.ask("cancel_turn", sessionId=session))["type"] == "ack"
+        assert (await turn).stop_reason == "cancelled"
+
+
 async def test_without_a_journal_numbers_come_from_memory_and_the_past_is_said_to_be_gone(
     serve: Serve, workspace: Path
 ) -> None:

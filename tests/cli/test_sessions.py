@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,23 @@ async def test_a_session_of_an_editor_is_followed_and_answered(shell: CommandLin
         assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
         terminal.type("say from the terminal\n")
         await editor.next_message(lambda message: "from the terminal" in json.dumps(message))
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+async def test_ctrl_c_cancels_a_turn_that_another_client_began(shell: CommandLine, dragoman: Start) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        for times, words in enumerate(("dozing", "napping"), 1):
+            turn = editor.start_prompt(session, f"sleep-until-cancel {words}")
+            await asyncio.to_thread(terminal.until, f"\n{words}")
+            terminal.type(CTRL_C)
+            await asyncio.to_thread(partial(terminal.until, "cancelling", times=times))
+            assert (await turn).stop_reason == "cancelled"
+            await asyncio.to_thread(partial(terminal.until, "[cancelled]", times=times))
+        terminal.type(CTRL_C)
+        await asyncio.to_thread(terminal.until, "Nothing is running: Ctrl-D leaves.")
         terminal.type(CTRL_D)
         assert await asyncio.to_thread(terminal.end) == 0
 

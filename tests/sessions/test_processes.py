@@ -106,6 +106,23 @@ async def test_a_prompt_from_elsewhere_is_cancelled_from_elsewhere(dragoman: Sta
     assert (await turn).stop_reason == "cancelled"
 
 
+async def test_a_prompt_of_the_owner_s_client_is_cancelled_from_elsewhere(
+    dragoman: Start, workspace: Path
+) -> None:
+    one, other = await two(dragoman)
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    for how in ("notification", "request"):
+        turn = one.start_prompt(session, f"sleep-until-cancel {how}")
+        await other.text(session, how)
+        if how == "notification":
+            other.cancel(session)
+        else:
+            assert await other.request("session/cancel", {"sessionId": session}) == {}
+        assert (await turn).stop_reason == "cancelled"
+        assert (await turn_end(other, session))["stopReason"] == "cancelled"
+
+
 async def test_files_of_a_client_elsewhere_are_used_for_its_own_prompts(
     dragoman: Start, workspace: Path
 ) -> None:

@@ -170,12 +170,12 @@ async def _change_queue(client: BridgeClient, command: JsonObject, message: Mess
 async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
     session = client.bridge.gateway.sessions.get(session_id)
-    if session is None:
-        await client.bridge.find(session_id)
-    elif session.turn is None and session.remote:
-        session.notify_agent("session/cancel", encode({"sessionId": session_id}))
-    else:
+    if session is not None:
         session.cancel()
+    elif (await client.bridge.find(session_id)).live:
+        session = await client.bridge.enliven(session_id)
+        session.cancel()
+        client.bridge.rest(session)
     return session_id
 
 

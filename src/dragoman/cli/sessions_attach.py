@@ -103,7 +103,7 @@ class Visit:
     def _update(self, update: JsonObject) -> None:
         ended = turn_facts(update)
         if ended is not None:  # of a turn that another client began
-            self._others_turn = False
+            self._others_turn = self._cancelled = False
             self._narrator.turn_ended(ended)
             self._send_next()
             return
@@ -176,12 +176,18 @@ class Visit:
         session = self._running.sessions.get(self._record.id)
         return session is not None and session.journal is not None
 
+    def _cancelling(self) -> str:
+        session = self._running.sessions.get(self._record.id)
+        if session is None or not session.can_cancel:
+            return "not cancelled: the process that has this session cannot be reached"
+        return "cancelling"
+
     def _interrupt(self) -> None:
         if self._cancelled:
             self._left.set()
         elif self._prompting is not None or self._others_turn:
             self._cancelled = True
             self._conversation.cancel(self._record.id)
-            self._narrator.say("cancelling; Ctrl-C again leaves", dim=True)
+            self._narrator.say(f"{self._cancelling()}; Ctrl-C again leaves", dim=True)
         else:
             self._narrator.say("Nothing is running: Ctrl-D leaves.", dim=True)

@@ -150,22 +150,27 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         raise invalid_params("sessionId is required", "sessionId")
     check_cwd(params.get("cwd"))
     directories = check_directories(params.get("additionalDirectories"))
-    session = client.gateway.sessions.get(session_id)
-    if session is None:
-        known = await client.gateway.directory.get(session_id)
-        if known is None:
-            raise takeover.unknown(client.gateway, session_id)
-        client.check_agent(known.agent, session_id)
-        session = await _take(client, known, params)
-    else:
-        client.check_agent(session.agent_name, session_id)
-        session = await takeover.take_over(session, client)
+    session = await _reach(client, session_id, params)
+    while client.gateway.sessions.get(session_id) is not session:  # its last client left while this one came
+        session = await _reach(client, session_id, params)
     if not client.may_control:
         return session, params
     session.owner = session.owner or client.terms.identity.name
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params
+
+
+async def _reach(client: ClientConnection, session_id: str, params: JsonObject) -> Session:
+    session = client.gateway.sessions.get(session_id)
+    if session is not None:
+        client.check_agent(session.agent_name, session_id)
+        return await takeover.take_over(session, client)
+    known = await client.gateway.directory.get(session_id)
+    if known is None:
+        raise takeover.unknown(client.gateway, session_id)
+    client.check_agent(known.agent, session_id)
+    return await _take(client, known, params)
 
 
 async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:

@@ -214,6 +214,8 @@ class Gateway:
 
     def idle(self, session: Session) -> None:
         self.parking.idle(session)
+        if session.remote:
+            self.left(session)
 
     async def close_session(self, session: Session) -> None:
         """End a session and, with its last one, the agent process (G-057)."""
@@ -245,13 +247,18 @@ class Gateway:
             log.warning("lease was not given back: %s", error, extra={"session": session.id})
 
     def left(self, session: Session) -> None:
-        """Somebody stopped looking; a session that sleeps and that nobody looks at need not be in memory."""
-        if session.parked and not session.attachments:
+        """A client detached; without one, a parked session need not be in memory, nor another process's be followed."""
+        if (session.parked or session.remote) and not session.attachments:
             self.spawn(self._put_away_unless_used(session))
 
     async def _put_away_unless_used(self, session: Session) -> None:
-        wanted = session.attachments or session.comers or session.turn or session.reviving
-        if session.parked and not wanted:
+        if session.attachments or session.comers or session.turn or session.reviving:
+            return
+        if self.sessions.get(session.id) is not session:
+            return
+        if session.remote:  # its owner may be waiting for the last one to leave
+            await self.close_session(session)
+        elif session.parked:
             await self.put_away(session)
 
     async def unwatched(self) -> None:

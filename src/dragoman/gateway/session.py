@@ -244,8 +244,16 @@ class Session:
         self.changed()
 
     def cancel(self) -> None:
+        """Cancel the turn, whichever client began it; what another process runs is cancelled by that process."""
         if self.turn is not None:
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
+        elif self.follows:
+            self.notify_agent("session/cancel", encode({"sessionId": self.id}))
+
+    @property
+    def can_cancel(self) -> bool:
+        """A turn runs here, or the process that may run one can be told."""
+        return self.turn is not None or self.follows
 
     def notify_agent(self, method: str, params: bytes) -> None:
         if self.agent is not None:

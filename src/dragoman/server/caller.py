@@ -116,8 +116,27 @@ class Caller:
         gateway = self.client.gateway
         session = self.client.session(session_id) if session_id is not None else None
         keep = gateway.journaling and gateway.config.sessions.on_disconnect == "keep"
-        if session is not None and not keep:
-            session.cancel()
+        turn = session.turn if session is not None else None
+        if turn is not None and turn.client is self.client and not keep:
+            turn.session.cancel()
+
+    async def cancel(self, session_id: str | None) -> None:
+        """Cancel the turn of a session, also in another process; what is not live has none."""
+        gateway, bound = self.client.gateway, self.client.bound_agent
+        session = gateway.sessions.get(session_id or "")
+        if session is not None:
+            if bound in (None, session.agent_name):
+                session.cancel()
+            return
+        try:
+            known = await gateway.directory.get(session_id or "")
+        except StoreError as error:
+            raise internal(str(error), error.code) from error
+        if known is not None and known.live and bound in (None, known.agent):
+            await self.ready()
+            async with self.listening(known.id) as ear:
+                if ear.session is not None:
+                    ear.session.cancel()
 
     def answer(self, number: int, line: bytes) -> None:
         """Hand in the answer to a question that had been given an id of ours."""

@@ -81,7 +81,10 @@ class InlineFront:
     async def _ask(self, caller: Caller, method: str, params: bytes) -> Reply:
         session_id = session_of(params)
         if method == "session/cancel":
-            self._cancel(caller, session_id)
+            try:
+                await caller.cancel(session_id)
+            except RpcError as error:
+                return Reply.failed(error)
             return Reply(result=EMPTY)
         if method == "initialize":
             # Seed 002 takes one without a version; a wrong one is refused as everywhere.
@@ -137,17 +140,13 @@ class InlineFront:
     async def _notify(self, caller: Caller, method: str, params: bytes, body: bytes) -> None:
         session_id = session_of(params)
         if method == "session/cancel":
-            self._cancel(caller, session_id)
+            try:
+                await caller.cancel(session_id)
+            except RpcError as error:
+                raise HttpError.refused(error) from error
         elif session_id in self._gateway.sessions:
             async with caller.listening(session_id):
                 caller.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
-
-    def _cancel(self, caller: Caller, session_id: str | None) -> None:
-        """An unknown session has nothing to cancel."""
-        session = self._gateway.sessions.get(session_id or "")
-        bound = caller.client.bound_agent
-        if session is not None and bound in (None, session.agent_name):
-            session.cancel()
 
     def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
         """An answer to an agent's question, whose id says which caller was asked; another token's is unknown."""

@@ -120,7 +120,7 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         ),
         Operation(
             "POST", f"{one}/cancel", "Cancel the turn that runs, if one does", sessions.cancel, status=202,
-            role=control, refusals=HELD,
+            role=control, refusals=NO_SESSION,
         ),
         Operation(
             "POST", f"{one}/close", "End a session; it can be resumed later", sessions.close, SessionView,

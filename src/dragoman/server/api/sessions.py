@@ -79,14 +79,12 @@ class Sessions:
         return Response.json(self._shown(await self._find(values)))
 
     async def cancel(self, request: Request, values: Values) -> Response:
+        """What does not run is cancelled already."""
         kept = await self._find(values)
-        session = self._gateway.sessions.get(kept.id)
-        if session is not None and not session.remote:
-            session.cancel()
-        elif kept.live:
-            raise HttpError(
-                409, "Another program has this session open; cancel it there.", code="session_held"
-            )
+        try:
+            await (await self._caller(request)).cancel(kept.id)
+        except RpcError as error:
+            raise HttpError.refused(error) from error
         return Response(202)
 
     async def decide(self, request: Request, values: Values) -> Response:
