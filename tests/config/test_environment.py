@@ -75,3 +75,7 @@ def test_a_mistake_names_the_variable(load_with: LoadWith, variable: str, text: 
 def test_the_special_variables_are_no_settings(load_with: LoadWith) -> None:
     special = {"DRAGOMAN_HOME": "/x", "DRAGOMAN_ACP_TEST_MODE": "0", "DRAGOMAN_ACP_DIRECT_SPAWN": "1"}
     assert load_with(env=special).config.default_agent == "builtin"
+
+
+def test_the_marks_of_a_dragoman_around_this_one_are_no_settings(load_with: LoadWith) -> None:
+    load_with(env={"DRAGOMAN_CUSTODY": "m4rk", "DRAGOMAN_BOX": "b0x"})

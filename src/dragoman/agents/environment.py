@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dragoman.config.variables import PREFIX
+
 QUIET: Mapping[str, str] = {
     "CAI_NO_UPDATE_CHECK": "1",  # ContainAI asks for updates before it starts the agent
     "NO_UPDATE_NOTIFIER": "1",  # the `update-notifier` package, in most agents written for node
@@ -22,7 +24,6 @@ CONFUSING: Mapping[str, str] = {
     "NODE_UNIQUE_ID": "node takes itself for a worker of the editor's cluster",
     "ELECTRON_RUN_AS_NODE": "set by editors for their own helpers; turns any Electron program into node",
     "__PYVENV_LAUNCHER__": "macOS: points every python below us at our own virtual environment",
-    "DRAGOMAN_TOKEN": "the gateway's own secret: with it an agent could approve its own requests",
     "NOTIFY_SOCKET": "systemd: a child could report readiness in the gateway's name",
     "WATCHDOG_PID": "systemd: the watchdog is the gateway's",
     "WATCHDOG_USEC": "systemd: the watchdog is the gateway's",
@@ -33,7 +34,20 @@ CONFUSING: Mapping[str, str] = {
 """Removed, each with what it would do to an agent; an agent's own `env` may still set them."""
 
 
+OURS_KEPT = frozenset({"DRAGOMAN_CUSTODY", "DRAGOMAN_BOX", "DRAGOMAN_HOME"})
+"""Of our own variables only the marks that end processes, and where a Dragoman below us keeps its things. The others are
+settings of this gateway and its secrets: with `DRAGOMAN_SERVE_AUTH_TOKEN` an agent could approve its own requests."""
+
+
+def inherited(base: Mapping[str, str]) -> dict[str, str]:
+    """What a child process gets of the environment `base` that this process was started with."""
+    return {
+        name: value
+        for name, value in base.items()
+        if name not in CONFUSING and (not name.startswith(PREFIX) or name in OURS_KEPT)
+    }
+
+
 def agent_environment(base: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """The client's environment `base`, made quiet, with the agent's configured `extra` on top."""
-    inherited = {name: value for name, value in base.items() if name not in CONFUSING}
-    return {**QUIET, **inherited, **extra}
+    return {**QUIET, **inherited(base), **extra}

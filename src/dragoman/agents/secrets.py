@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+from dragoman.agents.environment import inherited
 
 KEYRING_PATIENCE = 30.0
 """Seconds for a keyring that may ask the person to unlock it."""
@@ -49,6 +52,7 @@ async def _from_keyring(name: str, where: str) -> str:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            env=inherited(os.environ),
         )
     except OSError as error:
         raise SecretError(f"{name} comes from the keyring, which needs the program {command[0]}") from error

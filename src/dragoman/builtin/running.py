@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dragoman.agents.custody import Custody
+from dragoman.agents.custody.tree import MARKER_VARIABLE
+from dragoman.agents.environment import inherited
 from dragoman.agents.launch import SpawnError
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import ToolError
@@ -74,6 +76,13 @@ class RunningCommand(Protocol):
         """Let it go; ends it if it still runs."""
 
 
+def _environment(*, here: bool) -> Mapping[str, str]:
+    """Ours; `here`, in a box, without what is secret. From a gateway it has only what the settings name already."""
+    if here:
+        return allowed(os.environ, (*GENERAL, *SAME_FILES))
+    return os.environ if MARKER_VARIABLE in os.environ else inherited(os.environ)
+
+
 def shell(command: str) -> list[str]:
     """The command line as words: bash where there is one, since that is what models write."""
     return [shutil.which("bash") or "/bin/sh", "-c", command]
@@ -92,8 +101,7 @@ class Commands:
         """Start a command; `here` is for a box: off the client's terminals, and without what is secret here."""
         if self._client.has_terminals and not here:
             return await _ClientCommand.start(self._client, self._session, words, cwd)
-        inherited = allowed(os.environ, (*GENERAL, *SAME_FILES)) if here else os.environ
-        env = {**inherited, **QUIET, "PWD": cwd}
+        env = {**_environment(here=here), **QUIET, "PWD": cwd}
         try:
             terminal = await Terminal.start(LocalSpawn(self._custody), Command(words, env, cwd), OUTPUT_BYTES)
         except SpawnError as error:

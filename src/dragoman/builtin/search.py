@@ -17,6 +17,8 @@ from typing import IO
 
 import msgspec
 
+from dragoman.agents.environment import inherited
+
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
 """Folders that nobody wants searched, where no git says so; hidden ones are left out as well."""
 
@@ -131,7 +133,12 @@ def _git_files(folder: str) -> list[str] | None:
     command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listing = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env=inherited(os.environ),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -280,6 +287,7 @@ class _Ripgrep:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,
+            env=inherited(os.environ),
         )
         if self._stopped:  # while it was being started
             self._process.kill()

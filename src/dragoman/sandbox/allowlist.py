@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from dragoman.agents.environment import inherited
 from dragoman.agents.known import KNOWN
 from dragoman.config.model import AgentConfig
 
@@ -88,13 +89,18 @@ _BY_PROGRAM = {Path(known.command[0]).name: name for name, known in KNOWN.items(
 
 
 def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """The variables of `environ` that have one of the names."""
+    """The variables of `environ` that have one of the names.
+
+    A pattern such as `*` means no secret of the gateway: that has to be named in full.
+    """
     patterns = list(names)
-    return {
+    named = {name: environ[name] for name in patterns if name in environ}
+    matching = {
         name: value
-        for name, value in environ.items()
+        for name, value in inherited(environ).items()
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     }
+    return {**matching, **named}
 
 
 def login_of(name: str, agent: AgentConfig) -> str:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dragoman.agents.environment import inherited
 from dragoman.config.model import Config, SandboxConfig
 from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
 
@@ -138,6 +139,7 @@ def _try(words: Sequence[str]) -> str | None:
             text=True,
             errors="replace",
             timeout=PATIENCE,
+            env=inherited(os.environ),
             check=False,
         )
     except OSError as error:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from dragoman.agents.custody import Custody
+from dragoman.agents.environment import QUIET, agent_environment
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.rpc.peer import Request
@@ -54,10 +55,11 @@ class WorkspaceServices:
             self._threads = ThreadPoolExecutor(FILE_THREADS, "files")
         if box is None:
             folders = Roots(roots)
-            terminals = Terminals(folders, cwd, self._environment, self._spawn)
+            terminals = Terminals(folders, cwd, agent_environment(self._environment, {}), self._spawn)
         else:
             folders = Roots([folder for folder in roots if box.writable(folder)])
-            terminals = Terminals(folders, cwd, box.environment, BoxSpawn(self._custody, box))
+            environment = {**QUIET, **box.environment}
+            terminals = Terminals(folders, cwd, environment, BoxSpawn(self._custody, box))
         return SessionServices(Files(folders), terminals, self._threads)
 
 

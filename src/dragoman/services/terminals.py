@@ -11,7 +11,6 @@ from typing import Annotated
 
 import msgspec
 
-from dragoman.agents.environment import agent_environment
 from dragoman.agents.launch import SpawnError
 from dragoman.services.params import decode
 from dragoman.services.roots import Roots
@@ -55,6 +54,7 @@ class Terminals:
     """The terminals of one session, by id."""
 
     def __init__(self, roots: Roots, cwd: str, environment: Mapping[str, str], spawn: Spawn) -> None:
+        """`environment` is what every command gets, besides what the agent asks for."""
         self._roots = roots
         self._cwd = cwd
         self._environment = environment
@@ -109,9 +109,8 @@ class Terminals:
         # No race to win here by swapping folders: what the command may reach is up to the sandbox.
         if not Path(self._roots.resolve(cwd)).is_dir():
             raise invalid_params(f"cwd does not exist or is not a folder: {cwd}", "cwd", cwd=cwd)
-        env = agent_environment(self._environment, {})
-        env["PWD"] = cwd  # the inherited one names the gateway's own folder
-        env.update(_variables(wanted.env or []))
+        # PWD: the inherited one names the gateway's own folder.
+        env = {**self._environment, "PWD": cwd, **_variables(wanted.env or [])}
         return Command(_words(wanted), env, cwd)
 
     async def _start(self, command: Command, limit: int | None) -> Terminal:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dragoman.agents.custody.exits import on_exit
+from dragoman.agents.environment import inherited
 
 WATCHER = Path(__file__).with_name("watcher.py")
 
@@ -98,4 +99,5 @@ def _start_watcher(stdin: int) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
+        env=inherited(os.environ),
     )

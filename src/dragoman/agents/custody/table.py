@@ -118,7 +118,8 @@ PS = ("ps", "-axo", "pid=,ppid=,pgid=,stat=,lstart=")
 def _ps_processes() -> dict[int, Process]:
     import subprocess  # slow to load, and of no use to a watcher on Linux
 
-    output = subprocess.run(PS, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C"}).stdout
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    output = subprocess.run(PS, capture_output=True, check=False, env=env).stdout
     return parse_ps(output.decode("ascii", "replace"))
 
 
