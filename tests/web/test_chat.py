@@ -40,15 +40,6 @@ async def test_a_conversation_with_thoughts_tools_a_diff_a_terminal_and_a_questi
     await me.picture("conversation")
 
 
-async def test_a_question_is_answered_with_a_key(arrive: Arrive, workspace: Path) -> None:
-    me = await arrive()
-    await me.start_session(workspace, QUESTION)
-    await expect(me.page.get_by_role("region", name="Waiting for you")).to_be_visible()
-    await expect(me.composer).not_to_be_focused()
-    await me.press_until("y", me.page.get_by_text('"optionId": "yes"'))
-    await me.ready()
-
-
 async def test_the_built_in_agent_answers(arrive: Arrive, workspace: Path) -> None:
     (workspace / "notes.md").write_text("remember the milk\n")
     me = await arrive()

@@ -50,7 +50,7 @@ export function Page({ conversation, hasOlder, asked, loadOlder }: Props) {
           <PlanPanel entries={conversation.plan} />
           {open.map((item, index) =>
             item.kind === "permission" ? (
-              <PermissionCard key={item.key} item={item} focused={index === 0} cwd="/home/ada/project" />
+              <PermissionCard key={item.key} item={item} oldest={index === 0} cwd="/home/ada/project" />
             ) : (
               <ElicitationCard key={item.key} item={item} />
             ),

@@ -3,11 +3,10 @@ import { flushSync } from "react-dom";
 import type { Chat } from "../model/chat";
 import styles from "./App.module.css";
 import { useAttention } from "./attention";
-import type { ComposerHandle } from "./Composer";
 import { ConnectionBar } from "./ConnectionBar";
 import { ChatContext } from "./page";
 import { useRoute } from "./route";
-import { SessionPane } from "./SessionPane";
+import { type PaneHandle, SessionPane } from "./SessionPane";
 import { useShortcuts } from "./shortcuts";
 import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
@@ -28,7 +27,7 @@ function Page({ chat }: { chat: Chat }) {
   const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
-  const composer = useRef<ComposerHandle>(null);
+  const composer = useRef<PaneHandle>(null);
 
   useEffect(() => {
     chat.show(sessionId);
@@ -43,6 +42,7 @@ function Page({ chat }: { chat: Chat }) {
       searchField.current?.focus();
     },
     composer: () => composer.current?.focus(),
+    question: () => composer.current?.question(),
     shortcuts: () => setShortcuts(true),
   }), []);
   useShortcuts(chat, places);

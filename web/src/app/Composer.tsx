@@ -18,8 +18,6 @@ const DEFAULT_LIMIT = 32 * 1024 * 1024;
 export interface ComposerHandle {
   focus(): void;
   add(text: string): void;
-  /** It has the focus and nothing is in it. */
-  yields(): boolean;
 }
 
 interface Props {
@@ -61,7 +59,6 @@ export function Composer({ conversation, cwd, handle }: Props) {
       change({ ...now, text: now.text === "" ? text : `${now.text}\n${text}` });
       field.current?.focus();
     },
-    yields: () => document.activeElement === field.current && field.current?.value === "",
   }), [sessionId, change]);
 
   useLayoutEffect(() => fit(field.current), [draft.text]);

@@ -1,4 +1,4 @@
-import { type Ref, useEffect, useImperativeHandle, useMemo, useRef } from "react";
+import { type FocusEvent, type Ref, useImperativeHandle, useLayoutEffect, useMemo, useRef } from "react";
 import type { Entry } from "../bridge/outbox";
 import { type Actions, ActionsContext } from "../model/actions";
 import { hasOlder, openQuestions } from "../model/chat";
@@ -13,10 +13,15 @@ import { useChat, usePage } from "./page";
 import { goTo, START } from "./route";
 import styles from "./SessionPane.module.css";
 
+export interface PaneHandle extends ComposerHandle {
+  /** Moves the focus to the oldest open question. */
+  question(): void;
+}
+
 interface Props {
   sessionId: string;
   openDrawer(): void;
-  handle: Ref<ComposerHandle>;
+  handle: Ref<PaneHandle>;
 }
 
 /** Trying again does not bring it back. */
@@ -36,7 +41,7 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   useImperativeHandle(handle, () => ({
     focus: () => composer.current?.focus(),
     add: (text) => composer.current?.add(text),
-    yields: () => composer.current?.yields() ?? false,
+    question: () => document.querySelector<HTMLElement>("[data-question]")?.focus(),
   }), []);
   const items = useItems(sessionId, conversation);
   const actions = useSessionActions(sessionId, composer);
@@ -91,19 +96,24 @@ function Empty({ agent, cwd, examples, pick }: { agent: string; cwd: string; exa
   );
 }
 
-/** Over the composer, whatever the timeline shows: what waits for an answer cannot be missed. */
+/**
+ * Over the composer, whatever the timeline shows: what waits for an answer cannot be missed. It never takes the focus by
+ * itself: the next key belongs to whatever is being written. When the question that had the focus is over, the composer
+ * gets it back.
+ */
 function Questions({ questions, cwd, composer }: { questions: ReturnType<typeof openQuestions>; cwd: string; composer: { current: ComposerHandle | null } }) {
-  const region = useRef<HTMLDivElement>(null);
-  const first = questions[0]?.requestId;
-  useEffect(() => {
-    // The keys that answer are for whoever is not writing; an empty field that has the focus by habit gives it up.
-    if (first !== undefined && composer.current?.yields() === true) region.current?.focus({ preventScroll: true });
-  }, [first, composer]);
+  const focused = useRef<HTMLElement | null>(null);
+  useLayoutEffect(() => {
+    if (focused.current === null || focused.current.isConnected) return;
+    focused.current = null;
+    if (document.activeElement === document.body) composer.current?.focus();
+  }, [questions, composer]);
   if (questions.length === 0) return null;
+  const onFocus = (event: FocusEvent) => { focused.current = (event.target as HTMLElement).closest("[data-question]"); };
   return (
-    <div ref={region} className={styles.questions} role="region" aria-label="Waiting for you" tabIndex={-1}>
+    <div className={styles.questions} role="region" aria-label="Waiting for you" onFocus={onFocus}>
       {questions.map((item, index) =>
-        item.kind === "permission" ? <PermissionCard key={item.key} item={item} focused={index === 0} cwd={cwd} /> : <ElicitationCard key={item.key} item={item} />)}
+        item.kind === "permission" ? <PermissionCard key={item.key} item={item} oldest={index === 0} cwd={cwd} /> : <ElicitationCard key={item.key} item={item} />)}
     </div>
   );
 }

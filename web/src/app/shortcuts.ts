@@ -8,6 +8,8 @@ import { goTo, sessionAddress, START } from "./route";
 export interface Places {
   search(): void;
   composer(): void;
+  /** The oldest open question. */
+  question(): void;
   shortcuts(): void;
 }
 
@@ -23,13 +25,18 @@ export function useShortcuts(chat: Chat, places: Places): void {
 }
 
 function handle(chat: Chat, places: Places, event: KeyboardEvent): boolean {
-  const combined = `${event.ctrlKey || event.metaKey ? "Ctrl+" : ""}${event.altKey ? "Alt+" : ""}${event.key}`;
+  // With Alt a Mac types another letter: the key itself counts then.
+  const key = event.altKey && event.code.startsWith("Key") ? event.code.slice(3).toLowerCase() : event.key;
+  const combined = `${event.ctrlKey || event.metaKey ? "Ctrl+" : ""}${event.altKey ? "Alt+" : ""}${key}`;
   switch (combined) {
     case "Ctrl+k":
       places.search();
       return true;
     case "Alt+n":
       goTo(START);
+      return true;
+    case "Alt+q":
+      places.question();
       return true;
     case "Alt+ArrowUp":
       step(chat, -1);

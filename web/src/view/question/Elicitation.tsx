@@ -16,7 +16,8 @@ export function Elicitation({ item }: { item: ElicitationItem }) {
 function Frame({ item, children }: { item: ElicitationItem; children: ReactNode }) {
   const id = useId();
   return (
-    <section className={styles.card} role="alertdialog" aria-modal="false" aria-labelledby={id} aria-describedby={`${id}m`} data-quiet="true">
+    <section className={styles.card} role="alertdialog" aria-modal="false" aria-labelledby={id} aria-describedby={`${id}m`} data-quiet="true"
+      tabIndex={-1} data-question={item.requestId}>
       <div className={styles.head}>
         <span className={styles.mark}>
           <Icon name="question" />
