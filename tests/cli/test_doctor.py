@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_it_repeats_what_a_tool_says(run: Run, programs: Path) -> None:
     assert "user namespaces" in found["bubblewrap"]["detail"]
     assert "Cannot connect to the Docker daemon" in found["docker"]["detail"]
     assert found["podman"]["works"] is True
+
+
+def test_it_says_what_root_means(run: Run, programs: Path) -> None:
+    stub(programs, "bwrap", "exit 0")
+    found = kinds(run)
+    assert found["bubblewrap"]["works"] is True
+    is_root = os.geteuid() == 0
+    assert ("no capabilities" in found["bubblewrap"]["detail"]) is is_root
+    assert ("ordinary user" in found["bubblewrap"]["detail"]) is is_root
+    assert ("all rights of root" in found["local"]["detail"]) is is_root
 
 
 def test_configured_sandboxes_are_tried_with_their_settings(run: Run, programs: Path, home: Path) -> None:

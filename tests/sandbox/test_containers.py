@@ -128,6 +128,7 @@ async def test_docker_is_asked_in_its_own_words(dragoman: Start, project: Path, 
         ["--entrypoint", "sh"],
     ):
         assert any(run[at : at + 2] == expected for at in range(len(run))), (expected, run)
+    assert "--cap-add" not in run
     assert run[-3:-1] == ["registry/agent:1", "-c"]
     entered = [words for words in log if words[0] == "exec" and agent["command"][0] in words][-1]
     assert entered[:4] == ["exec", "--interactive", "--workdir", str(project)]
@@ -135,6 +136,42 @@ async def test_docker_is_asked_in_its_own_words(dragoman: Start, project: Path, 
     last = json.loads((tmp_path / "docker.log").read_text().splitlines()[-1])
     assert last[:2] == ["rm", "--force"]
     assert len(last) == 3
+
+
+async def test_a_container_has_few_capabilities_and_cannot_get_more(
+    dragoman: Start, project: Path, tmp_path: Path
+) -> None:
+    sandbox = {
+        "kind": "docker",
+        "image": "i",
+        "engine": [str(stub(tmp_path))],
+        "options": ["--cap-add", "SYS_PTRACE"],
+    }
+    agents = {"scripted": boxed_agent(sandbox="box")}
+    gateway = await dragoman("acp", "scripted", agents=agents, sandboxes={"box": sandbox})
+    await gateway.initialize()
+    await gateway.new_session(project)
+    log = [json.loads(line) for line in (tmp_path / "docker.log").read_text().splitlines()]
+    run = next(words for words in log if words[0] == "run")
+    pairs = [tuple(run[at : at + 2]) for at in range(len(run))]
+    assert ("--cap-drop", "ALL") in pairs
+    assert ("--security-opt", "no-new-privileges") in pairs
+    kept = {value for option, value in pairs[:-1] if option == "--cap-add"}
+    assert "SYS_PTRACE" in kept  # what the operator asks for in `options`
+    assert not kept & {"SYS_ADMIN", "MKNOD", "NET_RAW", "SETFCAP", "SYS_CHROOT", "DAC_READ_SEARCH"}
+
+
+async def test_in_a_container_no_capability_changes_the_machine(
+    dragoman: Start, podman: Kind, project: Path
+) -> None:
+    gateway = await dragoman("acp", "scripted", **podman.config())
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    told = (await gateway.prompt(session, "sh grep -E '^(CapBnd|NoNewPrivs)' /proc/self/status")).report("sh")
+    status = dict(line.split(":\t") for line in told["out"].splitlines())
+    assert status["NoNewPrivs"] == "1"
+    kept = {bit for bit in range(64) if int(status["CapBnd"], 16) >> bit & 1}
+    assert kept <= {0, 1, 3, 4, 5, 6, 7, 10}, kept  # files, processes, users and low ports of its own
 
 
 def stub(tmp_path: Path) -> Path:

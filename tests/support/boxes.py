@@ -161,6 +161,42 @@ def start_sshd(folder: Path) -> Sshd:
     pytest.skip(f"sshd does not start here: {(folder / 'log').read_text()[-300:]}")
 
 
+NOBODY = 65534
+_OPENED = """
+set -e
+mount -t tmpfs none /mnt
+closed=$1; shift
+at=0
+for each in "$@"; do
+  [ "$each" = -- ] && break
+  at=$((at + 1)); mkdir /mnt/$at; mount --bind "$each" /mnt/$at
+done
+mount -t tmpfs -o mode=755 none "$closed"
+at=0
+while [ "$1" != -- ]; do
+  at=$((at + 1)); mkdir -p "$1"; mount --bind /mnt/$at "$1"; shift
+done
+shift; umount -l /mnt
+exec "$@"
+"""
+
+
+def as_ordinary_user() -> list[str]:
+    """Words that run a command as nobody, who can use this Python and these tests wherever they are installed.
+
+    What lies in a folder that only its owner enters (root's home, often) is bound into an open one, in a mount
+    namespace of that command's own.
+    """
+    who = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--"]
+    needed = [Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[2]]
+    above = {folder for path in needed for folder in (path, *path.parents)}
+    closed = sorted(folder for folder in above if not folder.stat().st_mode & 0o001)
+    if not closed:
+        return who
+    inside = [str(path) for path in needed if path.is_relative_to(closed[0])]
+    return ["unshare", "--mount", "sh", "-c", _OPENED, "sh", str(closed[0]), *inside, "--", *who]
+
+
 def run(words: list[str]) -> str | None:
     """None if the command works, else why not."""
     if shutil.which(words[0]) is None:

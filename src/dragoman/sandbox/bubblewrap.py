@@ -1,7 +1,12 @@
-"""Bubblewrap: namespaces of an unprivileged user around every process, over the machine's own system folders."""
+"""Bubblewrap: namespaces around every process, over the machine's own system folders.
+
+What runs inside has no capability and cannot get one: bubblewrap itself sets `no_new_privs`. Started by root it is
+still root's files that it owns, so what root may write without a capability is shown read-only.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +37,12 @@ ETC = tuple(
 )
 """What programs need of /etc; not the rest, which holds keys and passwords. Every one costs a mount at each start."""
 
+PROC = tuple(
+    f"/proc/{name}"
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "asound", "driver", "mtrr", "scsi")
+)
+"""What of /proc changes the machine itself. Its files belong to root, who needs no capability to write them."""
+
 _MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -52,10 +63,11 @@ class BubblewrapBox(WorkspaceBox):
         if agent:  # never for a command: its words would name the files that it wants to see
             self._programs |= dict.fromkeys(needed_files(words, env.get("PATH", ""), SYSTEM))
         arguments = [
-            *("--unshare-all", "--die-with-parent", "--new-session"),
+            *("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
             *(["--share-net"] if self.place.config.network else []),
             *_system(),
-            *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
+            *("--proc", "/proc", *_guarded_proc(), "--dev", "/dev"),
+            *("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
             *("--tmpfs", self._home(env if agent else self.environment)),
             *_bound("--ro-bind", ((str(path), str(path)) for path in self._programs)),
             *_bound("--ro-bind", ((str(path), str(path)) for path in self.place.logins if agent)),
@@ -108,6 +120,13 @@ def _system() -> tuple[str, ...]:
         elif path.is_dir() and any(path.iterdir()):
             words += ("--ro-bind", str(path), str(path))
     return (*words, *_bound("--ro-bind-try", ((path, path) for path in ETC if Path(path).exists())))
+
+
+def _guarded_proc() -> tuple[str, ...]:
+    """Read-only for root. For others the kernel refuses by itself, and a bare /proc lets them nest a box in this one."""
+    if os.geteuid() != 0:
+        return ()
+    return tuple(_bound("--ro-bind-try", ((path, path) for path in PROC if Path(path).exists())))
 
 
 def _bound(how: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:

@@ -12,6 +12,12 @@ from dragoman.agents.environment import inherited
 from dragoman.config.model import Config, SandboxConfig
 from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
 
+ROOT = (
+    "this is root: an agent inside has no capabilities, but is root to the files that it is shown, and what it makes "
+    "is root's; better run Dragoman as an ordinary user"
+)
+"""What `dragoman doctor` adds to a kind that keeps less from an agent when root starts it."""
+
 PATIENCE = 20.0
 """Seconds for a tool to answer."""
 
@@ -46,7 +52,8 @@ _Verdict = tuple[bool, str]
 
 
 def _local(box: SandboxConfig) -> _Verdict:
-    return True, "nothing is needed; agents run beside the gateway, with all rights of yours"
+    whose = "root, over the whole machine" if _is_root() else "yours"
+    return True, f"nothing is needed; agents run beside the gateway, with all rights of {whose}"
 
 
 def _command(box: SandboxConfig) -> _Verdict:
@@ -58,9 +65,10 @@ def _bubblewrap(box: SandboxConfig) -> _Verdict:
         return False, "there is no bubblewrap on this system; it is for Linux"
     if shutil.which(PROGRAM) is None:
         return False, f"the program {PROGRAM} is not on PATH. {INSTALL}"
-    said = _try([PROGRAM, "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"])
+    made = [PROGRAM, "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
+    said = _try([*made, "--proc", "/proc", "--dev", "/dev", "true"])
     if said is None:
-        return True, "works"
+        return True, f"works; {ROOT}" if _is_root() else "works"
     if "ermission" in said or "not permitted" in said:
         fix = (
             "this machine forbids user namespaces: allow them (sysctl kernel.unprivileged_userns_clone=1, or an "
@@ -127,6 +135,10 @@ _CONFIGURED: Mapping[str, Callable[[SandboxConfig], _Verdict]] = {
     "command": _tool,
 }
 """What can only be tried with the settings of a sandbox."""
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
 
 
 def _try(words: Sequence[str]) -> str | None:

@@ -26,6 +26,10 @@ ENGINE_PATIENCE = 60.0
 HOME = "/root"
 """Where login files are shown unless `home` says otherwise: the home of most images' user."""
 
+RIGHTS = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
+"""Capabilities that a container keeps, of its own root alone: what it takes to own files that are another user's
+outside, to install packages, and to end processes."""
+
 _PROBLEMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     # what the engine says, what that means, and the fix
     (
@@ -149,6 +153,10 @@ class ContainerBox(WorkspaceBox):
             "--label",
             f"{LABEL}.workspace={self.place.workspace}",
         )
+        # Before `options`, which may ask for more or for less.
+        yield from ("--security-opt", "no-new-privileges", "--cap-drop", "ALL")
+        for name in () if _drops_all(config.options) else RIGHTS:
+            yield from ("--cap-add", name)
         for mount in self.mounts:
             yield from ("--volume", f"{mount.real}:{mount.inside}:{'rw' if mount.writable else 'ro'}")
         for file in self.place.logins:
@@ -204,6 +212,11 @@ class ContainerBox(WorkspaceBox):
         lock = (folder / f"{self.container}.lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_SH)
         return lock
+
+
+def _drops_all(options: Sequence[str]) -> bool:
+    words = " ".join(options).replace("=", " ").lower()
+    return "--cap-drop all" in words
 
 
 def _run(words: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
