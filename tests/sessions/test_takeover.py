@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import pytest
+
 from support.agent_journal import AgentJournal
-from support.attaching import NEITHER, rememberer, setup
+from support.attaching import NEITHER, entry, load, rememberer, setup
 from support.faults import Faults
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import records
+from support.mounts import mounting
+from support.rpc_peer import RpcFailure
 
 AGENTS: Table = {"scripted": rememberer()}
 
@@ -80,3 +85,84 @@ async def test_a_session_that_is_taken_over_goes_on_with_the_agent_session_of_it
     faults.let_go("acquire")
     assert "result" in await other.response(asked)
     assert (await heard.until_method("session/resume"))["sessionId"] == renewed
+
+
+# A living owner stays the owner
+
+
+async def test_a_turn_goes_on_undisturbed_when_the_runtime_folder_vanishes_and_another_process_asks(
+    dragoman: Start, home: Path, workspace: Path, signal_file: Path, heard: AgentJournal
+) -> None:
+    one = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    await one.initialize()
+    session = await one.new_session(workspace)
+    turn = one.start_prompt(session, f"say begun\nwait-file {signal_file}\nsay done")
+    await one.text(session, "begun")
+    shutil.rmtree(home / "run")
+    other = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    await other.initialize()
+    for method in ("session/load", "session/resume"):
+        refused = (await other.request_raw(method, setup(session, workspace)))["error"]
+        assert refused["data"]["reason"] == "session_held"
+        assert "another Dragoman process" in refused["message"] and "end that process" in refused["message"]
+    with pytest.raises(RpcFailure, match="session_held"):
+        await other.request("session/delete", {"sessionId": session})
+    assert (await entry(other, session))["_meta"]["dragoman"]["live"] is True
+    signal_file.touch()
+    assert ((await turn).texts, (await turn).stop_reason) == (["begun", "done"], "end_turn")
+    assert not {"session/load", "session/resume"} & set(heard.methods)
+    one.leave()
+    await one.wait_exit()
+    assert (await load(other, session, workspace)).texts == ["begun", "done"]
+    assert len(records(home, session, "turn_ended")) == 1
+
+
+async def test_an_owner_that_died_after_its_runtime_folder_vanished_is_taken_over(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    one = await started(dragoman)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "say before")
+    shutil.rmtree(home / "run")
+    await one.kill()
+    other = await started(dragoman)
+    assert (await load(other, session, workspace)).texts == ["before"]
+    assert (await other.prompt(session, "say after")).texts == ["after"]
+
+
+async def test_an_owner_whose_lock_file_is_lost_is_not_taken_for_dead_until_it_is(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    one, other = await started(dragoman), await started(dragoman)
+    session = await one.new_session(workspace)
+    await one.prompt(session, "say before")
+    shutil.rmtree(home / "owners")
+    assert (await load(other, session, workspace)).facts["revived"] == "live"
+    await one.kill()
+    assert (await load(other, session, workspace)).texts == ["before"]
+    assert (await other.prompt(session, "say after")).texts == ["after"]
+
+
+async def test_a_process_in_a_container_that_shares_the_home_keeps_its_session_until_it_ends(
+    dragoman: Start, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    """Process ids mean nothing there, its runtime folder is its own, and it knows the home by another path."""
+    elsewhere = tmp_path / "home"
+    elsewhere.mkdir()
+    contained = mounting(
+        f"mount --bind {home} {elsewhere} && mkdir -p {elsewhere}/run && mount -t tmpfs tmpfs {elsewhere}/run",
+        "--pid", "--fork", "--kill-child",
+    )  # fmt: skip
+    inside = await dragoman(
+        agents=AGENTS, prefix=contained, env={"DRAGOMAN_HOME": str(elsewhere)}, cwd=workspace
+    )
+    await inside.initialize()
+    outside = await started(dragoman)
+    session = await inside.new_session(workspace)
+    await inside.prompt(session, "say inside")
+    refused = (await outside.request_raw("session/load", setup(session, workspace)))["error"]
+    assert refused["data"]["reason"] == "session_held"
+    assert (await inside.prompt(session, "say undisturbed")).texts == ["undisturbed"]
+    await inside.kill()
+    await inside.no_process_left()
+    assert (await load(outside, session, workspace)).texts == ["inside", "undisturbed"]

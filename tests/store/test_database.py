@@ -258,7 +258,7 @@ async def test_events_wait_for_a_lock_that_others_hold_and_requests_are_refused(
     assert await append(store, session, 2, [b"x"]) is None
     assert await waiting is None
     assert numbered(await read_all(store, session)) == {1: b"waits", 2: b"x"}
-    assert len(list((runtime / "owners").glob("*.lock"))) == 1
+    assert len(list((path.parent / "owners").glob("*.lock"))) == 1
     await store.close()
 
 

@@ -12,9 +12,9 @@ ALONE = ("unshare", "--mount") if os.geteuid() == 0 else ("unshare", "--mount", 
 """Mounts made below this prefix vanish with the process."""
 
 
-def mounting(command: str) -> tuple[str, ...]:
-    """A prefix that runs a mount command before what follows it, or a loud skip."""
+def mounting(command: str, *namespaces: str) -> tuple[str, ...]:
+    """A prefix that runs a mount command before what follows it, in more `namespaces` if given, or a loud skip."""
     trial = [*ALONE, "sh", "-c", "mount -t tmpfs tmpfs /mnt"]
     if shutil.which("unshare") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
         pytest.skip("NOT TESTED: mounts are not permitted here, so no full or read-only disk can be made")
-    return (*ALONE, "sh", "-c", f'{command} && exec "$@"', "sh")
+    return (*ALONE, *namespaces, "sh", "-c", f'{command} && exec "$@"', "sh")

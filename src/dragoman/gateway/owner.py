@@ -99,7 +99,13 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
         await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
     except RpcError as error:
         await owner.stop()
-        raise internal(f"The process that has this session does not answer: {error.message}") from error
+        raise internal(
+            f"Session {session.id} is open in another Dragoman process, which cannot be reached: {error.message}. "
+            "Nothing was started in its place. Go on with the session where it is open, or end that process and "
+            "try again.",
+            "session_held",
+            sessionId=session.id,
+        ) from error
     owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
     session.agent_session_id = session.id
     session.remote = True

@@ -27,6 +27,11 @@ class Database:
         self.busy_seconds = busy_seconds
         self._immutable = False
 
+    @property
+    def locks(self) -> Path:
+        """Where each process that shares the file has its lock."""
+        return self.path.absolute().parent / "owners"
+
     def prepare(self) -> sqlite3.Connection:
         """Make the file if there is none, bring its schema up to date, and connect for writing."""
         try:

@@ -31,7 +31,7 @@ from dragoman.store.checkpointer import Checkpointer
 from dragoman.store.database import Database, Sync
 from dragoman.store.failure import explain
 from dragoman.store.operations import Append, Operation, Task, Update
-from dragoman.store.owners import Owner
+from dragoman.store.owners import Owner, sweep
 from dragoman.store.readers import Readers
 from dragoman.store.writer import Writer
 
@@ -51,6 +51,7 @@ class SqliteStore:
         self._database = database
         self._readers = readers
         self._store_id = store_id
+        self._locks = database.locks
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._backlog = Backlog()
@@ -68,7 +69,7 @@ class SqliteStore:
         sync: Sync = "normal",
         busy_seconds: float = limits.BUSY_SECONDS,
     ) -> SqliteStore:
-        """Open the file at `path`, making it if there is none; `runtime` gets this process's lock and socket.
+        """Open the file at `path`, making it if there is none; its lock goes beside the file, its socket into `runtime`.
 
         With `mode="ro"` nothing is made or changed and every write is refused with `StoreReadOnly`.
         """
@@ -145,18 +146,18 @@ class SqliteStore:
         return await self._readers.query(lambda c: read(c, self._store_id))
 
     async def delete(self, session_id: str) -> bool:
-        return await self._write(lambda c: leases.delete(c, session_id, self.owner_id))
+        return await self._write(lambda c: leases.delete(c, session_id, self.owner_id, self._locks))
 
     # -- leases ----------------------------------------------------------------------------------------------
 
     async def acquire(self, session_id: str) -> Lease | HeldElsewhere:
-        return await self._write(lambda c: leases.acquire(c, session_id, self.owner_id))
+        return await self._write(lambda c: leases.acquire(c, session_id, self.owner_id, self._locks))
 
     async def release(self, session_id: str, epoch: int) -> None:
         await self._write(lambda c: leases.release(c, session_id, epoch, self.owner_id))
 
     async def owners(self) -> tuple[HeldElsewhere, ...]:
-        return await self._readers.query(leases.alive)
+        return await self._readers.query(lambda c: leases.alive(c, self._locks))
 
     # -- retention -------------------------------------------------------------------------------------------
 
@@ -182,7 +183,9 @@ class SqliteStore:
         return Usage(sessions, journal_bytes, await self._readers.call(self._database.disk_bytes))
 
     async def _remove(self, session_id: str, *, keep_record: bool) -> Removed | None:
-        return await self._write(lambda c: retention.remove(c, session_id, keep_record=keep_record))
+        return await self._write(
+            lambda c: retention.remove(c, session_id, self._locks, keep_record=keep_record)
+        )
 
     async def _shrunk(self, removed: Sequence[Removed | None]) -> tuple[Removed, ...]:
         gone = tuple(one for one in removed if one is not None)
@@ -205,8 +208,8 @@ class SqliteStore:
             ended = asyncio.Event()
             self._writer.finish(lambda: self._call_in_loop(ended.set))
             await ended.wait()
-            owner.retire()
-            farewell.exception()  # on a full disk it fails, and the lock that is gone says the same
+            # On a full disk it fails, and a lock that nobody holds says the same.
+            owner.retire(unregistered=farewell.exception() is None)
 
     async def _write(self, run: Callable[[sqlite3.Connection], T]) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
@@ -257,13 +260,14 @@ def _open_for_writing(database: Database, runtime: Path) -> tuple[sqlite3.Connec
     connection = database.prepare()
     owner = None
     try:
-        owner = Owner.claim(runtime)
+        owner = Owner.claim(database.locks, runtime)
         connection.execute("BEGIN IMMEDIATE")
-        leases.register(connection, owner)
+        dead = leases.register(connection, owner, database.locks)
         connection.execute("COMMIT")
+        sweep(database.locks, runtime, dead)
         return connection, owner, _identity(connection)
     except (sqlite3.Error, OSError, StoreError) as error:
         connection.close()
         if owner is not None:
-            owner.retire()
+            owner.retire(unregistered=True)
         raise explain(error, database.path) from error

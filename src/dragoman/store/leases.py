@@ -8,18 +8,21 @@ from pathlib import Path
 
 from dragoman.gateway.ports.store import HeldElsewhere, Lease, SessionHeld
 from dragoman.store import directory
-from dragoman.store.owners import Owner, is_alive
+from dragoman.store.owners import Owner, is_alive, lock_of, unlocked
+
+_OWNERS = "SELECT id, lock_path, socket_path, place, pid FROM owners"
 
 
-def register(connection: sqlite3.Connection, owner: Owner) -> None:
-    """Make this process known to the others, and forget those that died."""
-    for owner_id, lock_path in connection.execute("SELECT id, lock_path FROM owners").fetchall():
-        if not is_alive(Path(lock_path)):
-            connection.execute("DELETE FROM owners WHERE id = ?", (owner_id,))
+def register(connection: sqlite3.Connection, owner: Owner, locks: Path) -> set[str]:
+    """Make this process known to the others, and forget those that died; returns whose files can go now."""
+    rows = connection.execute(_OWNERS).fetchall()
+    dead = {owner_id for owner_id, *known in rows if not _is_alive(locks, owner_id, *known)}
+    connection.executemany("DELETE FROM owners WHERE id = ?", [(owner_id,) for owner_id in dead])
     connection.execute(
-        "INSERT INTO owners (id, lock_path, socket_path, pid) VALUES (?, ?, ?, ?)",
-        (owner.id, str(owner.lock_path), str(owner.socket_path), os.getpid()),
+        "INSERT INTO owners (id, lock_path, socket_path, pid, place) VALUES (?, ?, ?, ?, ?)",
+        (owner.id, str(owner.lock_path), str(owner.socket_path), os.getpid(), owner.place),
     )
+    return dead | unlocked(locks) - {row[0] for row in rows}
 
 
 def unregister(connection: sqlite3.Connection, owner: Owner) -> None:
@@ -27,12 +30,14 @@ def unregister(connection: sqlite3.Connection, owner: Owner) -> None:
     connection.execute("DELETE FROM owners WHERE id = ?", (owner.id,))
 
 
-def alive(connection: sqlite3.Connection) -> tuple[HeldElsewhere, ...]:
-    rows = connection.execute("SELECT id, socket_path, lock_path FROM owners ORDER BY id").fetchall()
-    return tuple(HeldElsewhere(row[0], row[1]) for row in rows if is_alive(Path(row[2])))
+def alive(connection: sqlite3.Connection, locks: Path) -> tuple[HeldElsewhere, ...]:
+    rows = connection.execute(f"{_OWNERS} ORDER BY id").fetchall()
+    return tuple(
+        HeldElsewhere(owner_id, known[1]) for owner_id, *known in rows if _is_alive(locks, owner_id, *known)
+    )
 
 
-def acquire(connection: sqlite3.Connection, session_id: str, me: str) -> Lease | HeldElsewhere:
+def acquire(connection: sqlite3.Connection, session_id: str, me: str, locks: Path) -> Lease | HeldElsewhere:
     head = connection.execute(
         "SELECT owner, epoch, last_seq FROM heads WHERE id = ?", (session_id,)
     ).fetchone()
@@ -41,7 +46,7 @@ def acquire(connection: sqlite3.Connection, session_id: str, me: str) -> Lease |
     owner, epoch, last_seq = head
     if owner == me:
         return Lease(session_id, epoch, last_seq)
-    holder = living(connection, owner)
+    holder = living(connection, owner, locks)
     if holder is not None:
         return holder
     connection.execute("UPDATE heads SET owner = ?, epoch = ? WHERE id = ?", (me, epoch + 1, session_id))
@@ -54,13 +59,13 @@ def release(connection: sqlite3.Connection, session_id: str, epoch: int, me: str
     )
 
 
-def delete(connection: sqlite3.Connection, session_id: str, me: str) -> bool:
+def delete(connection: sqlite3.Connection, session_id: str, me: str, locks: Path) -> bool:
     """Remove a session that no other living process holds."""
     head = connection.execute("SELECT n, owner FROM heads WHERE id = ?", (session_id,)).fetchone()
     if head is None:
         return False
     n, owner = head
-    holder = None if owner == me else living(connection, owner)
+    holder = None if owner == me else living(connection, owner, locks)
     if holder is not None:
         raise SessionHeld(
             f"Session {session_id} is live in another Dragoman process; close it there.", holder
@@ -69,11 +74,16 @@ def delete(connection: sqlite3.Connection, session_id: str, me: str) -> bool:
     return True
 
 
-def living(connection: sqlite3.Connection, owner: str | None) -> HeldElsewhere | None:
-    """The owner, if its process still runs."""
+def living(connection: sqlite3.Connection, owner: str | None, locks: Path) -> HeldElsewhere | None:
+    """The owner, unless its process is known to be dead."""
     if owner is None:
         return None
-    found = connection.execute("SELECT lock_path, socket_path FROM owners WHERE id = ?", (owner,)).fetchone()
-    if found is None or not is_alive(Path(found[0])):
+    found = connection.execute(f"{_OWNERS} WHERE id = ?", (owner,)).fetchone()
+    if found is None or not _is_alive(locks, *found):
         return None
-    return HeldElsewhere(owner, found[1])
+    return HeldElsewhere(owner, found[2])
+
+
+def _is_alive(locks: Path, owner_id: str, lock_path: str, socket_path: str, place: str, pid: int) -> bool:
+    # By its name beside our data: a container may know the same folder by another path.
+    return is_alive(lock_of(locks, owner_id) if place else Path(lock_path), place, pid)

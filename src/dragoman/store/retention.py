@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from dragoman.gateway.ports.store import Removed
 from dragoman.store import directory, leases, limits
@@ -25,10 +26,12 @@ def prunable(connection: sqlite3.Connection, older_than: str | None) -> list[tup
     return [(row[0], row[1], older_than is not None and row[2] < older_than) for row in rows if row[1]]
 
 
-def remove(connection: sqlite3.Connection, session_id: str, *, keep_record: bool) -> Removed | None:
+def remove(
+    connection: sqlite3.Connection, session_id: str, locks: Path, *, keep_record: bool
+) -> Removed | None:
     """Empty a session's journal or delete it whole; None if it is gone or has a living owner."""
     found = connection.execute(_ONE, (session_id,)).fetchone()
-    if found is None or leases.living(connection, found[1]) is not None:
+    if found is None or leases.living(connection, found[1], locks) is not None:
         return None
     n, _, title, first_seq, last_seq, size = found
     if keep_record:

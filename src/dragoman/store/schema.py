@@ -67,6 +67,10 @@ STEPS: tuple[tuple[str, ...], ...] = (
             WHERE n = NEW.key >> {SEQ_BITS};
         END""",
     ),
+    (
+        # Where and when its process began, in case that its lock file is lost; empty for versions before this one.
+        "ALTER TABLE owners ADD COLUMN place TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """Step i brings version i to i + 1. Never change one that was released; add another."""
 
