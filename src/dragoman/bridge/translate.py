@@ -5,6 +5,7 @@ Nothing is ever left out: what has no better name becomes `unknown_update`, so t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,8 @@ from dragoman.bridge.records import translate_record
 from dragoman.gateway import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.wire.errors import Malformed
+
+log = logging.getLogger(__name__)
 
 Fields = JsonObject
 
@@ -54,6 +57,11 @@ def translate(session_id: str, seq: int, timestamp: str, event: bytes) -> bytes:
     try:
         return encode({**header, **(_record if event[:1] == events.RECORD else _update)(event)})
     except _NOT_READABLE:  # a number that Python cannot hold, such as 1e400: passed on unread
+        return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
+    except (
+        Exception
+    ):  # a bug of ours must not cost the page the events behind this one, nor this one's number
+        log.exception("event could not be translated", extra={"session": session_id, "seq": seq})
         return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
 
 
@@ -218,7 +226,8 @@ def usage_fields(update: JsonObject) -> Fields:
 def _session_info(update: JsonObject) -> Fields:
     own = _own(update)
     fields = {name: value for name, value in {**update, **own}.items() if name not in _HEADER}
-    if fields.get("state") not in SESSION_STATES:
+    state = fields.get("state")
+    if not isinstance(state, str) or state not in SESSION_STATES:
         fields.pop("state", None)
     return {"type": "session_info", **fields}
 

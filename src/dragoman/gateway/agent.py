@@ -18,7 +18,7 @@ from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
+from dragoman.gateway.updates import UPDATE, UpdateRewriter, holds_update, read_head
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
@@ -310,7 +310,9 @@ class AgentConnection:
             return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None
-        if session is not None:
+        if method == UPDATE and (asid is None or not holds_update(params)):
+            log.info("an update of no session, or without an update, dropped", extra={"agent": self.name})
+        elif session is not None:
             if method == UPDATE and self.paths is not None:
                 params = update_params(params, self.paths)
             session.agent_notification(method, params)

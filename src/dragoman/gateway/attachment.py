@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import events, replay
+from dragoman.gateway import actions, events, replay
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.quirks import Corrections
 from dragoman.rpc.link import SplitLink
@@ -99,9 +99,9 @@ class Attachment:
         return replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
-        """Run `action` when this client has everything up to `seq`."""
+        """Run `action` when this client has everything up to `seq`; its failure is its own."""
         if self.live or self._gone:
-            action()
+            actions.run(action, self.session.id)
         else:
             self._due.append((seq, action))
 
@@ -236,4 +236,4 @@ class Attachment:
 
     def _run_due(self, seq: int | None) -> None:
         while self._due and (seq is None or self._due[0][0] <= seq):
-            self._due.popleft()[1]()
+            actions.run(self._due.popleft()[1], self.session.id)

@@ -79,7 +79,7 @@ def read_plan(update: JsonObject) -> bool:
     nested = update.get("plan")
     if isinstance(nested, dict):
         update.pop("plan")
-        update.update(nested)
+        update.update({**nested, "sessionUpdate": update.get("sessionUpdate")})
         changed = True
     if "entries" not in update and isinstance(update.get("steps"), list):
         update["entries"] = update.pop("steps")

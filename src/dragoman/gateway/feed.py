@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from dragoman.gateway import actions
+from dragoman.gateway.actions import Action
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.tapped import TappedAttachment
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
 log = logging.getLogger(__name__)
-
-Action = Callable[[], None]
 
 REPLAY = "_dragoman/replay"
 """Said to another process of ours: what follows is the replay that it asked for."""
@@ -62,7 +62,7 @@ class Feed(Protocol):
         """Journal what is no update."""
 
     def then(self, action: Action) -> None:
-        """Run `action` once everything published so far has been handed over."""
+        """Run `action` once everything published so far has been handed over; its failure is its own."""
 
     def add(self, attachment: Attachment) -> None: ...
 
@@ -75,7 +75,8 @@ class Feed(Protocol):
 class DirectFeed:
     """Without a journal nothing has to be written first: what is published is sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
         self.attachments: list[Attachment] = []
         self.waiting: Attachment | None = None
         """Whose replay comes next."""
@@ -98,7 +99,10 @@ class DirectFeed:
     ) -> None:
         for attachment in self._shown:
             if attachment.client is not author:
-                attachment.send(attachment.own_view(line) if varied else line)
+                try:
+                    attachment.send(attachment.own_view(line) if varied else line)
+                except Exception:  # one client's trouble must not cost the others the event
+                    log.exception("event could not be shown", extra={"session": self._session_id})
         if self._taps:
             self._tap(tag + line)
 
@@ -110,7 +114,7 @@ class DirectFeed:
             self._tap(event)
 
     def then(self, action: Action) -> None:
-        action()
+        actions.run(action, self._session_id)
 
     def add(self, attachment: Attachment) -> None:
         self.attachments.append(attachment)
@@ -266,7 +270,7 @@ class JournalFeed:
         elif self._stored:
             self._stored[-1].actions.append(action)
         else:
-            action()
+            actions.run(action, self._session_id)
 
     def _begin(self) -> Batch:
         batch = self._open = Batch()
@@ -322,4 +326,4 @@ class JournalFeed:
             ):  # one client's trouble must not cost the others their events, nor anybody an answer
                 log.exception("events could not be shown", extra={"session": self._session_id})
         for action in batch.actions:
-            action()
+            actions.run(action, self._session_id)

@@ -79,7 +79,15 @@ class Forwarding:
         """Ask a client on the agent's behalf, after everything that the agent said before."""
 
         def ask() -> None:
-            call = client.peer.request(request.method, params, answered)
+            try:
+                call = client.peer.request(request.method, params, answered)
+            except Exception:  # a bug of ours must not leave the agent waiting
+                log.exception(
+                    "client could not be asked",
+                    extra={"session": self._session.id, "method": request.method},
+                )
+                request.fail(internal("Internal error in the gateway; its log has the details"))
+                return
             if not request.answered:
                 self._asked[request] = (client, call)
                 request.on_cancel = lambda: client.peer.cancel(call)

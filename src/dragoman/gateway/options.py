@@ -81,7 +81,7 @@ class Options:
     def replace(self, options: list[Any]) -> None:
         """A new list of the agent's; it does not know of the stand-ins."""
         fresh = [option for option in options if isinstance(option, dict)]
-        known = {option.get("id") for option in fresh}
+        known = [option.get("id") for option in fresh]  # of any type: they are the agent's
         kept = [
             each
             for each in self.full
@@ -137,7 +137,7 @@ class Options:
         return told
 
     def _stand_in(self, category: str, words: Words, holder: JsonObject) -> JsonObject:
-        taken = {option.get("id") for option in self.full}
+        taken = [option.get("id") for option in self.full]
         self.stand_ins[category] = category if category not in taken else f"_{category}"
         available = holder.get(words.available)
         choices: list[Any] = available if isinstance(available, list) else []

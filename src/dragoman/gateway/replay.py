@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from msgspec import Raw
 
@@ -14,6 +14,7 @@ from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params
 
 READ_BYTES = 1024 * 1024
+_EMPTY = Raw(message.EMPTY)
 
 
 def after_seq(params: JsonObject) -> int | None:
@@ -47,13 +48,13 @@ OWN = b',"own":true}}}}'
 def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
     """`params._meta.dragoman.seq`, for clients that asked for it."""
     envelope = message.members(line)
-    params = message.members(envelope.pop("params"))
-    raw = params.pop("_meta", None)
-    meta = decode_object(raw) if raw is not None and raw != Raw(b"null") else {}
-    facts = as_object(meta.pop("dragoman", None))
+    params = lenient_members(envelope.pop("params", _EMPTY))
+    meta = lenient_members(params.pop("_meta", _EMPTY))
+    facts = lenient_members(meta.pop("dragoman", _EMPTY))
     facts.pop("seq", None)
-    meta["dragoman"] = {**facts, "seq": seq, **({"own": True} if own else {})}
-    return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
+    ours = Raw(encode({**facts, "seq": seq, **({"own": True} if own else {})}))
+    shown = Raw(encode({**params, "_meta": Raw(encode({**meta, "dragoman": ours}))}))
+    return encode({**envelope, "params": shown})
 
 
 def without_own(line: bytes) -> bytes:
@@ -76,12 +77,7 @@ UNKNOWN = "(the output of this terminal was not kept)"
 
 def without_terminals(line: bytes, outputs: dict[str, str] | ForeignTerminals) -> bytes:
     """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
-    envelope = message.members(line)
-    params = message.members(envelope["params"])
-    update = decode_object(params["update"]) if "update" in params else {}
-    if not replace_terminals(update, outputs):
-        return line
-    return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
+    return _edited(line, lambda update: replace_terminals(update, outputs))
 
 
 def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTerminals) -> bool:
@@ -101,12 +97,28 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
 
 def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:
     """The output in `_meta` as text, for a client that does not draw it; `corrections` remember the story so far."""
-    envelope = message.members(line)
-    params = message.members(envelope["params"])
-    update = decode_object(params["update"]) if "update" in params else {}
-    if not corrections.see(update, terminals=False):
+    return _edited(line, lambda update: corrections.see(update, terminals=False))
+
+
+def _edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
+    """The line with its update changed by `edit`; what cannot be read, such as 1e400, stays as the agent wrote it."""
+    try:
+        envelope = message.members(line)
+        params = message.members(envelope.get("params", _EMPTY))
+        update = decode_object(params.get("update", _EMPTY))
+    except Malformed:
+        return line
+    if not edit(update):
         return line
     return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
+
+
+def lenient_members(raw: Raw) -> dict[str, Raw]:
+    """One level of an object; empty for everything else: an agent puts into `_meta` what it likes."""
+    try:
+        return message.members(raw)
+    except Malformed:
+        return {}
 
 
 class ForeignTerminals:

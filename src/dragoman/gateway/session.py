@@ -68,7 +68,7 @@ class Session:
         self.agent_session_id = ""
         self.remote = False
         """Another process has it: its agent here is that process."""
-        self.feed: Feed = DirectFeed()
+        self.feed: Feed = DirectFeed(id)
         self.options = Options()
         self.choices = Choices(self)
         self.tools = OpenTools()

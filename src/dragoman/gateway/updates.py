@@ -79,6 +79,14 @@ def read_head(line: bytes) -> UpdateHead | None:
     return head
 
 
+def holds_update(params: bytes) -> bool:
+    """Whether these are the params of an update at all: an object that holds one."""
+    try:
+        return bytes(message.members(params).get("update", ABSENT))[:1] == b"{"
+    except Malformed:
+        return False
+
+
 class UpdateRewriter:
     """Rewrites the updates of one session; `see` is shown what was looked into and returns True if it edited it."""
 

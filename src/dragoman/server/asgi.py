@@ -87,7 +87,8 @@ class HttpError(Exception):
         if isinstance(error, StoreError):
             return cls(BY_REASON.get(error.code, 503), str(error), code=error.code)
         wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
-        headers = [] if wait is None else [("retry-after", str(wait))]
+        # An agent's error may hold anything here: a header is a whole number of seconds, or it is not sent.
+        headers = [("retry-after", str(wait))] if type(wait) is int and wait >= 0 else []
         return cls(status_of(error), error.message, headers, code=reason_of(error))
 
 

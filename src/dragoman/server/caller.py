@@ -13,13 +13,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
+from msgspec import Raw
 
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
-from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.json_types import JsonObject, encode, read_object
 from dragoman.gateway.ports.store import StoreError
-from dragoman.gateway.rewrite import with_members
+from dragoman.gateway.revival import as_error
+from dragoman.gateway.rewrite import session_of, with_members
 from dragoman.gateway.session import Session
 from dragoman.gateway.takeover import unknown
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
@@ -35,17 +37,12 @@ DETACHED = frozenset(
 """Methods that need no attachment; those that come back to a session make one themselves."""
 
 
-class _Params(msgspec.Struct):
-    sessionId: str | None = None  # noqa: N815 (the protocol's name)
-    requestId: int | None = None  # noqa: N815
-
-
 class _Head(msgspec.Struct):
-    """Just enough of a message to know where it goes."""
+    """Just enough of a message to know where it goes; params are the agent's, of whatever shape."""
 
     id: int | None = None
     method: str = ""
-    params: _Params | None = None
+    params: Raw = ABSENT
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -209,12 +206,12 @@ class Caller:
         head = _head.decode(line)
         if not head.method:
             self._answered(head.id, line)
-        elif head.method == CANCEL_REQUEST and head.params is not None:
-            self._withdraw(head.params.requestId)
+        elif head.method == CANCEL_REQUEST:
+            self._withdraw(_request_id(head.params))
         elif head.id is not None:
-            self._question(line, head.id, head.params.sessionId if head.params is not None else None)
-        elif head.params is not None and head.params.sessionId in self._ears:
-            self._ears[head.params.sessionId].send(line)
+            self._question(line, head.id, session_of(bytes(head.params)))
+        elif (session_id := session_of(bytes(head.params))) in self._ears:
+            self._ears[session_id].send(line)
 
     def pause(self) -> None:
         """A POST is read when it is there; nothing to hold back."""
@@ -300,6 +297,11 @@ class Callers:
         return self._gateway.connect(Terms(agent=agent, keep_sessions=True, warm=warm, identity=identity))
 
 
-def error_of(reply: Reply) -> RpcError:
-    error = msgspec.json.decode(reply.error)
-    return RpcError(error.get("code"), error.get("message"), error.get("data"))
+def _request_id(params: Raw) -> int | None:
+    """Which question is withdrawn."""
+    number = read_object(params).get("requestId")
+    return number if isinstance(number, int) else None
+
+
+error_of = as_error
+"""An error that the gateway, or the agent behind it, answered."""

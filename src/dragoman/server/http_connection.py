@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.rewrite import with_members
+from dragoman.gateway.rewrite import session_of, with_members
 from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError
@@ -31,16 +31,12 @@ ON_CONNECTION_STREAM = frozenset({"session/new", LOAD})
 """Their answers come on the connection's stream whatever header they had (G-123)."""
 
 
-class _Params(msgspec.Struct):
-    sessionId: str | None = None  # noqa: N815 (the protocol's name)
-
-
 class _Head(msgspec.Struct):
-    """Just enough of a message to know where it goes."""
+    """Just enough of a message to know where it goes; params are the agent's, of whatever shape."""
 
     id: Raw = ABSENT
     method: str = ""
-    params: _Params | None = None
+    params: Raw = ABSENT
 
 
 _head = msgspec.json.Decoder(_Head)
@@ -181,10 +177,9 @@ class HttpConnection:
         head = _head.decode(line)
         if not head.method:
             self._answer(bytes(head.id), line)
-        elif head.method == CANCEL_REQUEST or head.params is None or head.params.sessionId is None:
-            self._stream.send(line)
-        else:
-            self._where(head.params.sessionId).send(line)
+            return
+        session_id = session_of(bytes(head.params)) if head.method != CANCEL_REQUEST else None
+        (self._stream if session_id is None else self._where(session_id)).send(line)
 
     def pause(self) -> None:
         """A POST is read when it is there; nothing to hold back."""

@@ -95,7 +95,8 @@ class Sessions:
         asked = session.questions.first() if session is not None else None
         if session is None or asked is None or asked["id"] != values["question"]:
             raise HttpError(404, "This question is not open (any more).", code="unknown_question")
-        offered = [str(as_object(each).get("optionId")) for each in asked["options"] or ()]
+        options = asked["options"] if isinstance(asked["options"], list) else []
+        offered = [str(as_object(each).get("optionId")) for each in options]
         if wanted not in offered:
             raise HttpError(400, f"optionId is one of {', '.join(offered)}.")
         outcome = {"outcome": {"outcome": "selected", "optionId": wanted}}

@@ -1,0 +1,22 @@
+"""Actions wait for their place in the order of a session's events: an answer, a question, the end of a replay.
+
+Each stands for itself. One that fails is a bug of ours; it is logged, and the actions behind it, which belong to other
+clients and other requests, still run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+Action = Callable[[], None]
+
+
+def run(action: Action, session_id: str) -> None:
+    """Run one action; never raises."""
+    try:
+        action()
+    except Exception:
+        log.exception("an action failed; those behind it go on", extra={"session": session_id})

@@ -1,0 +1,49 @@
+"""The ordered stream of a session: actions stand for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
+from dragoman.store import SqliteStore
+from support.store import begin
+
+
+@pytest.fixture(params=["direct", "journal"])
+async def feed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Feed]:
+    if request.param == "direct":
+        yield DirectFeed("dgm_one")
+        return
+    store = await SqliteStore.open(tmp_path / "dragoman.db", tmp_path / "run")
+    session = await begin(store)
+    yield JournalFeed(store, session, 1, 0, lambda error: None, lambda: None)
+    await store.close()
+
+
+def fails() -> None:
+    raise ValueError("a bug in one action")
+
+
+@pytest.mark.parametrize("published", [True, False])
+async def test_an_action_that_fails_costs_no_other_its_turn(
+    feed: Feed, published: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+    done = asyncio.Event()
+    if published:
+        feed.publish(b"U", b"{}")
+    feed.then(fails)
+    feed.then(lambda: ran.append("same batch"))
+    feed.then(fails)
+    feed.publish(b"U", b"{}")
+    feed.then(lambda: ran.append("next batch"))
+    feed.then(done.set)
+    await asyncio.wait_for(done.wait(), 20)
+    assert ran == ["same batch", "next batch"]
+    failed = [each for each in caplog.records if each.exc_info]
+    assert len(failed) == 2
+    assert {each.__dict__["session"] for each in failed} == {"dgm_one"}
