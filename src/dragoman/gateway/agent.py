@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
-from dragoman.gateway import endings, pathfields
+from dragoman.gateway import endings, pathfields, reserved
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
@@ -18,7 +18,7 @@ from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.updates import UPDATE, UpdateRewriter, holds_update, read_head
+from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
@@ -51,6 +51,8 @@ class AgentConnection:
     ) -> None:
         self.name = name
         self.config = config
+        self.ours = self.is_owner or config.kind in reserved.OURS
+        """What it says about Dragoman's own affairs is believed (`reserved`)."""
         self.client = client
         """The client it was started for: unknown requests without a session go there."""
         self.shared = shared
@@ -263,15 +265,30 @@ class AgentConnection:
         """The message path: an update goes to its session without further ado."""
         head = read_head(line)
         if head is None:
+            return not self.ours and self._receive_cleaned(line)
+        if not self.ours:
+            line = reserved.cleaned_update(line, head)
+        self._update(head, line)
+        return True
+
+    def _receive_cleaned(self, line: bytes) -> bool:
+        """A message that claims to be ours in places goes its way without them; False if it does not."""
+        cleaned = reserved.cleaned(line)
+        if cleaned is line:
             return False
+        self.peer.receive(cleaned)
+        return True
+
+    def _update(self, head: UpdateHead, line: bytes) -> None:
         session = self.sessions.get(head.params.sessionId)
         if session is not None:
             session.agent_update(head.params.update.sessionUpdate, line)
         else:
             self._hold_early(head.params.sessionId, line)
-        return True
 
     def peer_request(self, request: Request) -> None:
+        if reserved.is_reserved(request.method):
+            raise method_not_found(request.method)
         asid = session_of(request.params)
         if asid is not None:
             session = self.sessions.get(asid)
@@ -303,6 +320,11 @@ class AgentConnection:
         return next((turn.session for turn in found if isinstance(turn.client.peer.link, JournalLink)), None)
 
     def peer_notification(self, method: str, params: bytes) -> None:
+        if reserved.is_reserved(method):
+            log.info(
+                "notification that only Dragoman sends, dropped", extra={"agent": self.name, "method": method}
+            )
+            return
         if method == "elicitation/complete":
             client = self.elicitations.pop(str(decode_object(params).get("elicitationId")), None)
             if client is not None:

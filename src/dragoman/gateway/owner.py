@@ -18,10 +18,10 @@ from dragoman.gateway import revival, takeover
 from dragoman.gateway.agent import AgentConnection, Launch
 from dragoman.gateway.capabilities import AgentCapabilities
 from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.replay import OWN, has_seq, seq_of, without_own
+from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.gateway.replay import own_facts, read_facts, without_own
 from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.updates import read_head
+from dragoman.gateway.updates import UpdateHead
 from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
@@ -46,27 +46,25 @@ DELAYS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 class OwnerConnection(AgentConnection):
     is_owner = True
     _replaying = False
-    _last = b""
-    """The last line with a number that all clients here were shown."""
+    _last = 0
+    """The number of the last event that all clients here were shown."""
     _replayed = 0
     """Where the last replay ended: up to there everybody has everything."""
 
     @property
     def position(self) -> int:
         """The last event that all clients here have."""
-        return max(seq_of(self._last) if self._last else 0, self._replayed)
+        return max(self._last, self._replayed)
 
-    def _intercept(self, line: bytes) -> bool:
-        if not self._replaying and has_seq(line):
-            self._last = line
-        if not line.endswith(OWN):
-            return super()._intercept(line)
-        head = read_head(line)
-        session = self.sessions.get(head.params.sessionId) if head is not None else None
-        if head is None or session is None:
-            return False
-        session.own_update(head.params.update.sessionUpdate, without_own(line))
-        return True
+    def _update(self, head: UpdateHead, line: bytes) -> None:
+        facts = own_facts(head.params.meta)
+        if not self._replaying and facts.seq:
+            self._last = facts.seq
+        session = self.sessions.get(head.params.sessionId) if facts.own else None
+        if session is None:
+            super()._update(head, line)
+        else:
+            session.own_update(head.params.update.sessionUpdate, without_own(line))
 
     def peer_notification(self, method: str, params: bytes) -> None:
         session = self.sessions.get(session_of(params) or "")
@@ -76,7 +74,7 @@ class OwnerConnection(AgentConnection):
             feed.replay_begins()
         elif method == REPLAYED and isinstance(feed, DirectFeed):
             self._replaying = False
-            self._replayed = int(decode_object(params).get("seq") or 0)
+            self._replayed = read_facts(params).seq
             feed.replay_ended()
         else:
             super().peer_notification(method, params)

@@ -11,11 +11,14 @@ import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from msgspec import Raw
+
 from dragoman.gateway import dialects, policy, quirks, replay
 from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.replay import NOTHING, lenient_members
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
@@ -48,10 +51,12 @@ ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_deci
 class Question:
     """One open question; `params` is the client's view of it."""
 
-    def __init__(self, request: Request, params: bytes, options: frozenset[str]) -> None:
-        given, self.params = _take_id(params)
-        self.id = given or new_question_id()
-        """Its name in the journal; one that another process of ours passed on keeps its name."""
+    def __init__(
+        self, request: Request, params: bytes, options: frozenset[str], id: str | None = None
+    ) -> None:
+        self.params = params
+        self.id = id or new_question_id()
+        """Its name in the journal; only one that another process of ours passed on has a name already."""
         self.request = request
         self.method = request.method
         self.options = options
@@ -63,9 +68,9 @@ class Question:
     def named_params(self) -> bytes:
         """With its id, for other processes of ours: their people see it in the journal and answer by it."""
         params = message.members(self.params)
-        meta = decode_object(params["_meta"]) if "_meta" in params else {}
-        meta["dragoman"] = {**as_object(meta.get("dragoman")), "requestId": self.id}
-        return encode({**params, "_meta": meta})
+        meta = lenient_members(params.get("_meta", NOTHING))
+        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
+        return encode({**params, "_meta": Raw(encode({**meta, "dragoman": own}))})
 
 
 class Questions:
@@ -110,7 +115,7 @@ class Questions:
             str(as_object(option).get("optionId"))
             for option in (offered if isinstance(offered, list) else [])
         )
-        self._ask(Question(request, self._session.for_client(raw), options))
+        self._ask(request, raw, options)
 
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
@@ -123,7 +128,7 @@ class Questions:
         if self._session.cancelling:
             request.reply(CANCEL_ANSWER[ELICITATION])
             return
-        self._ask(Question(request, self._session.for_client(request.params), frozenset()))
+        self._ask(request, request.params, frozenset())
 
     def cancel_all(self, why: str) -> None:
         """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
@@ -215,7 +220,13 @@ class Questions:
         request.reply(encode({"outcome": outcome}))
         return True
 
-    def _ask(self, question: Question) -> None:
+    def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
+        params, given = self._session.for_client(raw), None
+        if self._asked_by_owner:
+            given, params = _take_id(params)
+        if any(question.id == given for question in self._open):
+            given = None  # a name for two questions would make one consent of two
+        question = Question(request, params, options, given)
         self._open.append(question)
         if question.id in self._expected:
             self._expected[question.id].set()
@@ -360,14 +371,14 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
 def _take_id(params: bytes) -> tuple[str | None, bytes]:
     """The id that the process which has the session gave it, and the question as the agent asked it."""
     members = message.members(params)
-    meta = as_object(decode_object(members["_meta"])) if "_meta" in members else {}
-    own = as_object(meta.get("dragoman"))
-    given = own.pop("requestId", None)
+    meta = lenient_members(members.pop("_meta", NOTHING))
+    own = lenient_members(meta.pop("dragoman", NOTHING))
+    key = message.id_key(own.pop("requestId", NOTHING))
+    given = key[1] if key is not None else None
     if not isinstance(given, str):
         return None, params
-    rest = {**meta, "dragoman": own} if own else {key: meta[key] for key in meta if key != "dragoman"}
-    shown = {**members, "_meta": rest} if rest else {key: members[key] for key in members if key != "_meta"}
-    return given, encode(shown)
+    rest = {**meta, "dragoman": own} if own else meta
+    return given, encode({**members, "_meta": rest} if rest else members)
 
 
 def _read_answer(question: Question, result: bytes) -> bytes:

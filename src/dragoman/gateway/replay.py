@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
+import msgspec
 from msgspec import Raw
 
 from dragoman.gateway import events
@@ -12,9 +13,10 @@ from dragoman.gateway.ports.store import Store
 from dragoman.gateway.quirks import Corrections
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params
+from dragoman.wire.message import ABSENT
 
 READ_BYTES = 1024 * 1024
-_EMPTY = Raw(message.EMPTY)
+NOTHING = Raw(message.EMPTY)
 
 
 def after_seq(params: JsonObject) -> int | None:
@@ -36,11 +38,6 @@ def is_intact(line: bytes) -> bool:
     return True
 
 
-SEQ = b'"seq":'
-SEQ_LENGTH = 48
-"""What it may take at the end of a line, with its number and what stands behind it."""
-HEAD_LENGTH = 64
-"""Where the method stands: before the params."""
 OWN = b',"own":true}}}}'
 """How a line of ours ends that tells a process what one of its own clients said."""
 
@@ -48,9 +45,9 @@ OWN = b',"own":true}}}}'
 def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
     """`params._meta.dragoman.seq`, for clients that asked for it."""
     envelope = message.members(line)
-    params = lenient_members(envelope.pop("params", _EMPTY))
-    meta = lenient_members(params.pop("_meta", _EMPTY))
-    facts = lenient_members(meta.pop("dragoman", _EMPTY))
+    params = lenient_members(envelope.pop("params", NOTHING))
+    meta = lenient_members(params.pop("_meta", NOTHING))
+    facts = lenient_members(meta.pop("dragoman", NOTHING))
     facts.pop("seq", None)
     ours = Raw(encode({**facts, "seq": seq, **({"own": True} if own else {})}))
     shown = Raw(encode({**params, "_meta": Raw(encode({**meta, "dragoman": ours}))}))
@@ -58,18 +55,41 @@ def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
 
 
 def without_own(line: bytes) -> bytes:
-    return line[: -len(OWN)] + b"}}}}"
+    """A line as `with_seq` wrote it, without the mark."""
+    return line[: -len(OWN)] + b"}}}}" if line.endswith(OWN) else line
 
 
-def has_seq(line: bytes) -> bool:
-    """It is an update as `with_seq` left it: what it added stands last."""
-    return line.rfind(SEQ, -SEQ_LENGTH) != -1 and line.find(b'"session/update"', 0, HEAD_LENGTH) != -1
+class OwnFacts(msgspec.Struct, gc=False, frozen=True):
+    """What another process of ours says of an event beside it."""
+
+    seq: int = 0
+    own: bool = False
+    """A client of the process that is told said it."""
 
 
-def seq_of(line: bytes) -> int:
-    """The number of a line that has one."""
-    digits = line[line.rindex(SEQ) + len(SEQ) :]
-    return int(digits[: len(digits) - len(digits.lstrip(b"0123456789"))])
+class _OwnMeta(msgspec.Struct, gc=False):
+    dragoman: OwnFacts = OwnFacts()
+
+
+_facts = msgspec.json.Decoder(OwnFacts)
+_own_meta = msgspec.json.Decoder(_OwnMeta)
+_NO_FACTS = OwnFacts()
+
+
+def own_facts(meta: Raw) -> OwnFacts:
+    """What `with_seq` put into the `_meta` of an update's params."""
+    try:
+        return _own_meta.decode(meta).dragoman if meta is not ABSENT else _NO_FACTS
+    except msgspec.DecodeError:
+        return _NO_FACTS
+
+
+def read_facts(params: bytes) -> OwnFacts:
+    """The same in params of a notification of ours."""
+    try:
+        return _facts.decode(params)
+    except msgspec.DecodeError:
+        return _NO_FACTS
 
 
 UNKNOWN = "(the output of this terminal was not kept)"
@@ -104,8 +124,8 @@ def _edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
     """The line with its update changed by `edit`; what cannot be read, such as 1e400, stays as the agent wrote it."""
     try:
         envelope = message.members(line)
-        params = message.members(envelope.get("params", _EMPTY))
-        update = decode_object(params.get("update", _EMPTY))
+        params = message.members(envelope.get("params", NOTHING))
+        update = decode_object(params.get("update", NOTHING))
     except Malformed:
         return line
     if not edit(update):

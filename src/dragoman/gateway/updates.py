@@ -48,11 +48,15 @@ LOOKED_AT = frozenset(
 
 class _Kind(msgspec.Struct, gc=False):
     sessionUpdate: str = ""  # noqa: N815  the wire's spelling
+    meta: Raw = msgspec.field(name="_meta", default=ABSENT)
+    toolCall: Raw = ABSENT  # noqa: N815  where older shapes nest what they tell
+    plan: Raw = ABSENT
 
 
 class _Params(msgspec.Struct, gc=False):
     sessionId: str  # noqa: N815
     update: _Kind
+    meta: Raw = msgspec.field(name="_meta", default=ABSENT)
 
 
 class UpdateHead(msgspec.Struct, gc=False):

@@ -1,0 +1,110 @@
+"""`_meta.dragoman` and methods `_dragoman/…` are reserved: only processes of ours write them.
+
+Clients, pages and other processes of ours believe what stands there: the number of an event, the name of a question, the
+end of a turn, a notice. An agent that could write it would answer one question with the consent to another, or end a
+turn that runs. So it is removed at the agent's door, wherever somebody may look for it: in `_meta` of params and
+results, of an update (also of the tool call or the plan that older shapes nest in it), of a question's tool call and of
+its options.
+
+Agents that are part of Dragoman mark what they say there and keep it: `OURS`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Raw
+
+from dragoman.gateway.json_types import encode
+from dragoman.gateway.updates import UpdateHead
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+from dragoman.wire.message import ABSENT
+
+OURS = frozenset({"builtin", "claude", "codex"})
+"""Kinds of agents whose messages Dragoman itself writes."""
+KEY = "dragoman"
+METHODS = "_dragoman/"
+
+_EACH = "[]"
+_TOOL_CALL: dict[str, object] = {"toolCall": {}}
+_BELOW: dict[str, object] = {
+    "params": {"update": {**_TOOL_CALL, "plan": {}}, "toolCall": _TOOL_CALL, "options": {_EACH: {}}},
+    "result": {},
+}
+"""Where `_meta` stands in a message; `_EACH` is every entry of a list."""
+
+_MAYBE = re.compile(rb"dragoman|\\u00[67]")
+"""A line without it cannot hold the key, not even with escaped letters."""
+
+
+def is_reserved(method: str) -> bool:
+    return method.startswith(METHODS)
+
+
+def cleaned_update(line: bytes, head: UpdateHead) -> bytes:
+    """An update without what is reserved; one without `_meta`, as almost all are, costs nothing but the question."""
+    params, update = head.params, head.params.update
+    if params.meta is update.meta is update.toolCall is update.plan is ABSENT:
+        return line
+    return cleaned(line)
+
+
+def cleaned(line: bytes) -> bytes:
+    """Any message, or a batch of them, without what is reserved; the same bytes if there is nothing of it."""
+    if not _MAYBE.search(line):
+        return line
+    try:
+        if message.is_batch(line):
+            entries = message.decode_batch(line)
+            found = [cleaned(entry) for entry in entries]
+            return line if found == entries else b"[" + b",".join(found) + b"]"
+        return _without(line, _BELOW) or line
+    except Malformed:
+        return line  # whoever reads it says what is wrong with it
+
+
+def _without(raw: bytes | Raw, below: dict[str, object]) -> bytes | None:
+    """An object without our key in its `_meta`, nor in those below; None if it was not there."""
+    members = _members(raw)
+    changed = _drop(members)
+    for name, deeper in below.items():
+        if name not in members or not isinstance(deeper, dict):
+            continue
+        inner = (
+            _without_each(members[name], deeper[_EACH])
+            if _EACH in deeper
+            else _without(members[name], deeper)
+        )
+        if inner is not None:
+            members[name] = Raw(inner)
+            changed = True
+    return encode(members) if changed else None
+
+
+def _without_each(raw: Raw, below: dict[str, object]) -> bytes | None:
+    try:
+        entries = message.decode_batch(bytes(raw))
+    except Malformed:
+        return None
+    found = [_without(entry, below) for entry in entries]
+    if not any(found):
+        return None
+    return encode([Raw(new or old) for new, old in zip(found, entries, strict=True)])
+
+
+def _drop(members: dict[str, Raw]) -> bool:
+    meta = _members(members["_meta"]) if "_meta" in members else {}
+    if KEY not in meta:
+        return False
+    del meta[KEY], members["_meta"]
+    if meta:
+        members["_meta"] = Raw(encode(meta))
+    return True
+
+
+def _members(raw: bytes | Raw) -> dict[str, Raw]:
+    try:
+        return message.members(raw)
+    except Malformed:
+        return {}
