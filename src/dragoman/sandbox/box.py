@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,11 @@ from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed, login_of
 from dragoman.sandbox.entry import EntryError, entry
 from dragoman.sandbox.mounts import Mount, mounts_of, path_map
+from dragoman.sandbox.own_folders import OwnFolder, conflict
 from dragoman.wire.errors import invalid_params
+
+SYSTEM_KEY = "the system"
+"""What makes a box show the folders that programs lie in, whatever else does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Place:
     """Login files of the agents that run in it."""
     lasting: bool = True
     """False for a box that is only made to ask an agent what it can do."""
+    own: Callable[[], Sequence[OwnFolder]] = tuple
+    """Looks at Dragoman's own folders."""
 
     def error(self, problem: str, fix: str) -> AgentUnavailable:
         """What is wrong with the box and what to do about it."""
@@ -82,6 +88,30 @@ class WorkspaceBox(ABC):
                     sandbox=self.name,
                     path=path,
                 )
+
+    def check_shown(self) -> None:
+        """Raise `RpcError` if it shows one of Dragoman's own folders."""
+        own = self.place.own()
+        for path, key in self.shown():
+            trouble = conflict(path, own, inside=key != SYSTEM_KEY)
+            if trouble is None:
+                continue
+            what = f"the workspace {path}" if key == "workspace" else f"{path} (from {key})"
+            raise invalid_params(
+                f"The sandbox {self.name} may not show {what}, which {trouble}: an agent inside would find tokens and "
+                "sockets there. Use another folder, or move Dragoman's with DRAGOMAN_HOME",
+                "workspace",
+                sandbox=self.name,
+                workspace=self.place.workspace,
+                path=path,
+            )
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Files and folders of this machine that are seen inside, and what made them so."""
+        settings = f"sandboxes.{self.name}"
+        yield self.place.workspace, "workspace"
+        yield from ((mount.host, f"{settings}.mounts or .read_only") for mount in self.mounts[1:])
+        yield from ((str(file), f"{settings}.login_files") for file in self.place.logins)
 
     def readable(self, path: str) -> bool:
         return any(self._holds(mount, path) for mount in self.mounts)

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from dragoman.agents.custody import Custody
@@ -19,6 +20,7 @@ from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.bubblewrap import BubblewrapBox
 from dragoman.sandbox.command import CommandBox
 from dragoman.sandbox.local import LocalBox
+from dragoman.sandbox.own_folders import own_folders
 from dragoman.sandbox.podman import ContainerBox
 from dragoman.sandbox.ssh import SshBox
 from dragoman.wire.errors import RpcError, invalid_params
@@ -69,10 +71,13 @@ class Sandboxes:
         config = self._config.sandboxes.get(sandbox) or PLAIN[sandbox]
         logins = tuple(login_files(login_of(name, agent), config.login_files))
         if workspace is None:
-            return self._box(sandbox, config, str(self._empty_workspace()), logins, lasting=False)
+            box = self._box(sandbox, config, str(self._empty_workspace()), logins, lasting=False)
+            box.check_shown()
+            return box
         _check_workspace(sandbox, config, workspace)
         box = self._box(sandbox, config, workspace, logins, lasting=True)
         box.check(cwd or workspace, ())
+        box.check_shown()
         return box
 
     async def close(self) -> None:
@@ -131,6 +136,7 @@ class Sandboxes:
                 self._environ,
                 logins,
                 lasting,
+                partial(own_folders, self._paths),
             )
             self._boxes[key] = KINDS[config.kind](place)
         return self._boxes[key]

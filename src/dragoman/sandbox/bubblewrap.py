@@ -18,7 +18,8 @@ from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES
-from dragoman.sandbox.box import Place, WorkspaceBox
+from dragoman.sandbox.box import SYSTEM_KEY, Place, WorkspaceBox
+from dragoman.sandbox.own_folders import conflict
 from dragoman.sandbox.programs import needed_files
 
 PROGRAM = "bwrap"
@@ -61,7 +62,7 @@ class BubblewrapBox(WorkspaceBox):
         if program is None:
             raise self.place.error(f"needs the program {PROGRAM}, which is not on PATH", INSTALL)
         if agent:  # never for a command: its words would name the files that it wants to see
-            self._programs |= dict.fromkeys(needed_files(words, env.get("PATH", ""), SYSTEM))
+            self._show_programs(needed_files(words, env.get("PATH", ""), SYSTEM))
         arguments = [
             *("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
             *(["--share-net"] if self.place.config.network else []),
@@ -77,6 +78,21 @@ class BubblewrapBox(WorkspaceBox):
         inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent)
         # Bubblewrap passes its whole environment on and needs nothing of it.
         return Enclosed([program, *arguments, *inside], {}, "/", preface)
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        yield from super().shown()
+        yield from ((path, SYSTEM_KEY) for path in (*SYSTEM, *ETC) if Path(path).exists())
+
+    def _show_programs(self, files: Sequence[Path]) -> None:
+        own = self.place.own()
+        for file in files:
+            trouble = conflict(str(file), own, inside=False)
+            if trouble is not None:
+                raise self.place.error(
+                    f"would have to show {file}, the agent's installation, which {trouble}",
+                    "Install the agent elsewhere, or move Dragoman's folders with DRAGOMAN_HOME",
+                )
+        self._programs |= dict.fromkeys(files)
 
     def identity(self, agent: AgentConfig) -> str | None:
         """The program is this machine's own: a new version of it is another agent."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from dragoman.agents.environment import QUIET
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed
 from dragoman.sandbox.box import WorkspaceBox
+from dragoman.sandbox.own_folders import bound
 
 AGENT_WORDS = "{agent...}"
 
@@ -26,6 +27,10 @@ class CommandBox(WorkspaceBox):
         if told:
             words, preface = self.entry(words, told, stdin=agent)
         return Enclosed(_filled(self.place.config.command, values, words), tools, outside, preface)
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        yield from super().shown()
+        yield from ((path, f"sandboxes.{self.name}.command") for path in bound(self.place.config.command))
 
     def explain(self, end: AgentEnd) -> str:
         return f" (it was started by {self.place.config.command[0]!r}, see sandboxes.{self.name}.command)"

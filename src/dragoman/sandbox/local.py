@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dragoman.agents.environment import agent_environment
 from dragoman.gateway.ports.sandbox import Enclosed
@@ -19,6 +19,10 @@ class LocalBox(WorkspaceBox):
 
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         """Every folder of this machine is there."""
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Nothing is shown that was not seen before."""
+        return iter(())
 
     def readable(self, path: str) -> bool:
         return True

@@ -13,6 +13,7 @@ from typing import IO
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.box import Place, WorkspaceBox
+from dragoman.sandbox.own_folders import bound
 from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 
 LABEL = "dragoman"
@@ -69,6 +70,10 @@ class ContainerBox(WorkspaceBox):
             *("--env", f"{TOKEN}={token}", self.container, *inside),
         ]
         return Enclosed(command, self.outside, "/", preface, leave=lambda: self._leave(reaper, token))
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        yield from super().shown()
+        yield from ((path, f"sandboxes.{self.name}.options") for path in bound(self.place.config.options))
 
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == 127:

@@ -7,6 +7,7 @@ import posixpath
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from dragoman.agents.custody import CustodyError, Ward
@@ -64,6 +65,10 @@ class SshBox(WorkspaceBox):
         return Enclosed(
             self._ssh(shlex.join(inside)), self._env, "/", preface, leave=lambda: reaper.end(token)
         )
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Nothing of this machine: the folders are those over there."""
+        return iter(())
 
     def explain(self, end: AgentEnd) -> str:
         if end.exit_code == NO_FOLDER:

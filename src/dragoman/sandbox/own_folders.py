@@ -1,0 +1,114 @@
+"""Dragoman's own folders, which no box may show.
+
+They hold the token, the sockets, what is trusted and everybody's sessions: an agent that can read them is not in a box
+any more. A box that would show one, from above or from inside, is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from dragoman.config.paths import Paths
+
+_VOLUMES = ("-v", "--volume")
+_BINDS = tuple(f"--{how}{last}" for how in ("bind", "ro-bind", "dev-bind") for last in ("", "-try"))
+_SOURCES = ("source", "src")
+
+_Identity = tuple[int, int]
+"""Of a file, whatever it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFolder:
+    """One of them, as it is now."""
+
+    what: str
+    path: Path
+    real: str
+    above: frozenset[_Identity]
+    """Itself and every folder that it is in, as far as they exist."""
+
+    @classmethod
+    def look(cls, what: str, path: Path) -> OwnFolder:
+        real = os.path.realpath(path)
+        return cls(what, path, real, _above(real))
+
+
+def own_folders(paths: Paths) -> list[OwnFolder]:
+    """Several may be one."""
+    found = {
+        "state": paths.state_dir,
+        "configuration": paths.config_file.parent,
+        "runtime": paths.runtime_dir,
+    }
+    return [OwnFolder.look(what, path) for what, path in found.items()]
+
+
+def conflict(shown: str, own: Sequence[OwnFolder], *, inside: bool = True) -> str | None:
+    """What is wrong with showing a file or folder of this machine, to go on after its name; None if nothing is.
+
+    Compared by name, and by what is there: a bind mount, or another spelling where case does not count, has another
+    name. Without `inside` only a folder that holds one of ours counts, not one that lies in it.
+    """
+    real = os.path.realpath(shown)
+    known = _identity(real)
+    above = _above(real) if inside else frozenset()
+    for folder in own:
+        name = f"Dragoman's {folder.what} folder {folder.path}"
+        if _is_below(folder.real, real) or known in folder.above:
+            return f"{'is' if real == folder.real else 'holds'} {name}"
+        if inside and (_is_below(real, folder.real) or _identity(folder.real) in above):
+            return f"lies in {name}"
+    return None
+
+
+def bound(words: Sequence[str]) -> Iterator[str]:
+    """What of this machine the arguments of an engine, or of bubblewrap, show in a box."""
+    for word, after in pairwise([*words, ""]):
+        option, equals, value = word.partition("=")
+        if option in _VOLUMES:
+            yield from _volume(value if equals else after)
+        elif word.startswith("-v") and not word.startswith("--"):
+            yield from _volume(word[2:])
+        elif option == "--mount":
+            yield from _mount(value if equals else after)
+        elif word in _BINDS:
+            yield after
+
+
+def _volume(value: str) -> Iterator[str]:
+    """`PATH:INSIDE`; anything else than a path is the name of a volume of the engine's."""
+    source, colon, _ = value.partition(":")
+    if colon and source.startswith(("/", ".")):
+        yield source
+
+
+def _mount(value: str) -> Iterator[str]:
+    fields = dict(field.partition("=")[::2] for field in value.split(","))
+    source = next((fields[name] for name in _SOURCES if name in fields), "")
+    if source.startswith(("/", ".")):
+        yield source
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _above(path: str) -> frozenset[_Identity]:
+    names = [path]
+    while names[-1] != "/":
+        names.append(posixpath.dirname(names[-1]))
+    return frozenset(known for known in map(_identity, names) if known is not None)
+
+
+def _identity(path: str) -> _Identity | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a `Path` for each costs more than the call)
+    except OSError:  # not there, or not for us to see
+        return None
+    return status.st_dev, status.st_ino
