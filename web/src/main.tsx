@@ -7,6 +7,7 @@ import { applyTheme } from "./app/theme";
 import { BridgeClient } from "./bridge/client";
 import { Chat } from "./model/chat";
 import { createPageStore } from "./model/store";
+import { Boundary } from "./view/Boundary";
 
 applyTheme();
 measureScrollbar();
@@ -30,7 +31,7 @@ window.addEventListener("beforeunload", (event) => { if (client.fragile) event.p
 
 const root = document.getElementById("root");
 if (root !== null) {
-  createRoot(root).render(<StrictMode><App chat={chat} /></StrictMode>);
+  createRoot(root).render(<StrictMode><Boundary what="The page"><App chat={chat} /></Boundary></StrictMode>);
 }
 
 function storage(): Storage | null {

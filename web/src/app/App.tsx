@@ -7,6 +7,7 @@ import { ConnectionBar } from "./ConnectionBar";
 import { ChatContext } from "./page";
 import { useRoute } from "./route";
 import { type PaneHandle, SessionPane } from "./SessionPane";
+import { Boundary } from "../view";
 import { useShortcuts } from "./shortcuts";
 import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
@@ -55,11 +56,13 @@ function Page({ chat }: { chat: Chat }) {
       <ConnectionBar />
       <div className={styles.body}>
         <div className={styles.drawer} data-open={drawer || undefined} onKeyDown={(event) => { if (event.key === "Escape" && drawer) setDrawer(false); }}>
-          <Sidebar searchField={searchField} showShortcuts={places.shortcuts} />
+          <Boundary what="The list of sessions"><Sidebar searchField={searchField} showShortcuts={places.shortcuts} /></Boundary>
         </div>
         <button type="button" className={styles.backdrop} data-open={drawer || undefined} aria-label="Close the session list" tabIndex={drawer ? 0 : -1} onClick={() => setDrawer(false)} />
         <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
-          {sessionId === null ? <NewSession openDrawer={openDrawer} /> : <SessionPane key={sessionId} sessionId={sessionId} openDrawer={openDrawer} handle={composer} />}
+          <Boundary key={sessionId} what="This session">
+            {sessionId === null ? <NewSession openDrawer={openDrawer} /> : <SessionPane sessionId={sessionId} openDrawer={openDrawer} handle={composer} />}
+          </Boundary>
         </Suspense>
       </div>
       <Toasts />

@@ -4,7 +4,7 @@ import { type Actions, ActionsContext } from "../model/actions";
 import { hasOlder, openQuestions } from "../model/chat";
 import type { Conversation, Item, UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
-import { ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
+import { Boundary, ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
 import { Composer, type ComposerHandle } from "./Composer";
 import { Examples } from "./Examples";
 import { DrawerButton, Header } from "./Header";
@@ -54,7 +54,7 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   return (
     <ActionsContext value={actions}>
       <main className={styles.pane}>
-        <Header session={session} usage={conversation.usage} openDrawer={openDrawer} />
+        <Boundary what="The session's title" of={conversation.usage}><Header session={session} usage={conversation.usage} openDrawer={openDrawer} /></Boundary>
         {trouble === undefined ? null : (
           <div className={styles.trouble} role="alert">
             {trouble.message} {trouble.hint}{" "}
@@ -70,10 +70,10 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
           </div>
           <div className={styles.bottom}>
             {conversation.plan.length > 0 ? (
-              <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}><PlanPanel entries={conversation.plan} /></aside>
+              <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}><Boundary what="The plan" of={conversation.plan}><PlanPanel entries={conversation.plan} /></Boundary></aside>
             ) : null}
             <Questions questions={questions} cwd={session.cwd} composer={composer} />
-            <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
+            <Boundary what="The message field" of={conversation.commands}><Composer conversation={conversation} cwd={session.cwd} handle={composer} /></Boundary>
           </div>
         </div>
         <Announcer conversation={conversation} waiting={questions.length} />
@@ -112,8 +112,11 @@ function Questions({ questions, cwd, composer }: { questions: ReturnType<typeof 
   const onFocus = (event: FocusEvent) => { focused.current = (event.target as HTMLElement).closest("[data-question]"); };
   return (
     <div className={styles.questions} role="region" aria-label="Waiting for you" onFocus={onFocus}>
-      {questions.map((item, index) =>
-        item.kind === "permission" ? <PermissionCard key={item.key} item={item} oldest={index === 0} cwd={cwd} /> : <ElicitationCard key={item.key} item={item} />)}
+      {questions.map((item, index) => (
+        <Boundary key={item.key} what="This question" of={item}>
+          {item.kind === "permission" ? <PermissionCard item={item} oldest={index === 0} cwd={cwd} /> : <ElicitationCard item={item} />}
+        </Boundary>
+      ))}
     </div>
   );
 }

@@ -10,6 +10,7 @@ import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields, Too
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 import { afterTold, repeats, withoutStop } from "./repetition";
+import { isWellFormed } from "./shapes";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
@@ -69,7 +70,7 @@ function applyOne(draft: Draft, event: Incoming): void {
   const at = Date.parse(String((event as { timestamp?: unknown }).timestamp)) || 0;
   const known = event as JournalEvent;
   const handler = HANDLERS[known.type] as ((draft: Draft, event: JournalEvent, at: number) => void) | undefined;
-  if (handler === undefined) unknown(draft, event, seq, at);
+  if (handler === undefined || !isWellFormed(event)) unknown(draft, event, seq, at);
   else handler(draft, known, at);
 }
 
@@ -195,7 +196,7 @@ const HANDLERS: Handlers = {
     abandon(draft, at, event.stopReason === "cancelled");
     const started = draft.fields.turnStartedAt;
     draft.push({
-      ...base("t", event.seq, at), kind: "turn_end", stopReason: event.stopReason, error: event.error ?? null,
+      ...base("t", event.seq, at), kind: "turn_end", stopReason: event.stopReason ?? null, error: event.error ?? null,
       duration: started > 0 && at > started ? at - started : 0,
     });
     draft.fields.turnStartedAt = 0;

@@ -1,3 +1,4 @@
+export { Boundary } from "./Boundary";
 export { Markdown } from "./markdown/Markdown";
 export { PlanPanel } from "./PlanPanel";
 export { ElicitationCard } from "./question/ElicitationCard";

@@ -6,6 +6,7 @@ import { Icon, Spinner } from "../icons";
 import { useNow } from "../time";
 import { elapsed, plural } from "../words";
 import { useAnnouncement } from "./announce";
+import { Boundary } from "../Boundary";
 import { ItemView } from "./ItemView";
 import { guessHeight } from "./guess";
 import { useWindow } from "./window";
@@ -103,7 +104,7 @@ const Row = memo(function Row({ item, place, observe, terminals, cwd }: RowProps
   const ref = useMemo(() => (element: HTMLElement | null) => observe(item.key, element), [item.key, observe]);
   return (
     <article ref={ref} className={styles.row} data-kind={item.kind} aria-posinset={place} aria-setsize={-1} aria-label={LABELS[item.kind]}>
-      <ItemView item={item} terminals={terminals} cwd={cwd} />
+      <Boundary what="This item" of={item}><ItemView item={item} terminals={terminals} cwd={cwd} /></Boundary>
     </article>
   );
 });
