@@ -21,6 +21,9 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
+from dragoman.masking import mask
+from dragoman.terminal import escape, escape_json
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -193,8 +196,8 @@ class JsonLine(logging.Formatter):
         for key, value in fields(record).items():
             line.setdefault(key, value if isinstance(value, (int, float, bool)) else _cut(str(value)))
         if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False)
+            line["exception"] = mask(self.formatException(record.exc_info))
+        return _quoted(line)
 
 
 class FieldLine(logging.Formatter):
@@ -205,11 +208,11 @@ class FieldLine(logging.Formatter):
             f"time={_utc(record)}",
             f"level={record.levelname.lower()}",
             f"logger={record.name}",
-            f"msg={json.dumps(_cut(record.getMessage()), ensure_ascii=False)}",
+            f"msg={_quoted(_cut(record.getMessage()))}",
         ]
         parts += _pairs(record)
         if record.exc_info:
-            parts.append(f"exception={json.dumps(self.formatException(record.exc_info), ensure_ascii=False)}")
+            parts.append(f"exception={_quoted(mask(self.formatException(record.exc_info)))}")
         return " ".join(parts)
 
 
@@ -226,10 +229,10 @@ class HumanLine(logging.Formatter):
         if self._colour:
             level = f"{_COLOURS.get(record.levelno, '')}{level}{_PLAIN_RESET}"
         name = record.name.removeprefix("dragoman.")
-        parts = [f"{clock}.{int(record.msecs):03d}", level, name, _printable(_cut(record.getMessage()))]
+        parts = [f"{clock}.{int(record.msecs):03d}", level, name, escape(_cut(record.getMessage()))]
         line = " ".join(parts + _pairs(record))
         if record.exc_info:
-            line += "\n" + "\n".join(map(_printable, self.formatException(record.exc_info).split("\n")))
+            line += "\n" + "\n".join(map(escape, mask(self.formatException(record.exc_info)).split("\n")))
         return line
 
 
@@ -249,13 +252,14 @@ def _pairs(record: logging.LogRecord) -> list[str]:
 def _value(value: object) -> str:
     text = _cut(str(value))
     plain = text and text.isprintable() and _QUOTED.isdisjoint(text)
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else _quoted(text)
 
 
-def _printable(text: str) -> str:
-    """No control characters: a line that quotes an agent must not drive the terminal."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+def _quoted(value: object) -> str:
+    """As JSON, on one line that drives no terminal, whether it is read now or later with `tail`."""
+    return escape_json(json.dumps(value, ensure_ascii=False))
 
 
 def _cut(text: str) -> str:
+    text = mask(text)
     return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}... ({len(text)} characters)"

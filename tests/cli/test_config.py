@@ -86,3 +86,56 @@ def test_trust_without_a_file_is_an_error(run: Run) -> None:
     done = run("config", "trust")
     assert done.returncode == 2
     assert "there is no " in done.stderr
+
+
+SECRET_PLACES = f"""
+default_agent = "far"
+[agents.far]
+kind = "remote"
+url = "ws://127.0.0.1:9/acp?token={SECRET}&room={SECRET}"
+[agents.model]
+kind = "builtin"
+base_url = "http://me:{SECRET}@127.0.0.1:9/v1?key={SECRET}"
+[agents.tool]
+command = ["tool", "--api-key", "{SECRET}", "--url=https://me:{SECRET}@host/", "API_TOKEN={SECRET}"]
+[sandboxes.box]
+kind = "docker"
+image = "x"
+engine = ["no-such-docker", "--host=tcp://me:{SECRET}@host:1"]
+options = ["--env=MY_TOKEN={SECRET}"]
+[traces]
+endpoint = "https://me:{SECRET}@host/v1/traces?api_key={SECRET}"
+"""
+
+
+def test_no_command_shows_secrets_of_addresses_and_command_lines(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text(SECRET_PLACES)
+    for arguments in (
+        ["config", "show"],
+        ["config", "show", "--json", "--all"],
+        ["agents", "list"],
+        ["agents", "list", "--json"],
+        ["agents", "check", "far"],
+        ["agents", "check", "far", "--json"],
+        ["doctor"],
+        ["doctor", "--json"],
+    ):
+        done = run(*arguments, env={"DRAGOMAN_LOG_LEVEL": "debug"})
+        assert SECRET not in done.stdout + done.stderr, arguments
+        assert done.stdout
+    listed = {row["name"]: row for row in json.loads(run("agents", "list", "--json").stdout)}
+    assert listed["far"]["url"] == "ws://127.0.0.1:9/acp?token=********&room=********"
+    assert listed["tool"]["command"][2:4] == ["********", "--url=https://********@host/"]
+
+
+def test_no_mistake_shows_the_secrets_of_an_address(run: Run, home: Path) -> None:
+    for url in (
+        f"wss://me:{SECRET}/x@host/acp",
+        f"wss://me:{SECRET}@host/acp",
+        f"ftp://host/?token={SECRET}",
+    ):
+        (home / "config.toml").write_text(f'[agents.far]\nkind = "remote"\nurl = "{url}"\n')
+        done = run("agents", "list")
+        assert done.returncode == 2
+        assert "agents.far.url" in done.stderr
+        assert SECRET not in done.stderr

@@ -7,12 +7,13 @@ import re
 from collections import deque
 
 from dragoman.log import said
+from dragoman.terminal import clean
 from dragoman.wire import limits
 
 logger = logging.getLogger(__name__)
 
-# Colours and cursor movement mean nothing in an error message, and would act on a terminal that shows a log.
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f]")
+# Colours and titles mean nothing in an error message: they go as a whole; `clean` takes what would act on a terminal.
+_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
 class StderrTail:
@@ -46,4 +47,4 @@ class StderrTail:
 
 
 def _readable(line: bytes) -> str:
-    return _ESCAPES.sub("", line.decode("utf-8", "replace")).rstrip()
+    return clean(_COLOURS.sub("", line.decode("utf-8", "replace"))).rstrip()

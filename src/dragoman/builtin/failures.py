@@ -18,6 +18,8 @@ from pydantic_ai.exceptions import (
     ModelUnavailableError,
 )
 
+from dragoman.masking import mask
+
 MAX_WORDS = 1000
 """Characters of a provider's error page that anybody wants to see."""
 
@@ -28,7 +30,7 @@ class ModelFailed(Exception):
     def __init__(
         self, message: str, reason: str, *, retry: bool = False, retry_after: float | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(mask(message))  # it may quote the server's address
         self.reason = reason
         self.retry = retry
         self.retry_after = retry_after

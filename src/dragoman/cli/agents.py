@@ -18,6 +18,8 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
+from dragoman.masking import mask, mask_setting, mask_words
+from dragoman.terminal import style
 
 if TYPE_CHECKING:
     from dragoman.agents.custody import Custody
@@ -61,8 +63,8 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "installed": program is not None or agent.kind == "remote",
         "available": agent.kind in RUNNABLE_KINDS,
         "program": str(program) if program else None,
-        "command": agent.command,
-        "url": agent.url,
+        "command": mask_words(agent.command),
+        "url": agent.url and mask_setting(agent.url),
         "sandbox": agent.sandbox,
         "install": install_hint(name, agent),
         "login": known.login or None if known else None,
@@ -132,17 +134,17 @@ def _installed(agents: dict[str, AgentConfig]) -> list[str]:
 def _facts(result: ProbeResult) -> dict[str, Any]:
     return {
         "ok": result.ok,
-        "error": result.error,
+        "error": result.error and mask(result.error),
         "seconds": round(result.seconds, 3),
         "result": result.result,
     }
 
 
 def _report(name: str, result: ProbeResult) -> None:
-    mark = click.style("ok", fg="green") if result.ok else click.style("failed", fg="red")
-    click.echo(f"{click.style(name, bold=True)}: {mark} in {result.seconds:.1f} s")
+    mark = style("ok", fg="green") if result.ok else style("failed", fg="red")
+    click.echo(f"{style(name, bold=True)}: {mark} in {result.seconds:.1f} s")
     if result.error:
-        click.echo(f"  {result.error}")
+        click.echo(f"  {mask(result.error)}")
     if result.result is None:
         return
     info = result.result.get("agentInfo") or {}

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from dragoman.config.errors import ConfigError
+from dragoman.masking import mask
+from dragoman.terminal import guard
 
 USAGE_ERROR = 2
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
+    guard()
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["--acp"]:  # what editors configured for a terminating proxy say
         arguments[0] = "acp"
@@ -60,7 +63,7 @@ def complain(message: str) -> None:
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write("".join(f"dragoman: {line}\n" for line in message.splitlines()))
+        sys.stderr.write("".join(f"dragoman: {line}\n" for line in mask(message).splitlines()))
         sys.stderr.flush()
     except OSError:
         pass  # nobody is listening; the exit code says the rest

@@ -1,7 +1,7 @@
 """Where a conversation is shown: the answer on stdout, everything else on stderr.
 
 On a terminal both land in the same place, so a line that one began is ended before the other writes; what an agent
-says cannot move the cursor or change the terminal, because control characters are left out there.
+says cannot move the cursor or change the terminal (`dragoman.terminal`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import asyncio
 import os
 from typing import Any, TextIO
 
-import click
-
 from dragoman.cli.entry import complain
-
-_CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+from dragoman.terminal import clean, style
 
 
 class Screen:
@@ -33,14 +30,14 @@ class Screen:
         if text:
             self._write(self._answers, text, text.endswith("\n"))
 
-    def progress(self, text: str, *, finished: bool = True, **style: Any) -> None:
+    def progress(self, text: str, *, finished: bool = True, **how: Any) -> None:
         """A line of its own; one that is not `finished` may be continued with `more`."""
         self.end_line(self._progress)
-        self._style(text, style, finished)
+        self._style(text, how, finished)
 
-    def more(self, text: str, *, finished: bool = False, **style: Any) -> None:
+    def more(self, text: str, *, finished: bool = False, **how: Any) -> None:
         """Go on in the line that is there."""
-        self._style(text, style, finished)
+        self._style(text, how, finished)
 
     def end_line(self, stream: TextIO | None = None) -> None:
         """Begin a new line, if there is something in this one."""
@@ -48,9 +45,9 @@ class Screen:
         if self._key(stream) in self._unfinished:
             self._write(stream, "\n", True)
 
-    def _style(self, text: str, style: dict[str, Any], finished: bool) -> None:
+    def _style(self, text: str, how: dict[str, Any], finished: bool) -> None:
         if self.terminal:
-            text = click.style(clean(text), **style)
+            text = style(clean(text), **how)
         self._write(self._progress, text + ("\n" if finished else ""), finished, styled=True)
 
     def _key(self, stream: TextIO) -> object:
@@ -74,11 +71,6 @@ class Screen:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())  # what is still buffered goes there, without a second complaint
         os.close(nowhere)
-
-
-def clean(text: str) -> str:
-    """Without characters that command a terminal."""
-    return text.translate(_CONTROLS)
 
 
 def one_line(text: str, width: int = 100) -> str:

@@ -11,6 +11,7 @@ from dragoman.cli.screen import one_line
 from dragoman.cli.sessions_history import History, TurnFacts
 from dragoman.cli.sessions_state import View, ago
 from dragoman.gateway.json_types import as_object
+from dragoman.terminal import style
 
 RUNNING = frozenset({"working", "silent"})
 
@@ -29,7 +30,7 @@ def as_json(view: View, history: History) -> dict[str, Any]:
 
 def print_session(view: View, history: History) -> None:
     record = view.record
-    click.echo(click.style((record.title and one_line(record.title)) or record.id, bold=True))
+    click.echo(style((record.title and one_line(record.title)) or record.id, bold=True))
     own_id = f" (its own id: {record.agent_session_id})" if record.agent_session_id else ""
     facts = {
         "id": record.id,
@@ -44,7 +45,7 @@ def print_session(view: View, history: History) -> None:
     }
     for label, fact in facts.items():
         if fact:
-            click.echo(f"  {click.style(label.ljust(11), dim=True)} {fact}")
+            click.echo(f"  {style(label.ljust(11), dim=True)} {fact}")
     if view.live and history.question is not None:
         _print_question(history)
     if history.turns:
@@ -52,7 +53,7 @@ def print_session(view: View, history: History) -> None:
     if lines := history.last_events():
         click.echo("\nLast events")
         for line in lines:
-            click.echo(f"  {click.style(str(line['seq']).rjust(6), dim=True)}  {line['who']}: {line['text']}")
+            click.echo(f"  {style(str(line['seq']).rjust(6), dim=True)}  {line['who']}: {line['text']}")
 
 
 def _state(view: View, history: History) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
+from dragoman.terminal import clean, style
+
 NARROWEST = 30
 """Columns that the last cell needs beside the others; with less it stands below them."""
 OWN_LINE = "    "
@@ -18,6 +20,8 @@ def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], colours: Mapping[str, str] | None = None
 ) -> None:
     """Aligned, coloured and cut to the width on a terminal; plain and whole elsewhere."""
+    if sys.stdout.isatty():  # before it is measured
+        rows = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
     if not sys.stdout.isatty():
         for row in [header, *rows]:
@@ -50,5 +54,5 @@ def _line(row: Sequence[str], widths: Sequence[int], room: int, colours: Mapping
     for cell, width in zip(row, widths, strict=True):
         shown = cell.ljust(width)[: max(0, room - used)]
         used += len(shown) + 2
-        text += (click.style(shown, fg=colours[cell]) if cell in colours else shown) + "  "
+        text += (style(shown, fg=colours[cell]) if cell in colours else shown) + "  "
     return text.rstrip()

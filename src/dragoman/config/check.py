@@ -122,8 +122,8 @@ def _url_trouble(url: str) -> tuple[str | None, bool]:
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018  raises for a port that is none
-    except ValueError as error:
-        return f"not an address: {error}", False
+    except ValueError:  # its words would quote the address, which may hold a password
+        return "not an address: its host or its port cannot be read", False
     if parts.scheme.lower() not in ("ws", "wss", "http", "https") or not parts.hostname:
         return "expected ws://HOST/acp, wss://HOST/acp, http://HOST/acp or https://HOST/acp", False
     if parts.username is not None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec import NODEFAULT, inspect
 
+from dragoman.masking import mask_setting
+
 KeyPath = tuple[str, ...]
 
 SECRET_TABLES = frozenset({"env", "headers"})
@@ -159,7 +161,7 @@ def _got(value: Any, path: KeyPath) -> str:
     if isinstance(value, (int, float)):
         return f"the number {value}"
     if isinstance(value, str):
-        return "an empty string" if not value else f'the string "{value[:60]}"'
+        return "an empty string" if not value else f'the string "{mask_setting(value)[:60]}"'
     return _GOT.get(type(value), "something else")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -10,10 +9,9 @@ import msgspec
 from dragoman.config import toml
 from dragoman.config.load import DEFAULT, Loaded
 from dragoman.config.schema import is_secret
+from dragoman.masking import MASK, mask_setting, mask_words
 
-MASK = "********"
 KNOWN_AGENT = "known agent"
-_USERINFO = re.compile(r"(?<=://)[^/@]*@")
 
 
 def as_data(loaded: Loaded, everything: bool = False) -> dict[str, Any]:
@@ -50,10 +48,12 @@ def _visible(loaded: Loaded, everything: bool) -> dict[str, Any]:
 def _masked(item: Any, path: tuple[str, ...]) -> Any:
     if isinstance(item, dict):
         return {key: _masked(each, (*path, key)) for key, each in item.items() if each is not None}
+    if isinstance(item, list) and item and all(isinstance(each, str) for each in item):
+        return mask_words(item)
     if isinstance(item, list):
         return [_masked(each, path) for each in item]
     if isinstance(item, str):
-        return MASK if is_secret(path) and item else _USERINFO.sub(f"{MASK}@", item)
+        return MASK if is_secret(path) and item else mask_setting(item)
     return item
 
 

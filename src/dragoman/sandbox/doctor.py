@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from dragoman.agents.environment import inherited
 from dragoman.config.model import Config, SandboxConfig
+from dragoman.masking import mask
 from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
 
 ROOT = (
@@ -44,7 +45,7 @@ def examine_sandboxes(config: Config) -> list[Finding]:
         works, detail = _KINDS[box.kind](box)
         if works and box.kind in _CONFIGURED:
             works, detail = _CONFIGURED[box.kind](box)
-        findings.append(Finding(name, box.kind, works, detail))
+        findings.append(Finding(name, box.kind, works, mask(detail)))
     return findings
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import stat
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import IO, cast
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.pipe import LoopPipe
+from dragoman.terminal import escape_json
 from dragoman.transports.stream import StreamLink
 
 READ_SIZE = 64 * 1024
@@ -54,7 +56,10 @@ class StdioLink(StreamLink):
 
     async def _open_writer(self, pipe: IO[bytes]) -> None:
         loop = asyncio.get_running_loop()
-        if _is_pollable(pipe):
+        if os.isatty(pipe.fileno()):
+            self._shared = []
+            self._outbox.attach(_TerminalWriter(pipe, self))
+        elif _is_pollable(pipe):
             shared = LoopPipe(pipe)
             self._shared = [shared]
             transport, _ = await loop.connect_write_pipe(lambda: _Writer(self), shared)
@@ -118,6 +123,26 @@ class _FileWriter(asyncio.WriteTransport):
 
     def close(self) -> None:
         self._link.closed.set()
+
+
+class _TerminalWriter(_FileWriter):
+    """A person tries it by hand. An agent's words in a message must not command the terminal.
+
+    Not a transport of the loop: uvloop reads from what it writes to, and stdin is the same terminal.
+    """
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        shown = memoryview(escape_json(bytes(data).decode(errors="replace")).encode())
+        while shown:
+            select.select([], [self._pipe], [])
+            try:
+                shown = shown[os.write(self._pipe.fileno(), shown) :]
+            except BlockingIOError:
+                continue  # stdin made it so: both are one terminal
+            except OSError as error:  # hung up
+                self.close()
+                self._link._end(str(error))
+                return
 
 
 def _is_pollable(pipe: IO[bytes]) -> bool:

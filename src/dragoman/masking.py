@@ -1,0 +1,87 @@
+"""Secrets that are written where people and logs can read them: in addresses and on command lines.
+
+`mask` is for any text: an address in it loses its user and password, and the values of parameters whose names say what
+they are. `mask_setting` and `mask_words` are for what a person configured, which has no use for the values: there every
+parameter of an address is masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MASK = "********"
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
+_USERINFO = re.compile(r"(?<=://)[^/?#]*@")
+_PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)(=?)([^&;#]*)")
+_OPTION = re.compile(r"--?[A-Za-z][\w.-]*")
+_HEADER = re.compile(r"([A-Za-z][\w-]*)(\s*:\s*)(?!//)(\S.*)", re.DOTALL)
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SECRET_PARTS = frozenset(
+    {
+        *("token", "tokens", "secret", "secrets", "key", "keys", "apikey", "accesskey", "password", "passwd"),
+        *("passphrase", "pass", "pwd", "auth", "authorization", "credential", "credentials", "bearer", "jwt"),
+        *("sig", "signature", "cookie", "code"),
+    }
+)
+_SECRET_ENDS = ("token", "secret", "password", "apikey")
+
+
+def mask(text: str) -> str:
+    """Text that may quote an address; what is no secret stays, so that a link in it can still be followed."""
+    return _ADDRESS.sub(lambda found: _address(found[0], every=False), text) if "://" in text else text
+
+
+def mask_setting(text: str) -> str:
+    """One value of the configuration."""
+    return _ADDRESS.sub(lambda found: _address(found[0], every=True), text) if "://" in text else text
+
+
+def mask_words(words: Iterable[str]) -> list[str]:
+    """A command line: `--token abc`, `--token=abc`, `API_KEY=abc`, `Authorization: abc` and addresses."""
+    shown: list[str] = []
+    option = ""
+    for word in words:
+        if option and not _OPTION.match(word):
+            shown.append(MASK)
+        else:
+            shown.append(mask_setting(_word(word)))
+        option = word if _OPTION.fullmatch(word) and says_secret(word) else ""
+    return shown
+
+
+def says_secret(name: str) -> bool:
+    """Whether a name says that its value is a secret: `api_key`, `accessToken`, `--password`."""
+    parts = {part.lower() for part in _PART.findall(name)}
+    return not parts.isdisjoint(_SECRET_PARTS) or name.lower().endswith(_SECRET_ENDS)
+
+
+def _word(word: str) -> str:
+    if header := _HEADER.fullmatch(word):
+        return f"{header[1]}{header[2]}{MASK}" if says_secret(header[1]) else word
+    if "://" in word.partition("=")[0]:
+        return word
+    start = 0
+    while (equals := word.find("=", start)) > 0:
+        if says_secret(word[start:equals]):
+            return f"{word[: equals + 1]}{MASK}"
+        start = equals + 1
+    return word
+
+
+def _address(url: str, *, every: bool) -> str:
+    def parameter(found: re.Match[str]) -> str:
+        mark, name, equals, value = found.groups()
+        if not equals:
+            return f"{mark}{MASK}" if every and name and mark in "?#" else found[0]
+        hidden = value and (every or says_secret(_plain(name)))
+        return f"{mark}{name}={MASK if hidden else value}"
+
+    return _PARAMETER.sub(parameter, _USERINFO.sub(f"{MASK}@", url))
+
+
+def _plain(name: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(name) if "%" in name else name
