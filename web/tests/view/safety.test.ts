@@ -69,6 +69,16 @@ describe("what an author wrote", () => {
     expect(link?.rel).toContain("noopener");
   });
 
+  it("links to this machine say so, whatever their author calls them", () => {
+    for (const link of ['[https://example.org](http://127.0.0.1:8810 "safe")', "http://localhost:5173/", "<http://[::1]:1/>", "![x](http://0x7f.1/x.png)"]) {
+      const box = dom(link);
+      expect(box.textContent).toContain("this machine");
+      expect(box.querySelector("a")?.title).toContain("on this machine");
+      expect(box.querySelector("a")?.rel).toBe("noopener noreferrer");
+    }
+    expect(dom("[x](https://example.org/)").textContent).not.toContain("this machine");
+  });
+
   it("shows pictures from elsewhere as a link", () => {
     const box = dom("![a plan](https://example.org/plan.png)");
     expect(box.querySelector("img")).toBeNull();

@@ -7,6 +7,7 @@
 
 import DOMPurify from "dompurify";
 import { Lexer, Marked, Tokenizer, type Tokens } from "marked";
+import { leadsToThisMachine, THIS_MACHINE, THIS_MACHINE_HINT } from "../thisMachine";
 import { type Definitions, readDefinition } from "./definitions";
 import styles from "./Markdown.module.css";
 
@@ -39,8 +40,10 @@ function anchor(address: string, label: string, title: string | null | undefined
   const safe = safeAddress(address);
   // A relative address means a file of the agent's, not a page of this server.
   if (safe === null) return label;
-  const hint = title ? ` title="${escapeHtml(title)}"` : "";
-  return `<a href="${escapeHtml(safe)}" target="_blank" rel="noopener noreferrer"${hint}>${label}</a>`;
+  const here = leadsToThisMachine(safe);
+  const hint = here ? THIS_MACHINE_HINT : title;
+  const link = `<a href="${escapeHtml(safe)}" target="_blank" rel="noopener noreferrer"${hint ? ` title="${escapeHtml(hint)}"` : ""}>${label}</a>`;
+  return here ? `${link} <span class="${styles.machine}" title="${THIS_MACHINE_HINT}">${THIS_MACHINE}</span>` : link;
 }
 
 const marked = new Marked({

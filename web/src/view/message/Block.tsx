@@ -4,6 +4,7 @@ import { Fold } from "../Fold";
 import { Icon } from "../icons";
 import { safeAddress } from "../markdown/safety";
 import { Terminal } from "../terminal";
+import { leadsToThisMachine, THIS_MACHINE, THIS_MACHINE_HINT } from "../thisMachine";
 import { bytes } from "../words";
 import { Picture } from "./Picture";
 import styles from "./Message.module.css";
@@ -32,6 +33,7 @@ function soundType(type: string): string {
 
 export function FileChip({ name, uri, size }: { name: string; uri: string; size?: number | undefined }) {
   const address = safeAddress(uri);
+  const here = address !== null && leadsToThisMachine(address);
   const inside = (
     <>
       <Icon name={address === null ? "file" : "link"} />
@@ -42,7 +44,10 @@ export function FileChip({ name, uri, size }: { name: string; uri: string; size?
   return address === null ? (
     <span className={styles.chip} title={readable(uri)}>{inside}</span>
   ) : (
-    <a className={styles.chip} title={uri} href={address} target="_blank" rel="noopener noreferrer">{inside}</a>
+    <a className={styles.chip} title={here ? `${uri}\n${THIS_MACHINE_HINT}` : uri} href={address} target="_blank" rel="noopener noreferrer">
+      {inside}
+      {here ? <span className={styles.machine}>{THIS_MACHINE}</span> : null}
+    </a>
   );
 }
 

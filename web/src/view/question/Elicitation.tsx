@@ -4,6 +4,7 @@ import type { ElicitationItem } from "../../model/conversation";
 import { CopyButton } from "../CopyButton";
 import { Icon, Spinner } from "../icons";
 import { safeAddress } from "../markdown/safety";
+import { leadsToThisMachine, THIS_MACHINE_HINT } from "../thisMachine";
 import { FieldView } from "./FieldView";
 import { fields, initialValues, read, type Values } from "./schema";
 import styles from "./Question.module.css";
@@ -79,6 +80,7 @@ function Visit({ item }: { item: ElicitationItem }) {
         <code>{item.url}</code>
         <CopyButton text={item.url ?? ""} label="Copy the address" iconOnly />
       </div>
+      {address !== null && leadsToThisMachine(address) ? <p className={styles.warning}>{THIS_MACHINE_HINT}</p> : null}
       <div className={styles.options}>
         {address === null ? (
           <p className={styles.warning}>This address is none that a browser should open.</p>
