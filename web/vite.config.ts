@@ -39,10 +39,11 @@ export default defineConfig({
     manifest: true,
     reportCompressedSize: false,
     chunkSizeWarningLimit: 900,
-    rolldownOptions: { checks: { bundlerTimings: false } }, // what a slow machine would be told
+    rolldownOptions: { input: ["index.html", "reader.html"], checks: { bundlerTimings: false } }, // what a slow machine would be told
   },
   server: {
     proxy: {
+      "^/\\?token=": { target: "http://127.0.0.1:8420" }, // becomes a login here too
       "/bridge": { target: "http://127.0.0.1:8420", ws: true },
       "/api": { target: "http://127.0.0.1:8420" },
     },

@@ -80,14 +80,12 @@ async def test_cve_2025_49596_nothing_runs_programs_for_whoever_asks(
 
 async def test_a_cookie_does_not_open_a_websocket_for_another_site(serving: Serving) -> None:
     """Cross-site WebSocket hijacking: browsers send cookies with every handshake, whoever's page it is."""
-    browser = serving.http(token=False)
-    page = await browser.get(serving.url, headers={"Accept": "text/html"})
-    cookie = page.headers["set-cookie"].partition(";")[0]
+    login = await serving.login()
     for origin in (EVIL, "null", "", "file://", f"http://127.0.0.1:{serving.port}.evil.example"):
         with pytest.raises(Refused) as refused:
-            await serving.socket(headers={"Cookie": cookie, "Origin": origin})
+            await serving.socket(headers={**login.upgrade, "Origin": origin})
         assert refused.value.status == 403
-    own = await serving.socket(headers={"Cookie": cookie, "Origin": f"http://127.0.0.1:{serving.port}"})
+    own = await serving.socket(headers={**login.upgrade, "Origin": f"http://127.0.0.1:{serving.port}"})
     await own.initialize()
 
 

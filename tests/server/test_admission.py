@@ -67,12 +67,40 @@ def test_foreign_pages_are_refused_even_with_the_token(origin: str) -> None:
     assert status(origin=origin, **BEARER) == 403
 
 
-def test_the_token_is_taken_as_bearer_query_or_cookie() -> None:
+def test_the_token_is_taken_as_bearer_query_or_login() -> None:
     assert status(**BEARER) is None
     assert status(authorization=f"bearer  {TOKEN}") is None
     assert status(query=f"token={TOKEN}&x=1") is None
-    cookie = dict(welcome().headers)["set-cookie"].partition(";")[0]
-    assert status(cookie=f"other=1; {cookie}") is None
+    cookie, page = login()
+    assert status(cookie=f"other=1; {cookie}", x_dragoman_page=page) is None
+    assert status(cookie=cookie, sec_websocket_protocol=f"x,dragoman.v1 , dragoman.page.{page}") is None
+
+
+def test_the_cookie_alone_opens_the_pages_files_and_nothing_else() -> None:
+    cookie, page = login()
+    for path in ("/", "/assets/index.js", "/readyz"):
+        assert status(path, method="GET", cookie=cookie) is None
+    for path in (
+        "/acp",
+        "/bridge",
+        "/api",
+        "/api/agents",
+        "/metrics",
+        "/nowhere",
+        "/assets",
+        "/Assets/x",
+        "/%62ridge",
+    ):
+        assert status(path, method="GET", cookie=cookie) == 401
+        assert status(path, method="GET", x_dragoman_page=page) == 401
+        assert status(path, method="GET", cookie=cookie, x_dragoman_page=page[:-1]) == 401
+        assert status(path, method="GET", cookie=cookie, x_dragoman_page=page) is None
+
+
+def login() -> tuple[str, str]:
+    """A browser's cookie, and its page secret."""
+    headers = dict(welcome().headers)
+    return headers["set-cookie"].partition(";")[0], headers["location"].partition("#page=")[2]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +121,8 @@ def test_no_token_or_a_wrong_one_is_401(headers: dict[str, str]) -> None:
 
 
 def test_a_wrong_bearer_is_not_mended_by_a_cookie() -> None:
-    cookie = dict(welcome().headers)["set-cookie"].partition(";")[0]
-    assert status(cookie=cookie, authorization="Bearer wrong") == 401
+    cookie, page = login()
+    assert status(cookie=cookie, x_dragoman_page=page, authorization="Bearer wrong") == 401
 
 
 def test_only_the_health_probe_needs_no_token() -> None:
@@ -113,10 +141,10 @@ def welcome(path: str = "/", query: str = f"a=1&token={TOKEN}&b=%2F"):  # type: 
 def test_a_browser_loses_the_token_from_its_address_bar() -> None:
     answer = welcome()
     headers = dict(answer.headers)
-    assert (answer.status, headers["location"]) == (303, "/?a=1&b=%2F")
+    assert (answer.status, headers["location"].partition("#")[0]) == (303, "/?a=1&b=%2F")
     assert TOKEN not in headers["set-cookie"]
     assert "HttpOnly" in headers["set-cookie"] and "SameSite=Lax" in headers["set-cookie"]
-    assert "Max-Age=34560000" in headers["set-cookie"], "it holds until the token is revoked"
+    assert "Max-Age=2592000" in headers["set-cookie"], "thirty days"
 
 
 def test_a_proxy_on_this_machine_is_believed_that_it_has_tls() -> None:
@@ -159,7 +187,7 @@ def test_the_redirect_stays_on_this_site(path: str) -> None:
     ],
 )
 def test_the_redirect_is_an_address_and_nothing_else(path: str) -> None:
-    location = dict(welcome(path, f"token={TOKEN}").headers)["location"]
+    location = dict(welcome(path, f"token={TOKEN}").headers)["location"].partition("#page=")[0]
     assert re.fullmatch(r"/[!$%&'()*+,./:;=@~\w-]*", location, re.ASCII)
     assert unquote(location) == path, "and it is the place that was asked for"
 

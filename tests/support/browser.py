@@ -60,13 +60,12 @@ class Person:
             self.complaints.append(message.text)
 
     async def arrive(self, path: str = "/", token: str | None = None) -> None:
-        """With the address that `serve` printed, or with a token that somebody was given."""
+        """With the address that `serve` printed, or with a token that somebody was given; then on to a place in it."""
         mark = "&" if "?" in path else "?"
         before, _, place = path.partition("#")
-        fragment = f"#{place}" if place else ""
-        await self.page.goto(
-            f"{self.serving.base}{before}{mark}token={token or self.serving.token}{fragment}"
-        )
+        await self.page.goto(f"{self.serving.base}{before}{mark}token={token or self.serving.token}")
+        if place:
+            await self.page.goto(f"{self.serving.base}{before}#{place}")
 
     async def start_session(self, folder: Path, first: str = "", agent: str = "scripted") -> None:
         """Through the form, as a person does."""

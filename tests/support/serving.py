@@ -111,6 +111,27 @@ class Refused(Exception):
     headers: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Login:
+    """What a browser got for a token."""
+
+    cookie: str
+    """As its Cookie header has it."""
+    page: str
+    """The page's secret, from the fragment of the redirect."""
+    set_cookie: str
+
+    @property
+    def pair(self) -> dict[str, str]:
+        """What a request of the page shows."""
+        return {"Cookie": self.cookie, "X-Dragoman-Page": self.page}
+
+    @property
+    def upgrade(self) -> dict[str, str]:
+        """The same for a WebSocket, where a page can set no header but this."""
+        return {"Cookie": self.cookie, "Sec-WebSocket-Protocol": f"dragoman.v1, dragoman.page.{self.page}"}
+
+
 @dataclass
 class Serving:
     gateway: Dragoman
@@ -139,12 +160,23 @@ class Serving:
     def bearer(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"}
 
-    def http(self, *, token: bool = True, **options: Any) -> httpx.AsyncClient:
-        client = httpx.AsyncClient(
-            base_url=self.base, headers=self.bearer if token else {}, timeout=PATIENCE, **options
-        )
+    def http(
+        self, *, token: bool = True, headers: dict[str, str] | None = None, **options: Any
+    ) -> httpx.AsyncClient:
+        shown = {**(self.bearer if token else {}), **(headers or {})}
+        client = httpx.AsyncClient(base_url=self.base, headers=shown, timeout=PATIENCE, **options)
         self.clients.append(client)
         return client
+
+    async def login(self, token: str | None = None, cookie: str = "", path: str = "/") -> Login:
+        """Open the printed address in a browser, perhaps one that has a cookie already."""
+        headers = {"Accept": "text/html", **({"Cookie": cookie} if cookie else {})}
+        address = f"{path}?token={token or self.token}"
+        answer = await self.http(token=False).get(address, headers=headers)
+        assert answer.status_code == 303, answer.text
+        set_cookie = answer.headers["set-cookie"]
+        page = parse_qs(urlsplit(answer.headers["location"]).fragment)["page"][0]
+        return Login(set_cookie.partition(";")[0], page, set_cookie)
 
     async def open(
         self, context: ssl.SSLContext | None = None

@@ -3,12 +3,14 @@ import "./style/page.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
+import { fetchOwn, onSecretChanged, pageSecret, secretAccepted, secretRefused, subprotocols, takeFromAddress } from "./app/login";
 import { applyTheme } from "./app/theme";
 import { BridgeClient } from "./bridge/client";
 import { Chat } from "./model/chat";
 import { createPageStore } from "./model/store";
 import { Boundary } from "./view/Boundary";
 
+takeFromAddress();
 applyTheme();
 measureScrollbar();
 
@@ -18,10 +20,17 @@ address.hash = "";
 
 const client = new BridgeClient(address.href, {
   keeper: storage(),
-  isUnauthorized: async () => (await fetch("/api/agents", { method: "HEAD", cache: "no-store" })).status === 401,
+  protocols: subprotocols,
+  isUnauthorized: async () => pageSecret() === null || ((await askLoggedIn()).status === 401 && !secretRefused()),
 });
 const chat = new Chat(client, createPageStore());
+client.watch(() => { if (client.status.state === "open") secretAccepted(); });
 client.start();
+
+// Each answer lets the browser keep its cookie for another month; an open socket alone would not.
+setInterval(() => { if (client.status.state === "open") askLoggedIn().catch(() => undefined); }, 12 * 3600 * 1000);
+onSecretChanged(() => client.retry());
+window.addEventListener("hashchange", () => { if (takeFromAddress()) client.retry(); });
 
 // A laptop that slept, a phone that was in a pocket: ask at once instead of waiting for the next silence to be noticed.
 document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") client.check(); });
@@ -32,6 +41,10 @@ window.addEventListener("beforeunload", (event) => { if (client.fragile) event.p
 const root = document.getElementById("root");
 if (root !== null) {
   createRoot(root).render(<StrictMode><Boundary what="The page"><App chat={chat} /></Boundary></StrictMode>);
+}
+
+function askLoggedIn(): Promise<Response> {
+  return fetchOwn("/api/agents", { method: "HEAD" });
 }
 
 function storage(): Storage | null {

@@ -24,6 +24,7 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.admission import Admission
 from dragoman.server.keys import Keys
+from dragoman.server.logins import Logins
 from dragoman.server.metrics import Metrics
 from dragoman.server.server import Server
 from dragoman.server.tls import Certificate
@@ -66,7 +67,8 @@ async def _run(
     metrics = Metrics()
     async with gateway(config, paths, spawn_in_cwd=True, witnesses=[metrics]) as running:
         neighbours = await _unix_socket(running, options, paths)
-        keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas)
+        logins = Logins(paths.logins_file)
+        keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)
         bridge = Bridge(running, lambda: describe_agents(config))
         server = Server(
             running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect}, metrics

@@ -43,6 +43,10 @@ class Paths:
         return self.state_dir / "tokens.json"
 
     @property
+    def logins_file(self) -> Path:
+        return self.state_dir / "logins.json"
+
+    @property
     def socket(self) -> Path:
         return self.runtime_dir / "dragoman.sock"
 

@@ -41,6 +41,8 @@ class Identity:
     key: str = ""
     """Tells a token from a later one of the same name."""
     quota: QuotaConfig = field(default_factory=QuotaConfig, compare=False)
+    login: str = field(default="", compare=False)
+    """The browser's login that stood for the token; empty when the token itself was shown."""
 
     @property
     def may_control(self) -> bool:

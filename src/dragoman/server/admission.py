@@ -5,10 +5,13 @@ In this order, so that a stranger learns as little as possible:
     Host      403   an address, `localhost`, or a name that was configured: a web page whose name suddenly resolves
                     to this machine (DNS rebinding, CVE-2025-66414) shows its own name here
     Origin    403   the page that asks must be ours, or configured (cross-site WebSocket hijacking, CVE-2026-22812)
-    token     401   `Authorization: Bearer`, `?token=`, or the cookie that `?token=` becomes in a browser
+    token     401   `Authorization: Bearer`, `?token=`, or a browser's login, which `?token=` is exchanged for: a cookie,
+                    and the page secret in `X-Dragoman-Page` or among a WebSocket's subprotocols
     name      403   of the token: `serve.allow_from` and `serve.deny_by_default` say whose may
 
 Programs send no Origin; browsers always do where it matters, and pages cannot forge it.
+
+The cookie alone opens nothing but the page's own files (`logins` says why).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.gateway.identity import Identity, Role
 from dragoman.server.keys import Keys
+from dragoman.server.logins import LIFETIME
 
 OPEN_PATHS = frozenset({"/healthz"})
 """Probes have no token, and these say nothing worth one."""
@@ -31,8 +35,15 @@ EXPOSED = "Acp-Connection-Id, Acp-Session-Id, Retry-After"
 ALLOWED = "Authorization, Content-Type, Accept, Acp-Connection-Id, Acp-Session-Id, Last-Event-ID"
 """Headers for pages of configured origins; not cookies, which are for our own pages."""
 
-COOKIE_AGE = 400 * 24 * 3600
-"""Seconds; browsers keep none for longer. What it opens ends with the token."""
+PAGE_HEADER = "x-dragoman-page"
+PAGE_OFFER = "dragoman.page."
+"""How a page shows its secret: in a header, or in the name of a subprotocol, as pages set no headers on WebSockets."""
+SUBPROTOCOL = "dragoman.v1"
+"""The one that is chosen of those that a page offers."""
+
+COOKIE_PATHS = frozenset({"/", "/readyz"})
+ASSETS = "/assets/"
+"""What the cookie opens without the page secret: files that are the same for everybody, and whether we are ready."""
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 
@@ -49,6 +60,27 @@ class Visit:
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
+
+    @property
+    def for_person(self) -> bool:
+        """A browser was told to show this address; a page that fetches it shows its secret."""
+        return (
+            self.method == "GET" and "text/html" in self.header("accept") and PAGE_HEADER not in self.headers
+        )
+
+    @property
+    def offered(self) -> list[str]:
+        """The subprotocols of a WebSocket."""
+        return [name.strip() for name in self.header("sec-websocket-protocol").split(",")]
+
+    @property
+    def subprotocol(self) -> str | None:
+        return SUBPROTOCOL if SUBPROTOCOL in self.offered else None
+
+    @property
+    def page_secret(self) -> str:
+        secrets = [name.removeprefix(PAGE_OFFER) for name in self.offered if name.startswith(PAGE_OFFER)]
+        return self.headers.get(PAGE_HEADER) or (secrets[0] if secrets else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +126,21 @@ class Admission:
             return self._allowed(self.keys.by_secret(bearer.strip()))
         if "token" in asked:
             admitted = self._allowed(self.keys.by_secret(asked["token"]))
-            if isinstance(admitted, Identity) and _is_page_visit(visit):
-                return self._welcome(visit, self.keys.cookie(admitted))
+            if isinstance(admitted, Identity) and visit.for_person:
+                return self._welcome(visit, admitted)
             return admitted
-        return self._allowed(self.keys.by_cookie(_cookies(visit.header("cookie")).get(self.cookie, "")))
+        return self._check_login(visit)
+
+    def _check_login(self, visit: Visit) -> Refusal | Identity:
+        found = self.keys.by_cookie(self._cookie_of(visit))
+        if found is None:
+            return _UNAUTHORIZED
+        identity, login = found
+        if login.has_page(visit.page_secret):
+            self.keys.use_login(identity)
+        elif not (visit.path in COOKIE_PATHS or visit.path.startswith(ASSETS)):
+            return PAGE_WANTED
+        return self._allowed(identity)
 
     def _allowed(self, identity: Identity | None) -> Refusal | Identity:
         if identity is None:
@@ -107,13 +150,33 @@ class Admission:
         reason = "is not in serve.allow_from" if self.allow_from else "is refused by serve.deny_by_default"
         return Refusal(403, f"The token {identity.name} {reason}.")
 
-    def _welcome(self, visit: Visit, value: str) -> Refusal:
-        """A browser keeps the token as a cookie and loses it from its address bar, history and referrers."""
+    def _welcome(self, visit: Visit, identity: Identity) -> Refusal:
+        """A browser gets a login for the token, and loses that from its address bar, history and referrers.
+
+        The page secret is in the fragment, which browsers send to no server.
+        """
+        pair = self.keys.log_in(identity, self._cookie_of(visit))
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
         place = _own_path(visit.path) + (f"?{urlencode(rest)}" if rest else "")
+        cookie = self._set_cookie(visit, pair.cookie, LIFETIME)
+        return Refusal(303, "", (("location", f"{place}#page={pair.page}"), cookie))
+
+    def renewal(self, visit: Visit, identity: Identity) -> tuple[tuple[str, str], ...]:
+        """For the answer to a logged-in browser: it keeps its cookie for another month."""
+        return (self._set_cookie(visit, self._cookie_of(visit), LIFETIME),) if identity.login else ()
+
+    def log_out(self, visit: Visit, identity: Identity) -> tuple[tuple[str, str], ...]:
+        """End the browser's login here, and its cookie there."""
+        self.keys.log_out(identity)
+        return (self._set_cookie(visit, "", 0),)
+
+    def _set_cookie(self, visit: Visit, value: str, age: int) -> tuple[str, str]:
+        # Not SameSite=Strict: a link to us on another site would lead to a page without its cookie.
         secure = "; Secure" if visit.secure else ""
-        cookie = f"{self.cookie}={value}; Path=/; Max-Age={COOKIE_AGE}; HttpOnly; SameSite=Lax{secure}"
-        return Refusal(303, "", (("location", place), ("set-cookie", cookie)))
+        return "set-cookie", f"{self.cookie}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}"
+
+    def _cookie_of(self, visit: Visit) -> str:
+        return _cookies(visit.header("cookie")).get(self.cookie, "")
 
     def cross_origin(self, visit: Visit) -> tuple[tuple[str, str], ...]:
         """The headers that let a configured page of another origin read an answer; none for anybody else."""
@@ -155,6 +218,14 @@ _UNAUTHORIZED = Refusal(
     (("www-authenticate", 'Bearer realm="dragoman"'),),
 )
 
+PAGE_WANTED = Refusal(
+    401,
+    "A cookie is not enough: open the address that `dragoman serve` printed again, so that the page can send "
+    "X-Dragoman-Page with it, or send Authorization: Bearer.",
+    _UNAUTHORIZED.headers,
+)
+"""The cookie is good, and the page secret that goes with it is missing or wrong."""
+
 
 def came_secure(tls: bool, peer: str | None, forwarded: str) -> bool:
     """Over TLS, or through a proxy on this machine that says so (`X-Forwarded-Proto`); others could say anything."""
@@ -175,10 +246,6 @@ def _own_path(path: str) -> str:
 _BEFORE_A_PATH = "/\\\x7f" + "".join(map(chr, range(0x21)))
 _IN_PATHS = "/:@!$&'()*+,;=~"
 """RFC 3986 §3.3, besides letters and digits."""
-
-
-def _is_page_visit(visit: Visit) -> bool:
-    return visit.method == "GET" and "text/html" in visit.header("accept")
 
 
 def _host_name(host: str) -> str:

@@ -9,12 +9,12 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.store import StoreError
 from dragoman.log import ABOUT
 from dragoman.server import health
-from dragoman.server.admission import NOBODY, Admission, Refusal
+from dragoman.server.admission import ASSETS, NOBODY, PAGE_WANTED, Admission, Refusal
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.metrics import Metrics
-from dragoman.server.pages import ASSETS, Pages, missing_page, refused_page
+from dragoman.server.pages import Pages, missing_page, refused_page
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -76,11 +76,14 @@ class App:
             await refuse(send, Response.refusal(error))
             return
         socket = AsgiSocket(speaker, receive, send, restarting=lambda: self._gateway.closing)
-        await socket.run(self._fronts.affinity.header(secure=request.visit.secure))
+        cookies = (self._fronts.affinity.header(secure=request.visit.secure), *request.headers)
+        await socket.run(*cookies, subprotocol=request.visit.subprotocol)
 
     async def _answer(self, request: Request) -> Response | None:
         try:
             refused = self._admit(request)
+            if refused is not None and _is_reader(request, refused):
+                return self._pages.reader(200 if self._is_known(request.path) else 404)
             if refused is not None:
                 return refused_page(request.visit, refused) or Response.refusal(refused)
             return await self._route(request)
@@ -95,10 +98,11 @@ class App:
         """Who asks; whoever comes too often is refused as well."""
         admitted = self._admission.check(request.visit)
         if isinstance(admitted, Refusal):
-            if admitted.status >= 400:
+            if admitted.status >= 400 and not _is_reader(request, admitted):
                 log.info("request refused: %s", admitted.message, extra={"status": admitted.status})
             return admitted
         request.identity = admitted
+        request.headers = (*request.headers, *self._admission.renewal(request.visit, admitted))
         self._count(request)
         return None
 
@@ -110,6 +114,9 @@ class App:
             request.meter.request()
         except RpcError as error:
             raise HttpError.refused(error) from error
+
+    def _is_known(self, path: str) -> bool:
+        return path in self._paths or path == API or path.startswith(API + "/")
 
     async def _route(self, request: Request) -> Response | None:
         method = "GET" if request.method == "HEAD" else request.method
@@ -125,6 +132,12 @@ class App:
         if request.path == ACP or request.path.startswith(ACP + "/"):
             return await self._fronts.acp(request)
         raise HttpError(404, "There is nothing here.")
+
+
+def _is_reader(request: Request, refused: Refusal) -> bool:
+    """A person's browser may fetch the same address again with its page secret; a page of ours does that."""
+    streams = request.path == ACP or request.path.startswith(ACP + "/")
+    return refused is PAGE_WANTED and request.visit.for_person and not streams
 
 
 def _about(scope: Scope) -> dict[str, object]:

@@ -42,13 +42,13 @@ class AsgiSocket:
         self._congested = False
         self._waits_for_initialize = speaker.initialize_first
 
-    async def run(self, cookie: tuple[str, str]) -> None:
+    async def run(self, *cookies: tuple[str, str], subprotocol: str | None = None) -> None:
         """From the handshake to the end."""
         named = [
             (b"acp-connection-id", secrets.token_urlsafe(24).encode()),
-            (cookie[0].encode(), cookie[1].encode()),
+            *((name.encode(), value.encode()) for name, value in cookies),
         ]
-        await self._send({"type": "websocket.accept", "headers": named})
+        await self._send({"type": "websocket.accept", "headers": named, "subprotocol": subprotocol})
         self._handler.link_opened(self)
         reading = asyncio.ensure_future(self._read())
         reading.add_done_callback(lambda _: self._wake.set())

@@ -11,6 +11,7 @@ import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import msgspec
 from msgspec import Raw
@@ -270,6 +271,7 @@ class Callers:
         self._shared: dict[tuple[Identity, str | None], Caller] = {}
 
     def get(self, identity: Identity, agent: str | None) -> Caller:
+        identity = replace(identity, login="")  # it outlives the login of whoever asks first
         key = (identity, agent)
         caller = self._shared.get(key)
         if caller is None:

@@ -10,13 +10,13 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.meter import Meter
 from dragoman.rpc.link import LinkHandler
+from dragoman.server.admission import Admission
 from dragoman.server.affinity import Affinity
 from dragoman.server.api.api import Api
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.inline import InlineFront
 from dragoman.server.rpc_front import RpcFront
 from dragoman.server.streamable import CONNECTION, StreamableHttp
-from dragoman.server.tokens import TokenFile
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
@@ -45,7 +45,7 @@ class Fronts:
         self,
         gateway: Gateway,
         agent: str | None,
-        tokens: TokenFile | None = None,
+        admission: Admission,
         sockets: Mapping[str, Opener] | None = None,
     ) -> None:
         """`sockets` are WebSockets by their path that speak something else than ACP."""
@@ -54,7 +54,7 @@ class Fronts:
         self._sockets = sockets or {}
         self.affinity = Affinity()
         self.streamable = StreamableHttp(gateway, self.connect, self.affinity)
-        self.api = Api(gateway, agent, tokens)
+        self.api = Api(gateway, agent, admission)
         self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
         config = gateway.config
         self.rpc = RpcFront(

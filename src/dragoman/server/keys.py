@@ -1,19 +1,20 @@
-"""All secrets that open the door now: the instance's own, and those of the named tokens.
+"""All secrets that open the door now: the instance's own, those of the named tokens, and browsers' logins.
 
 Follows the file of named tokens: looked at with every visit (one `stat`), read again when it has changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
 import time
+from dataclasses import replace
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.identity import INSTANCE, LOCAL, Identity
 from dragoman.gateway.meter import Meter
+from dragoman.server.logins import Login, Logins, Pair
 from dragoman.server.stamp import Stamp, stamp_of
 from dragoman.server.tokens import Token, TokenFile, digest
 
@@ -23,13 +24,12 @@ log = logging.getLogger(__name__)
 class _Key:
     """One token, ready to be compared."""
 
-    __slots__ = ("cookie", "hash", "identity", "token")
+    __slots__ = ("hash", "identity", "token")
 
-    def __init__(self, token: Token | None, hash: str, identity: Identity, cookie: str) -> None:
+    def __init__(self, token: Token | None, hash: str, identity: Identity) -> None:
         self.token = token
         self.hash = hash
         self.identity = identity
-        self.cookie = cookie
 
     def valid(self, now: float) -> bool:
         return self.token is None or not self.token.expired(now)
@@ -37,34 +37,30 @@ class _Key:
 
 class Keys:
     def __init__(
-        self, instance: str, file: TokenFile | None = None, quotas: QuotaConfig | None = None
+        self,
+        instance: str,
+        file: TokenFile | None = None,
+        quotas: QuotaConfig | None = None,
+        logins: Logins | None = None,
     ) -> None:
         """`instance` is the secret of the instance's own token."""
-        self._secret = instance
         self.file = file
+        self._logins = logins or Logins()
         self._quotas = quotas or QuotaConfig()
         self._meters: dict[str, Meter] = {}
         identity = Identity(INSTANCE.name, INSTANCE.role, quota=self._quotas)
-        self._instance = _Key(None, digest(instance), identity, self._cookie_value(""))
+        self._instance = _Key(None, digest(instance), identity)
         self._keys: list[_Key] = [self._instance]
         self._seen: Stamp | None = None
         if file is not None:
             self._seen = stamp_of(file.path)
-            self._use(file.read())
+        self._use(file.read() if file is not None else [])
 
     # -- visits
 
     def by_secret(self, secret: str) -> Identity | None:
         self.refresh()
-        return self._find(digest(secret), cookie=False)
-
-    def by_cookie(self, value: str) -> Identity | None:
-        self.refresh()
-        return self._find(value, cookie=True) if value else None
-
-    def cookie(self, identity: Identity) -> str:
-        """What a browser keeps in place of the secret: whoever sees it cannot tell that."""
-        return self._cookie_value(identity.key)
+        return self._find(digest(secret))
 
     def holds(self, identity: Identity) -> bool:
         """Whether whoever came in with it may stay."""
@@ -80,20 +76,46 @@ class Keys:
             meter = self._meters[identity.key] = Meter(identity.quota)
         return meter
 
-    def _find(self, given: str, *, cookie: bool) -> Identity | None:
+    def _find(self, hash: str) -> Identity | None:
         """Compares with every one of them, each in constant time: how long it takes tells nothing."""
         now = time.time()
-        encoded = given.encode(errors="replace")
         found: Identity | None = None
         for key in self._keys:
-            expected = key.cookie if cookie else key.hash
-            if hmac.compare_digest(encoded, expected.encode()) and key.valid(now):
+            if hmac.compare_digest(hash.encode(), key.hash.encode()) and key.valid(now):
                 found = key.identity
         return found
 
-    def _cookie_value(self, key: str) -> str:
-        """Needs the instance's secret too, so that the file of hashes is not enough to make one."""
-        return hmac.new(self._secret.encode(), b"dragoman cookie" + key.encode(), hashlib.sha256).hexdigest()
+    # -- browsers
+
+    def log_in(self, identity: Identity, cookie: str) -> Pair:
+        """A cookie and a page secret for a browser that showed the token; a good `cookie` is kept."""
+        return self._logins.begin(identity.key or self._instance.hash, cookie)
+
+    def by_cookie(self, cookie: str) -> tuple[Identity, Login] | None:
+        """Whose login the cookie names. Nothing is opened by that: the login's page secret must be shown too."""
+        self.refresh()
+        login = self._logins.find(cookie)
+        identity = self._find(login.token) if login is not None else None
+        return (
+            (replace(identity, login=login.cookie), login)
+            if identity is not None and login is not None
+            else None
+        )
+
+    def use_login(self, identity: Identity) -> None:
+        """The whole pair was shown: its time begins again."""
+        self._logins.use(identity.login)
+
+    def log_out(self, identity: Identity) -> None:
+        self._logins.end(identity.login)
+
+    def stays(self, identity: Identity) -> bool:
+        """Whether a client that came in so may stay connected: its token holds, and its login if it has one."""
+        if not self.holds(identity):
+            return False
+        if identity.login:
+            self._logins.use(identity.login)
+        return not identity.login or self._logins.holds(identity.login)
 
     # -- the file
 
@@ -110,10 +132,8 @@ class Keys:
             log.info("tokens have changed", extra={"tokens": len(self._keys) - 1})
 
     def _use(self, tokens: list[Token]) -> None:
-        named = [
-            _Key(each, each.hash, each.identity(self._quotas), self._cookie_value(each.hash))
-            for each in tokens
-        ]
+        named = [_Key(each, each.hash, each.identity(self._quotas)) for each in tokens]
         self._keys = [self._instance, *named]
         current = {key.identity.key for key in self._keys}
         self._meters = {key: meter for key, meter in self._meters.items() if key in current}
+        self._logins.keep_only(key.hash for key in self._keys)

@@ -11,10 +11,9 @@ import hashlib
 from html import escape
 from pathlib import Path
 
-from dragoman.server.admission import Refusal, Visit
+from dragoman.server.admission import ASSETS, Refusal, Visit
 from dragoman.server.asgi import HttpError, Request, Response
 
-ASSETS = "/assets/"
 BUILT = Path(__file__).parent.parent / "web_assets"
 
 HTML = "text/html; charset=utf-8"
@@ -74,11 +73,18 @@ class Pages:
         self._folder = folder
 
     async def index(self, request: Request) -> Response:
+        return self._built("index.html", 200)
+
+    def reader(self, status: int) -> Response:
+        """For a person whose browser has the cookie: a page that fetches its own address with the page secret."""
+        return self._built("reader.html", status)
+
+    def _built(self, name: str, status: int) -> Response:
         try:
-            page = (self._folder / "index.html").read_bytes()
+            page = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return _plain(503, "The web chat is not built", _NOT_BUILT)
-        return Response(200, page, HTML, (("content-security-policy", CONTENT_POLICY),))
+        return Response(status, page, HTML, (("content-security-policy", CONTENT_POLICY),))
 
     async def asset(self, request: Request) -> Response:
         name = request.path.removeprefix(ASSETS)

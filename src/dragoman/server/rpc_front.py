@@ -93,7 +93,7 @@ class RpcFront:
         self._connect = connect
         self._max_bytes = max_bytes
         self._keep_alive = keep_alive
-        self._clients: dict[tuple[Identity, str], RpcClient] = {}
+        self._clients: dict[tuple[Identity, str, str], RpcClient] = {}
         """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -132,7 +132,7 @@ class RpcFront:
         client_id = request.query("client_id") or ""
         if not _CLIENT_ID.fullmatch(client_id):
             raise HttpError(400, "client_id is missing: up to 128 visible ASCII characters of your choice.")
-        key = (request.identity, client_id)
+        key = (request.identity, request.identity.login, client_id)
         client = self._clients.get(key)
         if client is None:
             if len(self._clients) >= limits.MAX_HTTP_CONNECTIONS:
@@ -143,7 +143,7 @@ class RpcFront:
         client.touch()
         return client
 
-    def _forget(self, key: tuple[Identity, str]) -> None:
+    def _forget(self, key: tuple[Identity, str, str]) -> None:
         self._clients.pop(key, None)
 
     def _sweep_later(self) -> None:

@@ -50,7 +50,7 @@ class Server:
         self._metrics = metrics or Metrics()
         self._gateway = gateway
         self._admission = admission
-        self._fronts = Fronts(gateway, agent, admission.keys.file, sockets)
+        self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
         app = App(gateway, admission, self._fronts, self._metrics)
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
@@ -104,7 +104,7 @@ class Server:
         self._admission.keys.refresh()
 
     def _look_after(self) -> None:
-        """Once a second: a new certificate; whoever came in with a token that is revoked or has ended is sent out."""
+        """Once a second: a new certificate; clients whose token or login has ended are sent out."""
         self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
         if self._entrance.certificate is not None:
             self._entrance.certificate.refresh()
@@ -112,8 +112,11 @@ class Server:
         keys.refresh()
         for client in list(self._gateway.clients):
             identity = client.terms.identity
-            if not keys.holds(identity):
-                log.info("client sent out: its token is not valid any more", extra={"token": identity.name})
+            if not keys.stays(identity):
+                what = "token" if not keys.holds(identity) else "login"
+                log.info(
+                    "client sent out: its %s is not valid any more", what, extra={"token": identity.name}
+                )
                 send_out(client.peer.link)
 
     # -- House
@@ -163,7 +166,10 @@ class Server:
         )
         self._metrics.traffic.opened(link)
         cookie = self._fronts.affinity.header(secure=visit.secure)
-        link.open(transport, _switching(key, cookie), early)
+        headers = [cookie, *self._admission.renewal(visit, admitted)]
+        if visit.subprotocol is not None:
+            headers.append(("sec-websocket-protocol", visit.subprotocol))
+        link.open(transport, _switching(key, headers), early)
 
     def _left(self, link: WebSocketLink, door: Door) -> None:
         self._metrics.traffic.closed(link)
@@ -172,15 +178,16 @@ class Server:
 
 def send_out(link: Link) -> None:
     if isinstance(link, CodedLink):
-        link.close_with(POLICY_VIOLATION, "the token is not valid any more")
+        link.close_with(POLICY_VIOLATION, "the token or login is not valid any more")
     else:
         link.close()
 
 
-def _switching(key: str, cookie: tuple[str, str]) -> bytes:
+def _switching(key: str, headers: list[tuple[str, str]]) -> bytes:
+    more = "".join(f"{name}: {value}\r\n" for name, value in headers)
     return (
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n"
         f"sec-websocket-accept: {accept_key(key)}\r\n"
         f"acp-connection-id: {secrets.token_urlsafe(24)}\r\n"
-        f"{cookie[0]}: {cookie[1]}\r\n\r\n"
+        f"{more}\r\n"
     ).encode()

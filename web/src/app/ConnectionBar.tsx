@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { Button } from "../ui/Button";
 import styles from "./ConnectionBar.module.css";
+import { pageSecret, showToken } from "./login";
 import { useChat, usePage } from "./page";
 
 /** Only says something when something is wrong; it is there all the time, so that screen readers announce what comes. */
@@ -42,13 +43,16 @@ function useLate(trouble: boolean): boolean {
 
 function TokenNeeded() {
   const [token, setToken] = useState("");
+  const reason = pageSecret() === null ? "This browser is not logged in." : "The token is not valid any more.";
   return (
     <div className={`${styles.bar} ${styles.bad}`}>
-      <span>The token is not valid any more. Open the address that <code>dragoman serve</code> prints, or enter the new token. What you typed is kept.</span>
+      <span>
+        {reason} Open the address that <code>dragoman serve</code> printed (<code>dragoman serve --url</code> prints it again), or enter the token. What
+        you typed is kept.
+      </span>
       <form action="/" method="get" onSubmit={(event) => {
         event.preventDefault();
-        // Through the address, as at the first visit: the gateway makes a cookie of it and takes it out again.
-        window.location.assign(`/?token=${encodeURIComponent(token.trim())}${window.location.hash}`);
+        showToken(token);
       }}>
         <input type="password" aria-label="Token" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} />
         <Button look="outline" type="submit" disabled={token.trim() === ""}>Enter</Button>

@@ -7,6 +7,7 @@ import { Menu, type MenuEntry } from "../ui/Menu";
 import { useNotifications } from "./attention";
 import { ago } from "./clock";
 import { keep, kept } from "./kept";
+import { download, logOut } from "./login";
 import { useChat, usePage } from "./page";
 import { goTo, sessionAddress, START } from "./route";
 import styles from "./Sidebar.module.css";
@@ -114,15 +115,18 @@ export function useSessionMenu(session: SessionSummary, rename: () => void): Men
   const observer = usePage((state) => state.hello?.role === "observe");
   const { sessionId } = session;
   const name = titleOf(session).replace(/[^\w.-]+/g, "-").slice(0, 60);
-  const file = (format: string) => ({ href: `/api/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`, download: `${name}.${format}` });
+  const exporting = (format: string) => () => {
+    download(`/api/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`, `${name}.${format}`)
+      .catch((error: Error) => chat.toast(`The session was not exported. ${error.message}`, "error"));
+  };
   const remove = () => {
     chat.remove(sessionId);
     if (current === sessionId) goTo(START);
   };
   return [
     { label: "Rename", icon: "edit", run: rename, disabled: observer },
-    { label: "Export as Markdown", icon: "download", ...file("md") },
-    { label: "Export as NDJSON", icon: "download", ...file("ndjson") },
+    { label: "Export as Markdown", icon: "download", run: exporting("md") },
+    { label: "Export as NDJSON", icon: "download", run: exporting("ndjson") },
     "separator",
     { label: "Close", icon: "power", run: () => chat.close(sessionId), disabled: observer || session.state === "closed" },
     { label: "Delete", icon: "trash", run: remove, danger: true, disabled: observer },
@@ -150,7 +154,9 @@ export function Rename({ session, done }: { session: SessionSummary; done(): voi
 const THEME_ICONS = { system: "system", light: "sun", dark: "moon" } as const;
 
 function Foot({ showShortcuts }: { showShortcuts(): void }) {
+  const chat = useChat();
   const version = usePage((state) => state.hello?.version ?? "");
+  const leave = () => { logOut().catch((error: Error) => chat.toast(`You are still logged in. ${error.message}`, "error")); };
   const notifications = useNotifications();
   const theme = useTheme();
   return (
@@ -162,6 +168,7 @@ function Foot({ showShortcuts }: { showShortcuts(): void }) {
       )}
       <IconButton icon={THEME_ICONS[theme]} label={`Colours: ${theme}`} onClick={nextTheme} />
       <IconButton icon="keyboard" label="Keyboard shortcuts (?)" onClick={showShortcuts} />
+      <IconButton icon="leave" label="Log out" onClick={leave} />
     </div>
   );
 }

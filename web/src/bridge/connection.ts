@@ -30,6 +30,8 @@ export const TIMINGS: Timings = { first: 400, longest: 20_000, silence: 20_000, 
 
 export interface ConnectionOptions {
   url: string;
+  /** Subprotocols to offer, asked for at each attempt. */
+  protocols?: () => string[];
   timings?: Partial<Timings>;
   /** Asked after a failed attempt: is it the token? Browsers do not say why a handshake failed. */
   isUnauthorized?: () => Promise<boolean>;
@@ -90,7 +92,7 @@ export class Connection {
   private connect(): void {
     this.drop();
     this.enter("connecting");
-    const socket = new WebSocket(this.options.url);
+    const socket = new WebSocket(this.options.url, this.options.protocols?.() ?? []);
     this.socket = socket;
     this.lifeTimer = setTimeout(() => this.lost(socket), this.timings.opening);
     socket.onmessage = (message) => this.received(socket, String(message.data));

@@ -7,7 +7,6 @@ import { onDemand } from "./popup";
 
 export type MenuEntry =
   | { label: string; icon: IconName; run(): void; danger?: boolean; disabled?: boolean }
-  | { label: string; icon: IconName; href: string; download: string }
   | "separator";
 
 export interface MenuProps {

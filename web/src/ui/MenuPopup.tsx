@@ -28,9 +28,6 @@ function Entry({ entry }: { entry: MenuEntry }) {
       <Icon name={entry.icon} /> {entry.label}
     </>
   );
-  if ("href" in entry) {
-    return <Base.LinkItem className={styles.item} href={entry.href} download={entry.download} closeOnClick>{inside}</Base.LinkItem>;
-  }
   return (
     <Base.Item className={`${styles.item} ${entry.danger ? styles.danger : ""}`} disabled={entry.disabled ?? false} onClick={entry.run}>
       {inside}

@@ -6,6 +6,7 @@ import msgspec
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Role
+from dragoman.server.admission import Admission
 from dragoman.server.api import openapi, page
 from dragoman.server.api.operation import Operation, Routes, Values
 from dragoman.server.api.sessions import Sessions
@@ -26,18 +27,19 @@ from dragoman.server.api.shapes import (
     Used,
 )
 from dragoman.server.api.tokens import Tokens
-from dragoman.server.asgi import Request, Response
+from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.caller import Callers
-from dragoman.server.tokens import TokenFile
 
 NO_SESSION = {404: "There is no such session."}
 HELD = {**NO_SESSION, 409: "Another program has it open."}
 
 
 class Api:
-    def __init__(self, gateway: Gateway, agent: str | None, tokens: TokenFile | None) -> None:
+    def __init__(self, gateway: Gateway, agent: str | None, admission: Admission) -> None:
         """`agent` is what new sessions get that name none; without a file there are no named tokens."""
         self._gateway = gateway
+        self._admission = admission
+        tokens = admission.keys.file
         self._callers = Callers(gateway, warm=False)
         sessions = Sessions(gateway, self._callers, agent)
         named = _tokens(Tokens(tokens)) if tokens is not None else ()
@@ -49,13 +51,19 @@ class Api:
 
     def _rest(self) -> tuple[Operation, ...]:
         text = "text/html; charset=utf-8"
+        # fmt: off
         return (
             Operation("GET", "/api/agents", "The agents by name", self._agents, AgentList),
             Operation("GET", "/api/limits", "Limits, and how much is used", self._limits, Limits),
+            Operation(
+                "POST", "/api/logout", "Log this browser out", self._logout, status=204,
+                refusals={409: "It came with a token, which is revoked instead."},
+            ),
             Operation("GET", "/api/openapi.json", "This API as an OpenAPI document", self._openapi, dict),
             Operation("GET", "/api/docs", "This API for people", self._docs, content=text),
             Operation("GET", "/api/docs.css", "How that page looks", self._style, content="text/css"),
         )
+        # fmt: on
 
     async def _agents(self, request: Request, values: Values) -> Response:
         default = self._gateway.config.default_agent
@@ -71,6 +79,13 @@ class Api:
         live = sum(not session.parked for session in self._gateway.sessions.values())
         limits = msgspec.to_builtins(self._gateway.config.limits)
         return Response.json(Limits(limits, Used(live, len(self._gateway.clients))))
+
+    async def _logout(self, request: Request, values: Values) -> Response:
+        if not request.identity.login:
+            message = "This request showed a token, not a browser's login: revoke the token to end it."
+            raise HttpError(409, message, code="no_login")
+        request.headers = self._admission.log_out(request.visit, request.identity)  # in place of the renewal
+        return Response(204)
 
     async def _openapi(self, request: Request, values: Values) -> Response:
         return Response.json(openapi.document(self.routes.operations))

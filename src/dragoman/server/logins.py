@@ -1,0 +1,160 @@
+"""Browsers that came in with a token: each has a cookie, and in its page's storage a secret that goes with it.
+
+Cookies do not tell ports apart: a browser sends ours to any program that listens on another port of this host, and
+that program can send it to us. So the cookie alone opens only the page's own files. The page secret is kept by the
+browser for our origin (scheme, host and port) alone; it is told once, in exchange for a token.
+
+The file has hashes only. Both secrets are 256 random bits, so one round of SHA-256 is enough. One `serve` at a time uses
+a state folder, so the file is read at the start and written when something changes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dragoman.server import limits
+from dragoman.server.token import PRIVATE
+from dragoman.server.tokens import digest
+
+log = logging.getLogger(__name__)
+
+LIFETIME = 30 * 24 * 3600
+"""Seconds without use until a login ends; each use begins them again."""
+
+USED_STEP = 3600
+"""Seconds between two notes in the file that a login is in use."""
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of one."""
+
+    cookie: str
+    """The cookie's hash, which also names the login."""
+    pages: list[str]
+    """Hashes of the page secrets that go with it, the newest last."""
+    token: str
+    """The hash of the token that it was given for; it ends with that token."""
+    used: float
+
+    def expired(self, now: float) -> bool:
+        return self.used + LIFETIME <= now
+
+    def has_page(self, secret: str) -> bool:
+        """Compares with every one of them, each in constant time."""
+        shown = digest(secret).encode()
+        matches = [hmac.compare_digest(shown, page.encode()) for page in self.pages]
+        return any(matches)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What a browser is given."""
+
+    cookie: str
+    page: str
+
+
+class _File(msgspec.Struct):
+    logins: list[Login] = []
+
+
+class Logins:
+    def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
+        """Without `file` they end with the process."""
+        self._file = file
+        self._clock = clock
+        self._logins: dict[str, Login] = {}
+        if file is not None:
+            self._logins = {login.cookie: login for login in _read(file)}
+
+    def begin(self, token: str, cookie: str = "") -> Pair:
+        """A pair for a browser that showed the token with this hash.
+
+        A browser whose `cookie` is good for that token keeps it, so that its other tabs stay logged in.
+        """
+        known = self.find(cookie)
+        secret = secrets.token_urlsafe(32)
+        if known is None or known.token != token:
+            cookie = secrets.token_urlsafe(32)
+            known = Login(cookie=digest(cookie), pages=[], token=token, used=0.0)
+        pages = [*known.pages, digest(secret)][-limits.MAX_PAGE_SECRETS :]
+        self._logins[known.cookie] = msgspec.structs.replace(known, pages=pages, used=self._clock())
+        self._make_room(token)
+        self._write()
+        return Pair(cookie, secret)
+
+    def find(self, cookie: str) -> Login | None:
+        """By a cookie's value. Looked up by its hash, so how long it takes says nothing about the value."""
+        login = self._logins.get(digest(cookie)) if cookie else None
+        return login if login is not None and not login.expired(self._clock()) else None
+
+    def holds(self, name: str) -> bool:
+        """Whether the login named by its cookie's hash has not ended."""
+        login = self._logins.get(name)
+        return login is not None and not login.expired(self._clock())
+
+    def use(self, name: str) -> None:
+        """The browser showed the pair, or has a connection that it opened with it."""
+        login = self._logins.get(name)
+        now = self._clock()
+        if login is not None and not login.expired(now) and now - login.used >= USED_STEP:
+            self._logins[name] = msgspec.structs.replace(login, used=now)
+            self._write()
+
+    def end(self, name: str) -> None:
+        if self._logins.pop(name, None) is not None:
+            self._write()
+
+    def keep_only(self, tokens: Iterable[str]) -> None:
+        """Forget the logins of all other tokens."""
+        current = frozenset(tokens)
+        kept = {name: login for name, login in self._logins.items() if login.token in current}
+        if len(kept) < len(self._logins):
+            self._logins = kept
+            self._write()
+
+    def _make_room(self, token: str) -> None:
+        """Forget those that have expired and, of this token's, those longest unused beyond the limit."""
+        now = self._clock()
+        self._logins = {name: login for name, login in self._logins.items() if not login.expired(now)}
+        of_token = sorted(
+            (login for login in self._logins.values() if login.token == token), key=lambda login: login.used
+        )
+        for login in of_token[: -limits.MAX_LOGINS]:
+            del self._logins[login.cookie]
+
+    def _write(self) -> None:
+        if self._file is None:
+            return
+        encoded = msgspec.json.format(msgspec.json.encode(_File(list(self._logins.values()))), indent=1)
+        beside = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        try:
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(encoded + b"\n")
+            beside.replace(self._file)
+        except OSError as error:
+            log.error("%s: browser logins cannot be stored (%s): a restart undoes changes", self._file, error)
+
+
+def _read(file: Path) -> list[Login]:
+    """A file that cannot be read is no reason not to start: people open the printed address again."""
+    try:
+        raw = file.read_bytes()
+        if file.stat().st_mode & 0o077:
+            file.chmod(PRIVATE)
+        return msgspec.json.decode(raw, type=_File).logins
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError) as error:
+        log.error("%s: browser logins cannot be read (%s); all browsers must log in again", file, error)
+        return []

@@ -1,0 +1,108 @@
+/**
+ * The page's secret, which the gateway wants beside the cookie: browsers send cookies to every port of a host, but keep
+ * this storage for our origin alone.
+ *
+ * It comes in the address, as `#page=…`, when a token was shown, and is taken out of there at once. One that has just
+ * come is kept only after the gateway has accepted it, so that a link with a made-up one does not log the browser out.
+ */
+
+import { saveBlob } from "../view/save";
+import { keep, kept } from "./kept";
+
+const SECRET = "dragoman.page";
+const PLACE = "dragoman.place";
+const HEADER = "X-Dragoman-Page";
+
+const ARRIVAL = /^#page=([\w-]+)$/;
+
+let arrived: string | null = null;
+
+/** Take a secret out of the address that it came in. The part after # is then what it was before the token was shown. */
+export function takeFromAddress(): boolean {
+  const found = ARRIVAL.exec(window.location.hash);
+  if (found === null) return false;
+  arrived = found[1] ?? null;
+  const place = read("sessionStorage", PLACE) ?? "";
+  write("sessionStorage", PLACE, null);
+  window.history.replaceState(null, "", window.location.pathname + window.location.search + place);
+  return true;
+}
+
+export function pageSecret(): string | null {
+  return arrived ?? read("localStorage", SECRET);
+}
+
+/** The gateway has taken what `pageSecret` said. A browser that keeps nothing has it as long as the page. */
+export function secretAccepted(): void {
+  if (arrived === null) return;
+  write("localStorage", SECRET, arrived);
+  if (read("localStorage", SECRET) === arrived) arrived = null;
+}
+
+/** The gateway has refused it. True when there is an older one to try. */
+export function secretRefused(): boolean {
+  const before = read("localStorage", SECRET);
+  const another = arrived !== null && before !== null && before !== arrived;
+  arrived = null;
+  return another;
+}
+
+/** Another tab has logged in or out. */
+export function onSecretChanged(changed: () => void): void {
+  window.addEventListener("storage", (event) => { if (event.key === SECRET) changed(); });
+}
+
+/** The subprotocols of a WebSocket, which is where a page can show its secret there. */
+export function subprotocols(): string[] {
+  const secret = pageSecret();
+  return secret === null ? [] : ["dragoman.v1", `dragoman.page.${secret}`];
+}
+
+/** `fetch` from our gateway, with the secret. */
+export async function fetchOwn(path: string, options: RequestInit = {}): Promise<Response> {
+  return fetch(path, { ...options, headers: { ...options.headers, [HEADER]: pageSecret() ?? "" }, cache: "no-store" });
+}
+
+/** Save what the gateway answers as a file; throws when it answers something else. A plain link would lack the secret. */
+export async function download(path: string, name: string): Promise<void> {
+  const answer = await fetchOwn(path);
+  if (!answer.ok) {
+    const said = (await answer.json().catch(() => null)) as { error?: string } | null;
+    throw new Error(said?.error ?? `The gateway answered ${answer.status}.`);
+  }
+  saveBlob(await answer.blob(), name);
+}
+
+/** Show the token, through the address as at the first visit: the gateway makes a login of it and takes it out again. */
+export function showToken(token: string): void {
+  write("sessionStorage", PLACE, window.location.hash);
+  window.location.assign(`/?token=${encodeURIComponent(token.trim())}`);
+}
+
+/** End this browser's login, here and at the gateway; throws when that could not be reached. */
+export async function logOut(): Promise<void> {
+  const { ok, status } = await fetchOwn("/api/logout", { method: "POST" });
+  if (!ok && status !== 401) throw new Error(`The gateway answered ${status}.`);
+  arrived = null;
+  write("localStorage", SECRET, null);
+  window.location.replace("/");
+}
+
+/** Null where the browser keeps nothing for this page. */
+function storage(name: "localStorage" | "sessionStorage"): Storage | null {
+  try {
+    return window[name];
+  } catch {
+    return null;
+  }
+}
+
+function read(name: "localStorage" | "sessionStorage", key: string): string | null {
+  const place = storage(name);
+  return place === null ? null : kept(place, key);
+}
+
+function write(name: "localStorage" | "sessionStorage", key: string, value: string | null): void {
+  const place = storage(name);
+  if (place !== null) keep(place, key, value);
+}
