@@ -6,6 +6,11 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from dragoman.sandbox.podman import is_far
+from support.agent_journal import AgentJournal
+from support.answers import EVERYTHING
 from support.boxes import LINUX_PODMAN, Kind, boxed_agent
 from support.gateway import Start
 
@@ -172,6 +177,40 @@ async def test_in_a_container_no_capability_changes_the_machine(
     assert status["NoNewPrivs"] == "1"
     kept = {bit for bit in range(64) if int(status["CapBnd"], 16) >> bit & 1}
     assert kept <= {0, 1, 3, 4, 5, 6, 7, 10}, kept  # files, processes, users and low ports of its own
+
+
+@pytest.mark.parametrize(
+    ("engine", "variable", "far"),
+    [
+        (["docker"], None, False),
+        (["docker"], "unix:///run/docker.sock", False),
+        (["docker"], "tcp://127.0.0.1:2375", False),
+        (["docker"], "ssh://core@localhost:2222/run/podman.sock", False),
+        (["docker"], "ssh://me@build.example", True),
+        (["docker"], "tcp://10.0.0.9:2375", True),
+        (["docker", "-H", "tcp://build.example:2375"], None, True),
+        (["podman", "--remote", "--url=ssh://me@build.example/run/podman.sock"], None, True),
+    ],
+)
+def test_an_engine_on_another_machine_is_known_by_its_address(
+    engine: list[str], variable: str | None, far: bool
+) -> None:
+    assert is_far(engine, {"DOCKER_HOST": variable} if variable else {}) is far
+
+
+async def test_the_files_of_an_engine_on_another_machine_are_not_served(
+    dragoman: Start, project: Path, tmp_path: Path
+) -> None:
+    heard = AgentJournal(project / "heard.jsonl")
+    sandbox = {"kind": "docker", "image": "i", "engine": [str(stub(tmp_path))]}
+    agents = {"scripted": boxed_agent(*heard.flags, sandbox="box")}
+    far = {"DOCKER_HOST": "ssh://me@build.example"}
+    gateway = await dragoman("acp", "scripted", agents=agents, sandboxes={"box": sandbox}, env=far)
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    session = await gateway.new_session(project)
+    assert "fs" not in heard.params("initialize")[-1]["clientCapabilities"]
+    turn = await gateway.prompt(session, f"fsread {project}/src/a.txt")
+    assert turn.report("fsread")["error"]["code"] == -32601
 
 
 def stub(tmp_path: Path) -> Path:

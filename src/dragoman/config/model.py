@@ -32,7 +32,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         Meta(description="Who shares one process: nobody, the sessions of one workspace, or all sessions."),
     ] = "session"
     serve_fs: Annotated[
-        bool, Meta(description="Answer the agent's `fs/*` calls for clients that do not offer them.")
+        bool,
+        Meta(
+            description="Answer the agent's `fs/*` calls for clients that do not offer them; in a box always on."
+        ),
     ] = False
     serve_terminal: Annotated[
         bool, Meta(description="Answer the agent's `terminal/*` calls for clients that do not offer them.")
@@ -104,6 +107,13 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     workspace: Annotated[
         str | None, Meta(description="Where the workspace appears inside the box; unset: at its own path.")
     ] = None
+    elsewhere: Annotated[
+        bool,
+        Meta(
+            description="The files inside are another machine's, as with `ssh` or an engine that is not here: the "
+            "agent is offered none of this one's."
+        ),
+    ] = False
     image: Annotated[str | None, Meta(description="The image of a `podman` or `docker` box.")] = None
     host: Annotated[str | None, Meta(description="The machine of an `ssh` box, as `ssh` takes it.")] = None
     command: Annotated[

@@ -14,7 +14,9 @@ from dragoman.config.model import AgentConfig, Config, SandboxConfig
 
 _SHARE = ("session", "workspace", "all")
 _NO_LIMIT_IS_ZERO = frozenset({"max_prompt_bytes"})
-_ONE_BOX = ("kind", "workspace", "image", "host", "command", "home", "user", "engine", "options")
+_ONE_BOX = (
+    *("kind", "workspace", "elsewhere", "image", "host", "command", "home", "user", "engine", "options"),
+)
 """Settings of a box that have no order: either both have the same, or they cannot be compared."""
 _LISTS = ("mounts", "pass_env", "hosts")
 _SWITCHES = ("serve_fs", "serve_terminal", "auto_resume", "duet")

@@ -165,8 +165,11 @@ class Pool:
     def told(self, client: ClientConnection, name: str, box: Box | None) -> JsonObject:
         """The capabilities that this agent hears of (G-032)."""
         config = self._gateway.agent_config(name)
-        serve_fs = config.serve_fs and not (box is not None and box.elsewhere)  # ours are other files
-        told = client.capabilities.for_agent(serve_fs=serve_fs, serve_terminal=config.serve_terminal)
+        told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+        if box is not None and box.apart:  # the gateway's, whatever the client offers: see `services.py`
+            told.pop("fs", None)
+            if not box.elsewhere:
+                told["fs"] = {"readTextFile": True, "writeTextFile": True}
         if "fs" in told and not quirks.survives_fs(config.command):
             del told["fs"]
         return told

@@ -1,4 +1,9 @@
-"""Routes an agent's `fs/*` and `terminal/*` calls to the client that offers them (G-037, G-063, G-064, G-069)."""
+"""Routes an agent's `fs/*` and `terminal/*` calls (G-037, G-063, G-064, G-069).
+
+They go to the client that offers them, else to the gateway's own services where those are configured. For an agent in
+a box they are always the gateway's: commands run inside, and files are opened without following a symlink. Where the
+files inside are another machine's, there are none to serve.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, internal, invalid_params, method_not_found
+from dragoman.wire.errors import Malformed, internal, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -52,8 +57,6 @@ class Services:
             return
         client = self._offering(request.method)
         if client is not None:
-            if self._box is not None:
-                _check_shown(self._box, request)
             self._forward(request, client)
         elif self._serves(request.method):
             self._serve(request)
@@ -222,9 +225,10 @@ class Services:
     def _offering(self, method: str) -> ClientConnection | None:
         """The client that prompted if it offers the method, else any other that does.
 
-        Never for a command of an agent in a box: the client would run it outside.
+        Never for an agent in a box. The client is outside: it would run a command there, and follow whatever symlink
+        the agent puts in the place of a file between our look at it and the client's.
         """
-        if method in TERMINAL_METHODS and self._box is not None:
+        if self._box is not None:
             return None
         for client in self._session.clients_by_preference():
             offered = (
@@ -236,25 +240,11 @@ class Services:
 
     def _serves(self, method: str) -> bool:
         config = self._session.agent_config
-        if method in FS_METHODS:
-            return config.serve_fs and not (self._box is not None and self._box.elsewhere)
-        return config.serve_terminal or self._box is not None
+        if self._box is not None:
+            return method in TERMINAL_METHODS or not self._box.elsewhere
+        return config.serve_fs if method in FS_METHODS else config.serve_terminal
 
     def _open_local(self) -> LocalServices:
         if self._local is None:
             self._local = self._session.open_services()
         return self._local
-
-
-def _check_shown(box: Box, request: Request) -> None:
-    """The client would read and write what the agent itself cannot reach."""
-    path = decode_object(request.params).get("path")
-    allowed = box.writable if request.method == "fs/write_text_file" else box.readable
-    if not isinstance(path, str) or not path.startswith("/") or not allowed(path):
-        raise invalid_params(
-            f"{path} is not among the files that the sandbox {box.name} shows or lets be written: use the workspace, "
-            f"or add its folder to sandboxes.{box.name}.mounts or .read_only",
-            "path",
-            sandbox=box.name,
-            path=path,
-        )

@@ -15,10 +15,10 @@ from dragoman.agents.environment import QUIET
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig, SandboxConfig
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
-from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.gateway.ports.sandbox import Enclosed, Shared
 from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed, login_of
 from dragoman.sandbox.entry import EntryError, entry
-from dragoman.sandbox.mounts import Mount, mounts_of, path_map
+from dragoman.sandbox.mounts import Mount, mounts_of, path_map, shared
 from dragoman.sandbox.own_folders import OwnFolder, conflict
 from dragoman.wire.errors import invalid_params
 
@@ -60,6 +60,7 @@ class WorkspaceBox(ABC):
 
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.elsewhere = self.elsewhere or place.config.elsewhere
         self.mounts = mounts_of(place.workspace, place.config)
         self.paths = path_map(self.mounts)
         # With the login files: a container shows them to all that runs in it.
@@ -79,7 +80,7 @@ class WorkspaceBox(ABC):
 
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         for path in (cwd, *directories):
-            if not self.readable(path):
+            if not any(self._holds(mount, path) for mount in self.mounts):
                 shown = ", ".join(mount.host for mount in self.mounts)
                 raise invalid_params(
                     f"{path} does not exist in the sandbox {self.name}, which shows only {shown}: use a folder in "
@@ -113,11 +114,8 @@ class WorkspaceBox(ABC):
         yield from ((mount.host, f"{settings}.mounts or .read_only") for mount in self.mounts[1:])
         yield from ((str(file), f"{settings}.login_files") for file in self.place.logins)
 
-    def readable(self, path: str) -> bool:
-        return any(self._holds(mount, path) for mount in self.mounts)
-
-    def writable(self, path: str) -> bool:
-        return any(mount.writable and self._holds(mount, path) for mount in self.mounts)
+    def shared(self) -> Sequence[Shared]:
+        return [] if self.elsewhere else shared(self.mounts)
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         env = {**QUIET, **self.environment, **await self._login(name, agent), **agent.env}

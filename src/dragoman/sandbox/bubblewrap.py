@@ -19,6 +19,7 @@ from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES
 from dragoman.sandbox.box import SYSTEM_KEY, Place, WorkspaceBox
+from dragoman.sandbox.mounts import by_depth
 from dragoman.sandbox.own_folders import conflict
 from dragoman.sandbox.programs import needed_files
 
@@ -113,8 +114,7 @@ class BubblewrapBox(WorkspaceBox):
         return self.place.config.home or env.get("HOME") or str(Path.home())
 
     def _mounted(self) -> Iterator[str]:
-        # By depth, so that one inside another is not hidden by it; the workspace comes first among equals.
-        for mount in sorted(self.mounts, key=lambda mount: mount.inside.count("/")):
+        for mount in by_depth(self.mounts):
             yield from ("--bind" if mount.writable else "--ro-bind", mount.real, mount.inside)
 
     def _limits(self) -> list[str]:

@@ -24,11 +24,5 @@ class LocalBox(WorkspaceBox):
         """Nothing is shown that was not seen before."""
         return iter(())
 
-    def readable(self, path: str) -> bool:
-        return True
-
-    def writable(self, path: str) -> bool:
-        return True
-
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         return Enclosed(words, env, cwd)

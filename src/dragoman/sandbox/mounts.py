@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from dragoman.config.model import SandboxConfig
 from dragoman.gateway.paths import PathMap
+from dragoman.gateway.ports.sandbox import Shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,29 @@ def mounts_of(workspace: str, config: SandboxConfig) -> list[Mount]:
         *_parsed(config.mounts, writable=True),
         *_parsed(config.read_only, writable=False),
     ]
+
+
+def shared(mounts: Sequence[Mount]) -> list[Shared]:
+    """What of this machine they show, where one lies over a part of another."""
+    ordered = by_depth(mounts)
+    return [
+        Shared(mount.real, mount.writable, tuple(_covered(mount, ordered[at + 1 :])))
+        for at, mount in enumerate(ordered)
+    ]
+
+
+def by_depth(mounts: Sequence[Mount]) -> list[Mount]:
+    """In the order to be mounted, so that none is hidden by the one that it lies in; of equals the last one wins."""
+    return sorted(mounts, key=lambda mount: len(PurePosixPath(mount.inside).parts))
+
+
+def _covered(mount: Mount, later: Iterable[Mount]) -> Iterator[str]:
+    """The parts of a mount that those mounted later lie over, by their paths on this machine."""
+    inside = PurePosixPath(posixpath.normpath(mount.inside))
+    for other in later:
+        place = PurePosixPath(posixpath.normpath(other.inside))
+        if place.is_relative_to(inside):
+            yield str(PurePosixPath(mount.real, place.relative_to(inside)))
 
 
 def path_map(mounts: Sequence[Mount]) -> PathMap | None:

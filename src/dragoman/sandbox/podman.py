@@ -7,8 +7,11 @@ import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
@@ -19,6 +22,10 @@ from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 LABEL = "dragoman"
 IDLE = "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"
 """What a container does while no agent runs in it."""
+
+ADDRESS_OPTIONS = ("-H", "--host", "--url")
+ADDRESS_VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
+"""How an engine is told where it is, docker's and podman's words."""
 
 NAME_TAKEN = "already in use"
 """Both engines say so of a container's name."""
@@ -54,6 +61,7 @@ class ContainerBox(WorkspaceBox):
         super().__init__(place)
         self.container = f"dragoman-{self.key}"
         self._engine = place.config.engine or [place.config.kind]
+        self.elsewhere = self.elsewhere or is_far(self._engine, place.environ)
         self._reaper: Reaper | None = None
         self._lock: IO[str] | None = None
         self._entering = asyncio.Lock()
@@ -217,6 +225,21 @@ class ContainerBox(WorkspaceBox):
         lock = (folder / f"{self.container}.lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_SH)
         return lock
+
+
+def is_far(engine: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether an engine's address is another machine's: then so are the folders that it shows."""
+    words = [part for word in engine for part in word.split("=", 1)]
+    named = [after for word, after in pairwise(words) if word in ADDRESS_OPTIONS]
+    return any(_is_far(address) for address in (*named, *map(environ.get, ADDRESS_VARIABLES)) if address)
+
+
+def _is_far(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname
+        return host is not None and host != "localhost" and not ip_address(host).is_loopback
+    except ValueError:  # a name, not an address
+        return True
 
 
 def _drops_all(options: Sequence[str]) -> bool:

@@ -44,8 +44,10 @@ class _Write(msgspec.Struct):
 class Files:
     """The files of one session."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, writable: Roots | None = None) -> None:
+        """`writable` are the roots that may be written to; all of them if not given."""
         self._roots = roots
+        self._writable = writable or roots
 
     def read(self, params: bytes) -> bytes:
         """The text from line `line` (the first is 1), at most `limit` lines; "" after the end of the file."""
@@ -63,7 +65,7 @@ class Files:
     def write(self, params: bytes) -> bytes:
         """Put the text there; folders that are missing are made, as editors do."""
         wanted = decode(params, _Write)
-        with self._roots.place(wanted.path, create_folders=True) as place:
+        with self._writable.place(wanted.path, create_folders=True) as place:
             _write(place, wanted.content.encode())
         return message.EMPTY
 
@@ -120,11 +122,13 @@ def _write(place: Place, content: bytes) -> None:
         # Opened also where it will be replaced: replacing asks only the folder for permission.
         existing = place.open(os.O_WRONLY)
     except FileNotFoundError:
+        if place.fixed:
+            raise
         _replace(place, content, None)
         return
     with os.fdopen(existing, "wb") as file:
         status = os.fstat(existing)
-        if _replaceable(existing, status):
+        if not place.fixed and _replaceable(existing, status):
             try:
                 _replace(place, content, status.st_mode & 0o777)
                 return

@@ -15,11 +15,11 @@ from functools import partial
 
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET, agent_environment
-from dragoman.gateway.ports.sandbox import Box
+from dragoman.gateway.ports.sandbox import Box, Shared
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.rpc.peer import Request
 from dragoman.services.files import Files
-from dragoman.services.roots import Roots
+from dragoman.services.roots import Root, Roots
 from dragoman.services.spawn import BoxSpawn, LocalSpawn, Spawn
 from dragoman.services.terminals import Terminals
 from dragoman.wire.errors import CANCELLED, RpcError, internal, method_not_found
@@ -53,14 +53,21 @@ class WorkspaceServices:
     def open(self, roots: Sequence[str], cwd: str, box: Box | None = None) -> LocalServices:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(FILE_THREADS, "files")
+        folders = writable = Roots(roots)
         if box is None:
-            folders = Roots(roots)
             terminals = Terminals(folders, cwd, agent_environment(self._environment, {}), self._spawn)
         else:
-            folders = Roots([folder for folder in roots if box.writable(folder)])
+            if box.apart and not box.elsewhere:
+                shared = box.shared()
+                folders = _shown(shared, box.name)
+                writable = _shown([each for each in shared if each.writable], box.name)
             environment = {**QUIET, **box.environment}
             terminals = Terminals(folders, cwd, environment, BoxSpawn(self._custody, box))
-        return SessionServices(Files(folders), terminals, self._threads)
+        return SessionServices(Files(folders, writable), terminals, self._threads)
+
+
+def _shown(shared: Sequence[Shared], sandbox: str) -> Roots:
+    return Roots([Root.of(each.path, each.covered) for each in shared], sandbox)
 
 
 class SessionServices:

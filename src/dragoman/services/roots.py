@@ -51,6 +51,8 @@ class Place:
     name: str
     path: str
     """As it was asked for, for messages."""
+    fixed: bool = False
+    """The file itself is a root: one of another name beside it is outside."""
 
     def open(self, flags: int) -> int:
         """Open the regular file that is there; the caller closes the descriptor."""
@@ -71,24 +73,42 @@ class Place:
             raise refusal(self.path, f"is {what}, not a file")
 
 
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder, or a single file, without the parts of it that are covered."""
+
+    path: PurePosixPath
+    covered: tuple[PurePosixPath, ...] = ()
+
+    @classmethod
+    def of(cls, path: str, covered: Sequence[str] = ()) -> Root:
+        return cls(_real(path), tuple(_real(part) for part in covered))
+
+    def holds(self, real: PurePosixPath) -> bool:
+        return real.is_relative_to(self.path) and not any(map(real.is_relative_to, self.covered))
+
+
 class Roots:
     """The folders of one session."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str | Root], sandbox: str | None = None) -> None:
+        """`sandbox` names the box that shows them, for messages."""
         # A client on another machine may name folders in its own system's way; they are nowhere here.
-        here = (folder for folder in folders if folder.startswith("/"))
-        self._roots = tuple(dict.fromkeys(_real(folder) for folder in here))
+        here = (folder for folder in folders if isinstance(folder, Root) or folder.startswith("/"))
+        roots = (folder if isinstance(folder, Root) else Root.of(folder) for folder in here)
+        self._roots = tuple(dict.fromkeys(roots))
+        self._sandbox = sandbox
 
     def resolve(self, path: str) -> PurePosixPath:
         """Where a path really leads; `RpcError` if that is outside of the roots."""
         if not path.startswith("/"):
-            raise refusal(path, "is not an absolute path")
+            raise self._refusal(path, "is not an absolute path")
         if "\0" in path:
-            raise refusal(path, "contains a NUL character")
+            raise self._refusal(path, "contains a NUL character")
         with told_about(path):
             real = _real(path)
         if self._root_of(real) is None:
-            raise refusal(path, "is outside of the workspace")
+            raise self._outside(path)
         return real
 
     @contextmanager
@@ -96,21 +116,33 @@ class Roots:
         """The place of a file; system errors on the way and in the body become answers about `path`."""
         real = self.resolve(path)
         root = self._root_of(real)
-        if root is None or real in self._roots:
-            raise refusal(path, "is a folder, not a file")
+        if root is None or not real.name:
+            raise self._refusal(path, "is a folder, not a file")
         with told_about(path):
-            folder = _walk(real.parent, len(root.parts) if create_folders else None)
+            folder = _walk(real.parent, len(root.path.parts) if create_folders else None)
             try:
-                yield Place(folder, real.name, path)
+                yield Place(folder, real.name, path, fixed=real == root.path)
             finally:
                 os.close(folder)
 
-    def _root_of(self, real: PurePosixPath) -> PurePosixPath | None:
-        return next((root for root in self._roots if real.is_relative_to(root)), None)
+    def _root_of(self, real: PurePosixPath) -> Root | None:
+        return next((root for root in self._roots if root.holds(real)), None)
+
+    def _outside(self, path: str) -> RpcError:
+        if self._sandbox is None:
+            return self._refusal(path, "is outside of the workspace")
+        return self._refusal(
+            path,
+            f"is not among the files that the sandbox {self._sandbox} shows or lets be written: use the workspace, or "
+            f"add its folder to sandboxes.{self._sandbox}.mounts or .read_only",
+        )
+
+    def _refusal(self, path: str, why: str) -> RpcError:
+        return refusal(path, why) if self._sandbox is None else refusal(path, why, sandbox=self._sandbox)
 
 
-def refusal(path: str, why: str) -> RpcError:
-    return invalid_params(f"{path!r} {why}", "path", path=path)
+def refusal(path: str, why: str, **facts: object) -> RpcError:
+    return invalid_params(f"{path!r} {why}", "path", path=path, **facts)
 
 
 @contextmanager

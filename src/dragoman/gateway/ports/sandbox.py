@@ -28,6 +28,16 @@ class Enclosed:
     """Ends what it left running inside; called once, when the process on this machine has ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A file or folder of this machine that is the same inside a box."""
+
+    path: str
+    writable: bool
+    covered: tuple[str, ...] = ()
+    """What of it something else hides inside."""
+
+
 class Box(Protocol):
     """The box of one workspace; all sessions below that root share it."""
 
@@ -65,11 +75,8 @@ class Box(Protocol):
     def remembers(self) -> bool:
         """Whether the home inside is still there when a process has ended."""
 
-    def readable(self, path: str) -> bool:
-        """Whether a path of this machine lies in what was configured to be seen inside."""
-
-    def writable(self, path: str) -> bool:
-        """Whether a path of this machine can be written to from inside."""
+    def shared(self) -> Sequence[Shared]:
+        """What of this machine is seen inside, and may be served to what runs there."""
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         """An agent's command; makes the box if there is none yet. Raises `AgentUnavailable`."""
