@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from server.conftest import Serve
 from support.bridge_peer import Page
 from support.gateway import Start
 from support.rpc_peer import is_request
 
+FLOOD = "flood 20000 60"
 YES = {"outcome": "selected", "optionId": "yes"}
+
+
+def text(content: str) -> dict[str, str]:
+    return {"type": "text", "text": content}
 
 
 async def test_a_session_of_an_editor_s_own_process_is_watched_by_its_journal(
@@ -56,6 +63,51 @@ async def test_when_that_process_dies_the_page_sees_the_end_of_its_turn(
     assert ended["error"]["code"] == "restart"
     assert (await page.turn(session, "say on"))[-1]["stopReason"] == "end_turn"
     assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+
+
+@pytest.mark.parametrize("moment", ["reading", "speaking"])
+async def test_when_that_process_dies_no_event_comes_twice_or_out_of_order(
+    serve: Serve, dragoman: Start, workspace: Path, moment: str
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    serving = await serve()
+    pages = [await Page.open(serving) for _ in range(2)]
+    if moment == "reading":  # the pages are still behind when they lose the process whose journal they read
+        await editor.prompt(session, FLOOD)
+    else:
+        editor.start_request("session/prompt", {"sessionId": session, "prompt": [text(FLOOD)]})
+    for page in pages:
+        page.send("load_session", sessionId=session)
+    for page in pages:
+        await page.next("message_chunk")
+    await editor.kill()
+    await pages[0].next("turn_complete")
+    assert (await pages[0].ask("send_message", sessionId=session, content="say on"))["type"] == "ack"
+    for page in pages:
+        await page.next("message_chunk", content="on")
+        assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+
+
+async def test_a_page_that_loads_again_gets_what_it_asks_for_and_no_hole(
+    serve: Serve, dragoman: Start, workspace: Path
+) -> None:
+    editor = await dragoman("acp", "scripted", "--connect", "never")
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    await editor.prompt(session, "flood 5000 60")
+    page = await Page.open(await serve())
+    page.send("load_session", sessionId=session)
+    await page.next("message_chunk")
+    page.send("resume", sessionId=session, afterSeq=3)
+    for _ in range(2):
+        await page.next("session_loaded", sessionId=session)
+    await editor.prompt(session, "say on")
+    await page.next("message_chunk", content="on")
+    again = [index for index, event in enumerate(page.received) if event["type"] == "session_loaded"][1]
+    found = [event["seq"] for event in page.received[again:] if "seq" in event]
+    assert found == list(range(4, len(found) + 4))
 
 
 async def test_a_turn_of_that_process_is_cancelled_by_a_page_that_watches_and_by_one_that_does_not(

@@ -163,8 +163,10 @@ class ClientConnection:
         for attachment in list(self.attachments.values()):
             agent = attachment.session.agent
             journal = attachment.session.journal
-            if journal is not None:
+            if journal is not None or attachment.tapped:
                 attachment.catch_up()
+            if attachment.tapped and attachment.session.remote:
+                continue  # it reads the other process's journal at its own pace
             if agent is not None and (journal is None or journal.broken):
                 agent.release(self) if writable else agent.hold(self)
 

@@ -296,7 +296,7 @@ class StoreDirectory:
         journal.trouble = trouble
 
     def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
-        former, seen = session.feed.attachments, session.feed.delivered
+        former = session.feed.attachments
         feed = session.feed = JournalFeed(
             self.store,
             session.id,
@@ -308,7 +308,7 @@ class StoreDirectory:
         feed.attachments = former
         if session.remote:  # its process stored more than it said before it was gone
             for attachment in former:
-                attachment.go_on(min(seen, last_seq))
+                attachment.go_on(min(attachment.position, last_seq))
         return feed
 
     async def _repair(self, session: Session) -> None:

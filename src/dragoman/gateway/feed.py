@@ -87,6 +87,8 @@ class DirectFeed:
         """Who waits for a replay: what is published before it is in it."""
         self._only: Attachment | None = None
         """A replay is for the one who asked for it."""
+        self._lacked: int | None = None
+        """The event that comes next, of a replay of which some have a part already."""
         self._over = asyncio.Event()
         self._over.set()
         self._shown: list[Attachment] = []
@@ -144,12 +146,35 @@ class DirectFeed:
             self._early.discard(self.waiting)
         self._look()
 
+    def replayed_until(self, position: int) -> None:
+        """The replay that another process told came to its end, which is event `position`."""
+        if self.waiting is not None and not self.waiting.tapped:
+            self.waiting.position = position
+        self.replay_ended()
+
     def replay_ended(self) -> None:
         if self.waiting is not None:
             self._early.discard(self.waiting)
-        self._only = self.waiting = None
+        self._only = self.waiting = self._lacked = None
         self._over.set()
         self._look()
+
+    def show_after(self, seq: int | None) -> None:
+        """What comes next is event `seq`, for those whose position is before it; None: for all."""
+        self._lacked = seq
+        self._look()
+
+    def lost(self, position: int, replayed: int) -> None:
+        """The process that said all this is gone: note which event each client has.
+
+        `position` is the last one of those who follow; a replay that was under way had come to `replayed`.
+        """
+        self.delivered = max(self.delivered, position)
+        for attachment in self.attachments:
+            if attachment.tapped or attachment in self._early:  # those know, and these were shown nothing
+                continue
+            has = replayed if attachment is self._only else position
+            attachment.position = max(attachment.position, has)
 
     def agent_gone(self) -> None:
         self.replay_ended()
@@ -159,8 +184,10 @@ class DirectFeed:
         await self._over.wait()
 
     def _look(self) -> None:
-        only, early = self._only, self._early
+        only, early, lacked = self._only, self._early, self._lacked
         shown = [each for each in self.attachments if each not in early and only in (None, each)]
+        if lacked is not None:
+            shown = [each for each in shown if each.tapped or each.position < lacked]
         self._shown = shown
         self._taps = [each for each in shown if isinstance(each, TappedAttachment)]
 

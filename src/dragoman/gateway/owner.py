@@ -45,9 +45,13 @@ DELAYS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 class OwnerConnection(AgentConnection):
     is_owner = True
+    uneven = 0
+    """Up to this event some clients here have what others lack: a replay for all of them is shown by its numbers."""
     _replaying = False
     _last = 0
     """The number of the last event that all clients here were shown."""
+    _last_replayed = 0
+    """The last one that was shown to the client alone whose replay is under way."""
     _replayed = 0
     """Where the last replay ended: up to there everybody has everything."""
 
@@ -58,31 +62,48 @@ class OwnerConnection(AgentConnection):
 
     def _update(self, head: UpdateHead, line: bytes) -> None:
         facts = own_facts(head.params.meta)
-        if not self._replaying and facts.seq:
-            self._last = facts.seq
+        if facts.seq:
+            self._numbered(facts.seq)
         session = self.sessions.get(head.params.sessionId) if facts.own else None
         if session is None:
             super()._update(head, line)
         else:
             session.own_update(head.params.update.sessionUpdate, without_own(line))
 
+    def _numbered(self, seq: int) -> None:
+        """The next line is event `seq`."""
+        if self._replaying:
+            self._last_replayed = seq
+        else:
+            self._last = seq
+        if self.uneven:
+            self._even_out(seq)
+
+    def _even_out(self, seq: int) -> None:
+        """Show this event to those who lack it."""
+        self.uneven = self.uneven if seq <= self.uneven else 0
+        for session in self.sessions.values():
+            if isinstance(session.feed, DirectFeed):
+                session.feed.show_after(seq if self.uneven else None)
+
     def peer_notification(self, method: str, params: bytes) -> None:
         session = self.sessions.get(session_of(params) or "")
         feed = session.feed if session is not None else None
         if method == REPLAY and isinstance(feed, DirectFeed):
-            self._replaying = feed.waiting is not None
+            self._replaying, self._last_replayed = feed.waiting is not None, 0
             feed.replay_begins()
         elif method == REPLAYED and isinstance(feed, DirectFeed):
-            self._replaying = False
+            self._replaying, self.uneven = False, 0
             self._replayed = read_facts(params).seq
-            feed.replay_ended()
+            feed.replayed_until(self._replayed)
         else:
             super().peer_notification(method, params)
 
     def peer_closed(self, reason: str | None) -> RpcError:
         orphans: list[Session] = list(self.sessions.values())
         for session in orphans:
-            session.feed.delivered = max(session.feed.delivered, self.position)
+            if isinstance(session.feed, DirectFeed):
+                session.feed.lost(self.position, self._last_replayed)
         error = super().peer_closed(reason)
         for session in orphans:
             session.gateway.spawn(_go_on(session))
@@ -117,8 +138,10 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
 
 
 async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
-    """Clients of a session whose former process is gone go on from the last event that they have."""
-    facts = {"afterSeq": feed.delivered, "wake": False}
+    """Clients of a session whose former process is gone go on from the last event that each has."""
+    positions = [each.position for each in feed.attachments if not each.tapped] or [feed.delivered]
+    owner.uneven = max(positions) if len(set(positions)) > 1 else 0
+    facts = {"afterSeq": min(positions), "wake": False}
     params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}
     try:
         reply = await owner.ask("session/resume", encode(params), session.gateway.config.limits.start_timeout)

@@ -20,9 +20,10 @@ from dragoman.gateway import replay, revival
 from dragoman.gateway.feed import DirectFeed
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
+from dragoman.gateway.owner import OwnerConnection
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import Session, result_line
-from dragoman.gateway.tapped import TappedAttachment
+from dragoman.gateway.tapped import TappedAttachment, reads_journal
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire.errors import METHOD_NOT_FOUND, RpcError, method_not_found
 
@@ -53,10 +54,10 @@ async def pass_through(
 async def _from_owner(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    owner, feed = session.require_agent(), _feed(session)
+    owner, feed = _owner(session), _feed(session)
     after = replay.after_seq(params)
     was_attached = session.id in client.attachments
-    attachment = session.attach(client)
+    attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
     if isinstance(attachment, TappedAttachment):
         attachment.follow(after or 0)
         raw = _watching_params(session, {})  # it reads the past by itself
@@ -68,6 +69,8 @@ async def _from_owner(
         else:
             raw = _watching_params(session, params)
     hidden = not attachment.tapped and (method == LOAD or after is not None)
+    if not attachment.tapped:  # from here on it goes on if the owner dies
+        attachment.position = after if after is not None else owner.position
     relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
     try:
         reply = await asyncio.shield(relayed)  # a replay that nobody waits for any more is still no news
@@ -194,6 +197,12 @@ def _watch(client: ClientConnection, request: Request, session: Session) -> None
 
 
 # -- both
+
+
+def _owner(session: Session) -> OwnerConnection:
+    owner = session.require_agent()
+    assert isinstance(owner, OwnerConnection)
+    return owner
 
 
 def _feed(session: Session) -> DirectFeed:

@@ -1,7 +1,11 @@
-"""The attachment of a client that takes the journal itself: every event by its number, none left out.
+"""The attachment of a client that takes the journal itself: each event by its number, once, rising by one.
 
 Position, falling behind and catching up are those of every attachment; only what is handed over differs. Terminals
 stay references: whoever reads a journal finds their output in it.
+
+There is one reader at a time. Of a session that another process has, it reads the journal that the other process
+writes, as often as there is a sign of more; when this process takes the session over, the same reader goes on to the
+end of it, where the attachment becomes live.
 """
 
 from __future__ import annotations
@@ -36,8 +40,8 @@ class TappedAttachment(Attachment):
         super().__init__(client, session)
         self._tap = link.tap(session.id)
         self.send = _ignore
-        self._following: asyncio.Task[None] | None = None
         self._more = False
+        """There was a sign of more events since the reader asked for the last ones."""
         self._timer: asyncio.TimerHandle | None = None
 
     def show_unkept(self, seq: int, event: bytes) -> None:
@@ -50,6 +54,11 @@ class TappedAttachment(Attachment):
 
     # -- of a session that another process has
 
+    @property
+    def _follows(self) -> bool:
+        """Another process writes the journal."""
+        return self.session.remote and self.session.journal is None
+
     def follow(self, position: int) -> None:
         """Read the journal that the other process writes; what it says is only taken as a sign that there is more."""
         self.position = position
@@ -57,30 +66,25 @@ class TappedAttachment(Attachment):
         self._look()
 
     def go_on(self, position: int) -> None:
-        """It knows by itself how far it is."""
+        """It knows by itself how far it is; its reader goes on in the journal that is ours now."""
+        self.catch_up()
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
         super().after(seq, action)
-        if self.session.remote:
+        if self._follows:
             self.catch_up()
 
     def catch_up(self) -> None:
-        if not self.session.remote:
-            super().catch_up()
-        elif self._following is not None and not self._following.done():
-            self._more = True
-        elif not self._gone:
-            self._following = self.session.gateway.spawn(self._follow())
+        self._more = True
+        super().catch_up()
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._following is not None:
-            self._following.cancel()
         super().close()
 
     def _look(self) -> None:
-        """Records come without a word, and the other process may die."""
+        """Records come without a sign, and the other process may die."""
         session = self.session
         if self._gone:
             return
@@ -90,10 +94,13 @@ class TappedAttachment(Attachment):
         if session.remote:
             self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
 
-    async def _follow(self) -> None:
+    # -- reading
+
+    async def _catch_up(self) -> None:
         store = self.session.gateway.store
-        self._more = True
-        while store is not None and self._more and self._has_room and not self._gone:
+        while store is not None and self._follows:
+            if not self._more or not self._has_room or self._gone:
+                return
             self._more = False
             try:
                 rows = await store.read(self.session.id, self.position, CATCH_UP_BYTES)
@@ -104,19 +111,24 @@ class TappedAttachment(Attachment):
                 await self._show_row(None, row)
             self._run_due(self.position)
             self._more = self._more or bool(rows)
-
-    def _push_all(self, batch: Batch) -> None:
-        known = max(self.position + 1 - batch.first_seq, 0)
-        events = batch.events[known:] if known else batch.events
-        if events:
-            self._tap.events(batch.first_seq + known, _now(), events)
-        self.position = max(self.position, batch.last_seq)
+        await super()._catch_up()
 
     async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
-        self._tap.events(row.first_seq, row.ts, row.events())
-        self.position = max(self.position, row.last_seq)
+        self._hand_over(row.first_seq, row.ts, row.events())
         self._run_due(self.position)
         await asyncio.sleep(0)  # a long replay must not keep other sessions waiting
+
+    def _push_all(self, batch: Batch) -> None:
+        self._hand_over(batch.first_seq, _now(), batch.events)
+
+    def _hand_over(self, first_seq: int, ts: int, events: list[bytes]) -> None:
+        """Without those that the client has: none comes twice."""
+        known = self.position + 1 - first_seq
+        if known > 0:
+            first_seq, events = first_seq + known, events[known:]
+        if events:
+            self._tap.events(first_seq, ts, events)
+            self.position = first_seq + len(events) - 1
 
 
 def attachment_for(client: ClientConnection, session: Session) -> Attachment:
@@ -126,6 +138,10 @@ def attachment_for(client: ClientConnection, session: Session) -> Attachment:
         if isinstance(link, JournalLink)
         else Attachment(client, session)
     )
+
+
+def reads_journal(client: ClientConnection) -> bool:
+    return isinstance(client.peer.link, JournalLink)
 
 
 def _now() -> int:
