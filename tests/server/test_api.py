@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from dragoman.server.api.shapes import AgentList, Limits, SessionList, SessionView
-from support.gateway import agent
+from support.gateway import Start, agent
 from support.rpc_peer import is_request
 from support.serving import Serving
 
@@ -310,3 +310,57 @@ async def test_a_prompt_whose_client_leaves_goes_on(serving: Serving, workspace:
     await asyncio.gather(prompt, return_exceptions=True)
     gate.touch()
     await socket.text(session, "b")
+
+
+async def test_of_several_answers_one_counts_and_the_others_are_told_which(
+    serving: Serving, workspace: Path
+) -> None:
+    client = serving.http()
+    place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
+    turn = asyncio.create_task(client.post(f"{place}/prompt", json={"prompt": "permission"}))
+    async with asyncio.timeout(20):
+        while (shown := (await client.get(place)).json())["question"] is None:
+            pass
+    where = f"{place}/questions/{shown['question']['id']}"
+    options = ["yes", "no", "always"] * 3
+    made = await client.post(
+        "/api/tokens", json={"name": "other"}
+    )  # whose first request it is: it waits a moment
+    other = {"Authorization": f"Bearer {made.json()['secret']}"}
+    answers = await asyncio.gather(
+        *(client.post(where, json={"optionId": option}, headers=other) for option in options)
+    )
+    [taken] = [option for option, answer in zip(options, answers, strict=True) if answer.status_code == 200]
+    assert json.loads((await turn).json()["text"].removeprefix("permission "))["result"] == {
+        "outcome": {"outcome": "selected", "optionId": taken}
+    }
+    late = [answer for answer in answers if answer.status_code == 409]
+    assert {answer.status_code for answer in answers} <= {200, 404, 409} and late
+    for answer in late:
+        assert answer.json()["code"] == "already_answered"
+        assert f"first: {taken}, by " in answer.json()["error"]
+
+
+async def test_an_answer_to_a_session_of_another_process_is_reported_as_it_counted(
+    dragoman: Start, serving: Serving, workspace: Path
+) -> None:
+    """An editor and REST answer in the same moment, in two processes: both are told the truth."""
+    editor = await dragoman()
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    watcher = await serving.socket()
+    await watcher.initialize()
+    await watcher.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    client, place = serving.http(), f"/api/sessions/{session}"
+    for together in (False, True, True, True):
+        turn = editor.start_prompt(session, "permission")
+        asked = await editor.next_message(is_request("session/request_permission"))
+        await watcher.next_message(is_request("session/request_permission"))
+        where = f"{place}/questions/{(await client.get(place)).json()['question']['id']}"
+        answering = asyncio.create_task(client.post(where, json={"optionId": "yes"}))
+        if together:
+            editor.reply(asked, {"outcome": {"outcome": "selected", "optionId": "no"}})
+        answer = await answering
+        taken = (await turn).report("permission")["result"]["outcome"]["optionId"]
+        assert (answer.status_code == 200) == (taken == "yes"), answer.text
+        assert answer.status_code in (200, 404, 409)

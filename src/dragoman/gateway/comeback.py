@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import quotas, replay, revival, takeover
+from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED, JournalFeed
@@ -175,10 +175,12 @@ async def _reach(client: ClientConnection, session_id: str, params: JsonObject) 
 
 async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
     """Make a stored session live in this process."""
+    with client.gateway.places.take(client, known.id):
+        return await _take_up(client, known, params)
+
+
+async def _take_up(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
     gateway = client.gateway
-    gateway.check_room()
-    if client.may_control:
-        quotas.check_sessions(client)
     cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
     session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
     session.agent_session_id = known.agent_session_id or ""
@@ -198,6 +200,11 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
     """A session that only its agent knows: journal the agent's own replay. Returns where history ends."""
     if journal.seq or session.agent is not None or not session.agent_session_id or not client.may_control:
         return journal.delivered
+    with session.gateway.places.wake(client, session):
+        return await _journal_replay(session, client, journal)
+
+
+async def _journal_replay(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
     agent = await session.gateway.pool.take(
         client, session.agent_name, session.cwd, session.workspace, session.sandbox
     )

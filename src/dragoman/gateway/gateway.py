@@ -26,6 +26,7 @@ from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
+from dragoman.gateway.quotas import Places
 from dragoman.gateway.retention import keep_house
 from dragoman.gateway.session import Session
 from dragoman.wire.errors import RpcError, internal, invalid_params
@@ -92,6 +93,7 @@ class Gateway:
         self.pool = Pool(self)
         self.parking = Parking(self)
         self.sessions: dict[str, Session] = {}
+        self.places = Places(self)
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
         self.watchers: list[SessionWatcher] = []
@@ -168,17 +170,6 @@ class Gateway:
     def deleted(self, session_id: str) -> None:
         for watcher in self.watchers:
             watcher.session_deleted(session_id)
-
-    def check_room(self) -> None:
-        limit = self.config.limits.max_sessions
-        live = sum(not session.parked for session in self.sessions.values())
-        if live >= limit:
-            raise internal(
-                f"There are {limit} live sessions already (limits.max_sessions); close one first",
-                "session_limit",
-            )
-        if self.closing:
-            raise internal("Dragoman is shutting down", "shutdown")
 
     def add(self, session: Session) -> None:
         self.sessions[session.id] = session

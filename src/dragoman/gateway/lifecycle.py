@@ -35,17 +35,22 @@ CLOSE_TIMEOUT = 5.0
 
 
 async def new(client: ClientConnection, request: Request) -> None:
+    session_id = new_session_id()
+    with client.gateway.places.take(client, session_id):
+        await _new(client, request, session_id)
+
+
+async def _new(client: ClientConnection, request: Request, session_id: str) -> None:
     params = decode_object(request.params)
     cwd = check_cwd(params.get("cwd"))
     directories = check_directories(params.get("additionalDirectories"))
-    client.gateway.check_room()
     name = client.agent_for(cwd, params)
     client.gateway.agent_config(name)
     check_cwd_exists(cwd)
     workspace = workspace_root(cwd)
     sandbox = _sandbox(params)
     agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
-    session = Session(client.gateway, new_session_id(), name, cwd, workspace)
+    session = Session(client.gateway, session_id, name, cwd, workspace)
     session.extra = {} if sandbox is None else {"sandbox": sandbox}
     session.additional_directories = directories
     session.setup = params
@@ -68,11 +73,16 @@ def _sandbox(params: JsonObject) -> str | None:
 
 async def fork(client: ClientConnection, request: Request) -> None:
     """By the agent itself where it can; else a copy of the journal, told to a new agent session."""
+    session_id = new_session_id()
+    with client.gateway.places.take(client, session_id):
+        await _fork(client, request, session_id)
+
+
+async def _fork(client: ClientConnection, request: Request, session_id: str) -> None:
     original = client.require_session(request)
-    client.gateway.check_room()
     params = decode_object(request.params)
     cwd = check_cwd(params.get("cwd", original.cwd))
-    session = Session(client.gateway, new_session_id(), original.agent_name, cwd, workspace_root(cwd))
+    session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))
     session.setup = params
     session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
     session.owner = client.terms.identity.name

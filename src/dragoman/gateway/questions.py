@@ -20,7 +20,7 @@ from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
 from dragoman.gateway.replay import NOTHING, lenient_members
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import message
+from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Questions:
         self._session = session
         self._open: list[Question] = []
         self._expected: dict[str, asyncio.Event] = {}
+        self._decisions: dict[str, JsonObject] = {}
+        """How the last questions were answered, by their ids."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -149,6 +151,10 @@ class Questions:
             return False
         self._settle(question, Reply(result=_read_answer(question, result)), "user", client)
         return True
+
+    def decision(self, question_id: str) -> JsonObject | None:
+        """Who answered a question of late, and what, as the journal has it."""
+        return self._decisions.get(question_id)
 
     async def arrives(self, question_id: str, patience: float) -> bool:
         """Wait for a question that is in the journal of another process, which asks it here a moment later."""
@@ -324,9 +330,11 @@ class Questions:
         rule = as_object(as_object(read.get("_meta")).get("dragoman")).get("rule")
         if by == "user" and isinstance(rule, str):  # a client that answers by a rule says so
             by = rule[:MAX_RULE_NAME]
-        self._session.record(
-            kind, id=question.id, by=by, client=info.get("title") or info.get("name"), **{member: answer}
-        )
+        facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
+        self._session.record(kind, id=question.id, **facts)
+        self._decisions[question.id] = facts
+        if len(self._decisions) > limits.REMEMBERED_DECISIONS:
+            del self._decisions[next(iter(self._decisions))]
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Denied with an option that the agent offered, if it offered one (G-102)."""

@@ -67,6 +67,12 @@ def tell_loss(session: Session) -> None:
 
 
 async def _try(session: Session, client: ClientConnection) -> JsonObject:
+    """A session that was parked needs a place among the live ones first."""
+    with session.gateway.places.wake(client, session):
+        return await _try_again(session, client)
+
+
+async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
     """A few times, each time more patiently."""
     error: RpcError | None = None
     for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:

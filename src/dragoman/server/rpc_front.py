@@ -19,7 +19,8 @@ from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.streamable import SWEEP, send_events
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed
+from dragoman.wire.errors import Malformed, RpcError
+from dragoman.wire.limits import MAX_BATCH_ENTRIES
 
 log = logging.getLogger(__name__)
 
@@ -102,12 +103,23 @@ class RpcFront:
         request.require_json()
         body = await request.body(self._max_bytes)
         try:
-            if not message.is_batch(body):
+            if message.is_batch(body):
+                self._count(request, len(message.decode_batch(body)))
+            else:
                 message.decode(body)
         except Malformed as error:
             raise HttpError(400, error.message) from error
         client.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
         return Response(202)
+
+    def _count(self, request: Request, entries: int) -> None:
+        """Each message of a batch is a request; the first was counted when the POST came."""
+        try:
+            for _ in range(1, min(entries, MAX_BATCH_ENTRIES)):
+                if request.meter is not None:
+                    request.meter.request()
+        except RpcError as error:
+            raise HttpError.refused(error) from error
 
     async def listen(self, request: Request) -> None:
         request.require_event_reader()

@@ -35,6 +35,9 @@ AGENT_BACKLOG_BYTES = 64 * 1024 * 1024
 EARLY_UPDATES = 1000
 """Updates held for a session whose `session/new` is not answered yet (G-044)."""
 
+REMEMBERED_DECISIONS = 100
+"""Answers of a session that are known to whoever answers a moment later: an agent that asks without end."""
+
 GARBAGE_LINES = 1000
 """Non-JSON lines on an agent's stdout before it is taken for something that is not an agent (G-111)."""
 

@@ -131,7 +131,10 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         Operation(
             "POST", f"{one}/questions/{{question}}", "Answer the question that a turn waits for", sessions.decide,
             SessionView, body=Answer, role=control,
-            refusals={404: "There is no such session, or the question is not open any more."},
+            refusals={
+                404: "There is no such session, or the question is not open any more.",
+                409: "Another answer was first; it is named.",
+            },
         ),
         Operation(
             "POST", f"{one}/cancel", "Cancel the turn that runs, if one does", sessions.cancel, status=202,

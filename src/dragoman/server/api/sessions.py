@@ -9,9 +9,10 @@ from typing import Any
 from dragoman.gateway import export
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.peer import Reply
+from dragoman.server.api import answering
 from dragoman.server.api.naming import rename
 from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
@@ -91,16 +92,9 @@ class Sessions:
         """Answers the permission question of a turn that runs."""
         wanted = (await read(request, Answer)).option_id
         kept = await self._find(values)
-        session = self._gateway.sessions.get(kept.id)
-        asked = session.questions.first() if session is not None else None
-        if session is None or asked is None or asked["id"] != values["question"]:
-            raise HttpError(404, "This question is not open (any more).", code="unknown_question")
-        options = asked["options"] if isinstance(asked["options"], list) else []
-        offered = [str(as_object(each).get("optionId")) for each in options]
-        if wanted not in offered:
-            raise HttpError(400, f"optionId is one of {', '.join(offered)}.")
-        outcome = {"outcome": {"outcome": "selected", "optionId": wanted}}
-        session.questions.answer(values["question"], encode(outcome), (await self._caller(request)).client)
+        question = values["question"]
+        session = answering.check_open(self._gateway.sessions.get(kept.id), question, wanted)
+        await answering.answer(session, question, wanted, (await self._caller(request)).client)
         return Response.json(self._shown(await self._find(values)))
 
     async def prompt(self, request: Request, values: Values) -> Response:

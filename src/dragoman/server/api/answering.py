@@ -1,0 +1,82 @@
+"""The answer to a permission question by REST: given, or told whose answer was first."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dragoman.gateway import events
+from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.session import Session
+from dragoman.server.asgi import HttpError
+from dragoman.wire.errors import Malformed
+
+CONFIRM_TIMEOUT = 5.0
+"""Seconds that the process which has a session has to say which answer it took."""
+LOOK_INTERVAL = 0.05
+LOOKED_AT = 500
+"""Events at the end of a journal among which the decision is looked for."""
+
+
+def check_open(session: Session | None, question: str, option: str) -> Session:
+    """The session that asks this question and offers this option."""
+    asked = session.questions.first() if session is not None else None
+    if session is None or asked is None or asked["id"] != question:
+        raise HttpError(404, "This question is not open (any more).", code="unknown_question")
+    options = asked["options"] if isinstance(asked["options"], list) else []
+    offered = [str(as_object(each).get("optionId")) for each in options]
+    if option not in offered:
+        raise HttpError(400, f"optionId is one of {', '.join(offered)}.")
+    return session
+
+
+async def answer(session: Session, question: str, option: str, client: ClientConnection) -> None:
+    """Hand the answer in; raises when it was not the one that counted."""
+    outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+    if not session.questions.answer(question, encode(outcome), client):
+        raise _too_late(session.questions.decision(question))
+    store = session.gateway.store
+    if session.follows and store is not None:  # another process decides whose answer was first
+        decided = await _recorded(store, session.id, question)
+        if decided is None:
+            raise HttpError(
+                504, "The process that has this session did not confirm the answer; look at the session."
+            )
+        if as_object(decided.get("outcome")).get("optionId") != option:
+            raise _too_late(decided)
+
+
+def _too_late(decision: JsonObject | None) -> HttpError:
+    """Who answered, and what."""
+    told = decision or {}
+    outcome = as_object(told.get("outcome"))
+    what = outcome.get("optionId") or outcome.get("outcome") or "cancelled"
+    who = told.get("client") or told.get("by") or "the end of the turn"
+    return HttpError(
+        409, f"Another answer was first: {what}, by {who}. Yours does not count.", code="already_answered"
+    )
+
+
+async def _recorded(store: Store, session_id: str, question: str) -> JsonObject | None:
+    """The decision about a question as its session's journal has it."""
+    try:
+        async with asyncio.timeout(CONFIRM_TIMEOUT):
+            while True:
+                last = await store.last_seq(session_id)
+                for row in reversed(await store.read_before(session_id, last + 1, LOOKED_AT)):
+                    for event in row.events():
+                        if (found := _decision(event)).get("id") == question:
+                            return found
+                await asyncio.sleep(LOOK_INTERVAL)  # another process's journal raises no event here
+    except TimeoutError:
+        return None
+
+
+def _decision(event: bytes) -> JsonObject:
+    if event[:1] != events.RECORD or b'"decision"' not in event[:40]:
+        return {}
+    try:
+        return events.read_record(event)
+    except Malformed:
+        return {}
