@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+
+import pytest
 
 from dragoman.server.streams import EventStream, Kept
 
@@ -54,3 +57,16 @@ async def test_what_is_no_id_and_what_is_to_come_are_unknown() -> None:
     for strange in ("", "x", "1.", "1.2", "1.2-", f"-1.1-{name}", "1" * 16, "\u0661"):
         assert stream.missed(strange) is None, strange
     assert not stream.sent(f"0.2-{name}") and not stream.keeps_all_after(f"0.2-{name}")
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+def test_an_event_is_one_line_of_data_however_its_message_was_printed(end: str) -> None:
+    """A journal may hold line ends that former versions let in."""
+    stream = EventStream(lambda size: None)
+    message = json.dumps({"a": [1, {"b": "x"}]}, indent=1).replace("\n", end).encode() + end.encode()
+    stream.send(message)
+    stream.send_event(7, message)
+    lines = stream.take().decode().splitlines()
+    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
+    assert [json.loads(line) for line in data] == [{"a": [1, {"b": "x"}]}] * 2
+    assert all(line.startswith(("id: ", "data: ")) or not line for line in lines)

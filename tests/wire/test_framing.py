@@ -22,6 +22,7 @@ from dragoman.wire.framing import (
     LineDecoder,
     frame_headers,
     frame_line,
+    single_line,
 )
 from support.json_values import encoded
 
@@ -314,3 +315,12 @@ class TestDetection:
         for stream in (frame_line(b"x" * 11), b"[" + frame_line(b"x" * 11), frame_headers(b"x" * 11)):
             (frame,) = every_way(lambda: ClientDecoder(10), stream)
             assert isinstance(frame, FramingError) and frame.oversize
+
+
+@given(encoded(), st.sampled_from([b"\n", b"\r", b"\r\n"]))
+def test_a_message_becomes_one_line_and_means_the_same(message: bytes, end: bytes) -> None:
+    spread = json.dumps(json.loads(message), indent=1).encode().replace(b"\n", end) + end
+    line = single_line(spread)
+    assert b"\n" not in line and b"\r" not in line
+    assert json.loads(line) == json.loads(message)
+    assert single_line(line) is line

@@ -10,6 +10,7 @@ import msgspec
 from dragoman.gateway import events, transcript
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.ports.store import SessionRecord, Store
+from dragoman.wire.framing import single_line
 
 _KINDS = {
     events.HISTORY: (b"update", b"message"),
@@ -36,7 +37,7 @@ async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]
 
 def _line(seq: int, time: bytes, event: bytes) -> bytes:
     kind, member = _KINDS.get(event[:1], (b"record", b"record"))
-    return b'{"seq":%d,"time":"%b","type":"%b","%b":%b}\n' % (seq, time, kind, member, event[1:])
+    return b'{"seq":%d,"time":"%b","type":"%b","%b":%b}\n' % (seq, time, kind, member, single_line(event[1:]))
 
 
 async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:

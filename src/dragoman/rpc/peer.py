@@ -7,6 +7,7 @@ Rules kept here and nowhere else:
 - A response that nobody waits for is dropped and logged, never forwarded and never answered (G-013).
 - An id that is reused while in flight is refused (G-014); a notification is never answered (G-015).
 - Every request is answered exactly once, also when its handler raises: a bug of ours becomes `-32603` here.
+- What enters is one line: it may leave as a line, as an event of a stream, or into a journal (`wire.framing`).
 - `$/cancel_request` is mapped through the tables; unmapped ones are dropped (G-067).
 
 Nothing here awaits: a message is handled where it was read, in the order it was read (G-005).
@@ -34,7 +35,7 @@ from dragoman.wire.errors import (
     internal,
     invalid_request,
 )
-from dragoman.wire.framing import Frame, FramingError
+from dragoman.wire.framing import CR, LF, Frame, FramingError, single_line
 from dragoman.wire.message import ABSENT, Envelope, IdKey
 
 log = logging.getLogger(__name__)
@@ -209,6 +210,8 @@ class Peer:
             if isinstance(frame, FramingError):
                 self._unframed(frame)
                 continue
+            if CR in frame or LF in frame:
+                frame = single_line(frame)
             try:
                 handled = intercept is not None and intercept(frame)
             except Exception:  # one bad message must not cost the others of this read

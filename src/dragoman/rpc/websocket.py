@@ -17,7 +17,7 @@ from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFail
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
-from dragoman.wire.framing import Frame, FramingError
+from dragoman.wire.framing import Frame, FramingError, single_line
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
 
 log = logging.getLogger(__name__)
@@ -277,7 +277,7 @@ class _Message:
         if size > self._max:
             error = f"Message of {size} bytes exceeds the limit of {self._max}"
             return FramingError(error, whole[:OVERSIZE_PREFIX_BYTES], oversize=True)
-        return whole.replace(b"\n", b" ")  # frames never hold a line feed: they may leave as lines
+        return single_line(whole)
 
 
 def _echo(code: int) -> int:

@@ -19,6 +19,7 @@ from dragoman.server import limits
 from dragoman.server.admission import NOBODY, Refusal, Visit, came_secure
 from dragoman.server.statuses import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
+from dragoman.wire.framing import single_line
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -174,6 +175,10 @@ class Request:
         if self._body is None:
             self._body = await self._read_body(max_bytes)
         return self._body
+
+    async def message(self, max_bytes: int) -> bytes:
+        """The body as one line, however it was printed: it may leave as a line, or as an event of a stream."""
+        return single_line(await self.body(max_bytes)).strip()
 
     async def _read_body(self, max_bytes: int) -> bytes:
         declared = self.header("content-length")

@@ -15,6 +15,7 @@ from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send, header_bytes
 from dragoman.server.fronts import Speaker
 from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
+from dragoman.wire.framing import single_line
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class AsgiSocket:
         while (event := await self._receive())["type"] != "websocket.disconnect":
             text = event.get("text")
             if text is not None and self._closing is None:  # binary frames are ignored (G-128)
-                self._hear(text.encode().replace(b"\n", b" "))
+                self._hear(single_line(text.encode()))
 
     def _hear(self, message: bytes) -> None:
         """What a peer asks that has not read its answers waits here: hypercorn's own queue knows no bound."""

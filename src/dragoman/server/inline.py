@@ -47,7 +47,7 @@ class InlineFront:
 
     async def post(self, request: Request) -> Response | None:
         request.require_json()
-        body = await request.body(self._gateway.config.limits.max_message_bytes)
+        body = await request.message(self._gateway.config.limits.max_message_bytes)
         try:
             envelope = _read(body)
         except Malformed as error:
@@ -146,7 +146,7 @@ class InlineFront:
                 raise HttpError.refused(error) from error
         elif session_id in self._gateway.sessions:
             async with caller.listening(session_id):
-                caller.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
+                caller.client.peer.link_messages([body])
 
     def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
         """An answer to an agent's question, whose id says which caller was asked; another token's is unknown."""

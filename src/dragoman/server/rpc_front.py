@@ -101,7 +101,7 @@ class RpcFront:
     async def post(self, request: Request) -> Response:
         client = self._client(request)
         request.require_json()
-        body = await request.body(self._max_bytes)
+        body = await request.message(self._max_bytes)
         try:
             if message.is_batch(body):
                 self._count(request, len(message.decode_batch(body)))
@@ -109,7 +109,7 @@ class RpcFront:
                 message.decode(body)
         except Malformed as error:
             raise HttpError(400, error.message) from error
-        client.client.peer.link_messages([body.replace(b"\n", b" ").strip()])
+        client.client.peer.link_messages([body])
         return Response(202)
 
     def _count(self, request: Request, entries: int) -> None:

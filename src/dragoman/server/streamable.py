@@ -73,9 +73,8 @@ class StreamableHttp:
 
     async def _post(self, request: Request) -> Response:
         request.require_json()
-        body = await request.body(self._gateway.config.limits.max_message_bytes)
-        envelope = _read(body)
-        line = body.replace(b"\n", b" ").strip()  # messages may leave as lines
+        line = await request.message(self._gateway.config.limits.max_message_bytes)
+        envelope = _read(line)
         connection_id = request.header(CONNECTION)
         if envelope.method == "initialize" and envelope.id is not ABSENT:
             if connection_id:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dragoman.server import limits
+from dragoman.wire.framing import single_line
 
 Taken = Callable[[], None]
 
@@ -66,7 +67,8 @@ class EventStream:
     def send(self, message: bytes) -> None:
         """A message that is no journaled update."""
         self._number += 1
-        event = b"id: %d.%d-%b\ndata: %b\n\n" % (self._seq, self._number, self._name.encode(), message)
+        line = single_line(message)
+        event = b"id: %d.%d-%b\ndata: %b\n\n" % (self._seq, self._number, self._name.encode(), line)
         self._keep(Kept(self._seq, self._number, event))
         self._put(event)
 
@@ -83,7 +85,8 @@ class EventStream:
     def send_event(self, seq: int, message: bytes) -> None:
         """An update, by its number in the journal."""
         self._seq = seq
-        self._put(b"id: %d\ndata: %b\n\n" % (seq, message))
+        # A journal may hold carriage returns of former versions: each of them would end the line, at every replay.
+        self._put(b"id: %d\ndata: %b\n\n" % (seq, single_line(message)))
 
     def send_again(self, kept: Kept) -> None:
         self._put(kept.event)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dragoman.wire.framing import single_line
+
 
 class TooLong(Exception):
     """One event is longer than a message may be."""
@@ -39,7 +41,7 @@ class EventDecoder:
                 if line:
                     self._line(line)
                 elif self._data:
-                    events.append(ServerEvent(b" ".join(self._data), self._id))
+                    events.append(ServerEvent(single_line(b" ".join(self._data)), self._id))
                     self._data, self._size, self._id = [], 0, None
         if self._size + self._rest_size > self._max + 1024:
             raise TooLong(f"an event is longer than {self._max} bytes (limits.max_message_bytes)")

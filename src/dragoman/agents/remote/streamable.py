@@ -23,6 +23,7 @@ from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, re
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal
+from dragoman.wire.framing import single_line
 from dragoman.wire.message import ABSENT
 
 log = logging.getLogger(__name__)
@@ -293,4 +294,4 @@ def _is_session_error(answer: httpx2.Response) -> bool:
 
 
 def _one_line(body: bytes) -> bytes:
-    return body.replace(b"\n", b" ").strip()
+    return single_line(body).strip()
