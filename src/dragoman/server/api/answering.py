@@ -23,6 +23,9 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
     """The session that asks this question and offers this option."""
     asked = session.questions.first() if session is not None else None
     if session is None or asked is None or asked["id"] != question:
+        decided = session.questions.decision(question) if session is not None else None
+        if decided is not None and _chosen(decided) != option:
+            raise _too_late(decided)
         raise HttpError(404, "This question is not open (any more).", code="unknown_question")
     options = asked["options"] if isinstance(asked["options"], list) else []
     offered = [str(as_object(each).get("optionId")) for each in options]
@@ -43,15 +46,19 @@ async def answer(session: Session, question: str, option: str, client: ClientCon
             raise HttpError(
                 504, "The process that has this session did not confirm the answer; look at the session."
             )
-        if as_object(decided.get("outcome")).get("optionId") != option:
+        if _chosen(decided) != option:
             raise _too_late(decided)
+
+
+def _chosen(decision: JsonObject) -> object:
+    return as_object(decision.get("outcome")).get("optionId")
 
 
 def _too_late(decision: JsonObject | None) -> HttpError:
     """Who answered, and what."""
     told = decision or {}
     outcome = as_object(told.get("outcome"))
-    what = outcome.get("optionId") or outcome.get("outcome") or "cancelled"
+    what = _chosen(told) or outcome.get("outcome") or "cancelled"
     who = told.get("client") or told.get("by") or "the end of the turn"
     return HttpError(
         409, f"Another answer was first: {what}, by {who}. Yours does not count.", code="already_answered"
