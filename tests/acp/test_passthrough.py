@@ -176,3 +176,49 @@ async def test_session_ids_in_text_and_raw_data_are_left_alone(client: Dragoman,
     )
     assert turn.updates[0]["content"]["text"] == f"s1 and {session}"
     assert turn.updates[1]["_meta"] == {"sessionId": "s1"}
+
+
+@pytest.mark.rule("G-043")
+@pytest.mark.parametrize(
+    "params",
+    [
+        '{"sessionId":"{sid}","update":UPDATE,"sessionId":"{sid}"}',
+        '{"sessionId":"{sid}","update":UPDATE,"sessi\\u006fnId":"{sid}"}',
+        '{"sessionId":"elsewhere","update":UPDATE,"sessionId":"{sid}"}',
+        '{"sessionId":"elsewhere","sessionId":"{sid}","update":UPDATE}',
+        '{"sessionId":"{sid}","update":UPDATE},"params":{"sessionId":"{sid}","update":UPDATE}',
+    ],
+)
+@pytest.mark.parametrize("update", ["agent_message_chunk", "tool_call"])
+async def test_an_update_names_one_session(
+    client: Dragoman, workspace: Path, params: str, update: str
+) -> None:
+    """A client that prefers the first of two members, or the last, sees the same session."""
+    told = {"sessionUpdate": update, "toolCallId": "t", "content": {"type": "text", "text": "smuggled"}}
+    if update == "tool_call":
+        told["content"], told["title"] = [], "smuggled"
+    session = await client.new_session(workspace)
+    script = 'raw {"jsonrpc":"2.0","method":"session/update","params":%s}'
+    await client.prompt(session, script % params.replace("UPDATE", json.dumps(told)))
+    body = next(raw for raw in client.raw if b"smuggled" in raw and b'"session/update"' in raw)
+    names: list[str] = []
+    json.loads(body, object_pairs_hook=lambda pairs: names.extend(name for name, _ in pairs) or dict(pairs))
+    assert (names.count("sessionId"), names.count("params")) == (1, 1)
+    assert b'"sessionId":"%b"' % session.encode() in body
+
+
+async def test_a_request_for_the_agent_names_one_session(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    for number, method in enumerate(("session/prompt", "_vendor/ask")):
+        twice = f'"sessionId":"s2","sessi\\u006fnId":"s3","sessionId":"{session}"'
+        params = f'{{{twice},"prompt":[{{"type":"text","text":"hi"}}]}}'
+        line = f'{{"jsonrpc":"2.0","id":"n{number}","method":"{method}","params":{params}}}\n'
+        gateway.send_bytes(line.encode())
+        await gateway.next_message(lambda message, number=number: message.get("id") == f"n{number}")
+    text = heard.path.read_text()
+    assert '"s2"' not in text
+    assert '"s3"' not in text

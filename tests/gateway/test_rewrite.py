@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.gateway.rewrite import reply_for_client, session_of, with_members, with_session
+from dragoman.gateway.rewrite import (
+    one_session,
+    reply_for_client,
+    session_of,
+    with_members,
+    with_session,
+    without_session,
+)
 from dragoman.rpc.peer import Reply
 from support.exact_json import exact
 from support.json_values import OBJECTS, encoded
@@ -20,6 +27,32 @@ def result(raw: bytes) -> bytes:
 
 def error(value: object) -> Any:
     return json.loads(reply_for_client(Reply(error=json.dumps(value).encode()), "agent-1", "dgm_x").error)
+
+
+TWICE = [
+    b'{"sessionId":"dgm_other","a":1,"sessionId":"agent-1"}',
+    b'{"sessionId":"dgm_other","sessi\\u006fnId":"agent-1"}',
+    b'{"\\u0073essionId":"dgm_other","sessionId":"agent-1"}',
+    b'{ "sessionId" : "dgm_other" , "sessionId" : "agent-1" }',
+]
+
+
+@pytest.mark.parametrize("raw", TWICE)
+def test_of_two_session_ids_only_ours_is_left(raw: bytes) -> None:
+    assert session_of(raw) == "agent-1"
+    for shown in (with_session(raw, "dgm_x"), result(raw), one_session(raw), without_session(raw)):
+        assert b"dgm_other" not in shown
+        assert b"\\u00" not in shown
+    data = b'{"code":1,"message":"m","data":%b}' % raw
+    assert b"dgm_other" not in reply_for_client(Reply(error=data), "agent-1", "dgm_x").error
+    other = data.replace(b"agent-1", b"third")
+    assert b"dgm_other" not in reply_for_client(Reply(error=other), "agent-1", "dgm_x").error
+    assert b"dgm_other" not in result(raw.replace(b"agent-1", b"third"))
+
+
+def test_params_that_name_one_session_pass_as_they_are() -> None:
+    for raw in (b'{"sessionId":"a", "x": {"y": 1.0}}', b"[1, 2]", b"null", b'{"t":"\\u001b[0m"}'):
+        assert one_session(raw) is raw
 
 
 class TestParams:

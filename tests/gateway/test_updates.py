@@ -106,6 +106,48 @@ class TestSplice:
         spliced = rewriter(agent_id="agent-1").splice(line)
         assert b"dgm_x1" not in spliced
 
+    @pytest.mark.parametrize(
+        "behind",
+        [
+            b',"sessionId":"dgm_other"}}',
+            b',"sessionId":"dgm_other","sessionId":"agent-1"}}',
+            b',"sessi\\u006fnId":"dgm_other"}}',
+            b',"\\u0073essionId":"dgm_other","x":{"y":{"z":"w"}}}}',
+            b'},"params":{"sessionId":"dgm_other","update":{"sessionUpdate":"x"}}}',
+            b'},"p\\u0061rams":{"sessionId":"agent-1","sessionId":"dgm_other","update":{}}}',
+            b' , "sessionId" : "dgm_other" } }',
+            b',"update":{"sessionUpdate":"y"}}}',
+        ],
+    )
+    @pytest.mark.parametrize("text", [b"hello", b'say \\"sessionId\\"', b"\\\\"])
+    def test_no_second_session_id_survives(self, text: bytes, behind: bytes) -> None:
+        chunk = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%b"}}' % text
+        for spliced in (
+            rewriter().splice(START + chunk + behind),
+            *rewriter().rewrite(START + chunk + behind),
+        ):
+            once(spliced)
+            assert b"dgm_other" not in spliced
+            assert json.loads(spliced)["params"]["sessionId"] == "dgm_x"
+
+    def test_names_inside_an_update_are_its_own(self) -> None:
+        update = b'{"sessionUpdate":"x","rawInput":{"sessionId":"mine","update":{"sessionId":"mine"}},"sessionId":"m"}'
+        assert (
+            rewriter().splice(START + update + b"}}") == START.replace(b"agent-1", b"dgm_x") + update + b"}}"
+        )
+
+
+def once(line: bytes) -> None:
+    """The message and its params have no member twice, however it is spelled."""
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in found]
+        if {"params", "sessionId"} & set(names):
+            assert len(names) == len(set(names)), line
+        return dict(found)
+
+    json.loads(line, object_pairs_hook=pairs)
+
 
 class TestRewrite:
     @pytest.mark.parametrize("kind", sorted(LOOKED_AT - {"user_message", *RENAMED_KINDS}))

@@ -17,7 +17,7 @@ from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
-from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.rewrite import one_session, session_of, without_session
 from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
@@ -289,6 +289,7 @@ class AgentConnection:
     def peer_request(self, request: Request) -> None:
         if reserved.is_reserved(request.method):
             raise method_not_found(request.method)
+        request.params = one_session(request.params)
         asid = session_of(request.params)
         if asid is not None:
             session = self.sessions.get(asid)
@@ -325,10 +326,11 @@ class AgentConnection:
                 "notification that only Dragoman sends, dropped", extra={"agent": self.name, "method": method}
             )
             return
+        params = one_session(params)
         if method == "elicitation/complete":
             client = self.elicitations.pop(str(decode_object(params).get("elicitationId")), None)
             if client is not None:
-                client.peer.notify(method, params)
+                client.peer.notify(method, without_session(params))
             return
         asid = session_of(params)
         session = self.sessions.get(asid) if asid is not None else None

@@ -23,7 +23,7 @@ from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
-from dragoman.gateway.rewrite import meta_of, session_of
+from dragoman.gateway.rewrite import meta_of, one_session, session_of
 from dragoman.gateway.session import Session
 from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
@@ -147,7 +147,7 @@ class ClientConnection:
             session.notify_agent(method, params)
         elif session_id is None and self.bound_agent is not None:
             for agent in self.gateway.pool.agents_of(self):
-                agent.peer.notify(method, params)
+                agent.peer.notify(method, one_session(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         self._malformed += 1
@@ -283,7 +283,7 @@ class ClientConnection:
 
     async def _forward_sessionless(self, request: Request) -> None:
         agent = await self.gateway.pool.borrow(self, self.bound_agent or "")
-        request.answer(await agent.call(request.method, request.params, request))
+        request.answer(await agent.call(request.method, one_session(request.params), request))
 
     async def _leave(self) -> None:
         """The client is gone: end or let go what was its own."""

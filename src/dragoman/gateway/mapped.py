@@ -60,7 +60,7 @@ class MappedRewriter(UpdateRewriter):
         self._plain = tuple(self._before + start for start in TEXT_CHUNKS)
 
     def splice(self, line: bytes) -> bytes:
-        if line.startswith(self._plain):
+        if line.startswith(self._plain) and self.is_all(line):
             return self._after + line[self.cut :]
         return super().splice(self._translated(line) if pathfields.FILE_URI in line else line)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Raw
 
 from dragoman.gateway import dialects
@@ -9,6 +11,33 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.rpc.peer import Reply
 from dragoman.wire import message
 from dragoman.wire.errors import NOT_FOUND, Malformed
+
+_ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
+
+
+def hides_letters(raw: bytes) -> bool:
+    """Whether letters are written as `\\u0073`, as only a name does that shall not be found."""
+    return b"\\u00" in raw and _ESCAPED_LETTER.search(raw) is not None
+
+
+def one_session(params: bytes) -> bytes:
+    """Params that name one session at most: of several `sessionId` the last stays, which is the one we go by.
+
+    A reader that prefers the first would otherwise take the message for one of another session.
+    """
+    if params.count(b'"sessionId"') < 2 and not hides_letters(params):
+        return params
+    try:
+        return encode(message.members(params))
+    except Malformed:
+        return params  # no object, so that there is no session in it
+
+
+def without_session(params: bytes) -> bytes:
+    """Params of what belongs to no session: an id in it is the agent's own, or made up."""
+    if b'"sessionId"' not in params:
+        return params
+    return encode({name: value for name, value in message.members(params).items() if name != "sessionId"})
 
 
 def with_session(params: bytes, session_id: str) -> bytes:
@@ -51,7 +80,7 @@ def reply_for_client(reply: Reply, agent_session_id: str, session_id: str) -> Re
 
 
 def _result(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
-    if b'"sessionId"' not in reply.result:
+    if b'"sessionId"' not in reply.result and not hides_letters(reply.result):
         return reply
     try:
         members = message.members(reply.result)
@@ -59,7 +88,7 @@ def _result(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
         return reply
     raw = members.get("sessionId")
     if raw is None or message.id_key(raw) != (str, agent_session_id):
-        return reply
+        return Reply(result=one_session(reply.result))
     return Reply(result=encode({**members, "sessionId": session_id}))
 
 
@@ -75,7 +104,7 @@ def _error(raw: bytes, agent_session_id: str, session_id: str) -> bytes:
     if isinstance(data, dict) and data.get("sessionId") == agent_session_id:
         error["data"] = {**data, "sessionId": session_id}
         return encode(error)
-    return raw
+    return encode(error) if raw.count(b'"sessionId"') > 1 or hides_letters(raw) else raw
 
 
 def _session_lost(error: JsonObject, session_id: str) -> JsonObject:

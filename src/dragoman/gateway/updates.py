@@ -2,7 +2,8 @@
 
 Two ways, the same result. Almost every update is a text chunk in the member order that agents write, so the session id
 is spliced into the bytes as they came. Everything else is taken apart one level at a time, with all values still
-encoded, and only what must change is changed: unknown members, explicit nulls and large integers pass as they are.
+encoded, and only what must change is changed: unknown members, explicit nulls and large integers pass as they are. Of a
+member that comes twice the last stays, which is the one that the gateway goes by.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class UpdateHead(msgspec.Struct, gc=False):
 
 
 _head = msgspec.json.Decoder(UpdateHead)
+_one_value = msgspec.json.Decoder(Raw)
 _END = b"}}"
 """Of the params and of the message."""
 
@@ -104,11 +106,22 @@ class UpdateRewriter:
 
     def splice(self, line: bytes) -> bytes:
         """The line with our session id and no other byte changed."""
-        if line.startswith(self._before):
+        if line.startswith(self._before) and self.is_all(line):
             return self._after + line[self.cut :]
         envelope = message.members(line)
         params = message.members(envelope["params"])
         return self._rebuild(envelope, params, params["update"])
+
+    def is_all(self, line: bytes) -> bool:
+        """Whether a line that begins as usual ends with its update.
+
+        A second `sessionId` may stand behind it, in any spelling, and a client may prefer it to the first.
+        """
+        try:
+            _one_value.decode(line[self.cut : -len(_END)])
+        except msgspec.DecodeError as error:
+            return "trailing" not in str(error)  # that the line is JSON was seen before, by `read_head`
+        return line.endswith(_END)
 
     def rewrite(self, line: bytes) -> list[bytes]:
         """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
