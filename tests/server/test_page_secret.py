@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import stat
+import time
 from pathlib import Path
 
 import httpx
@@ -226,6 +228,27 @@ async def test_a_login_survives_a_restart_and_only_hashes_are_kept(serve: Serve,
     cookie = f"dragoman-{second.port}={login.cookie.partition('=')[2]}"
     page = second.http(token=False, headers={**login.pair, "Cookie": cookie})
     assert (await page.get("/api/agents")).status_code == 200
+
+
+async def test_thirty_days_without_use_end_a_login_and_use_renews_it(serve: Serve, home: Path) -> None:
+    first = await serve()
+    login, other = await first.login(), await first.login()
+    first.gateway.process.send_signal(signal.SIGTERM)
+    assert await first.gateway.wait_exit() == 0
+    file, day = home / "logins.json", 24 * 3600
+    kept = json.loads(file.read_text())
+    for record, days in zip(kept["logins"], (29, 31), strict=True):
+        record["used"] -= days * day
+    file.write_text(json.dumps(kept))
+    second = await serve()
+    program = second.http(token=False)
+    for browser, status in ((login, 200), (other, 401)):
+        cookie = f"dragoman-{second.port}={browser.cookie.partition('=')[2]}"
+        answer = await program.get("/api/agents", headers={**browser.pair, "Cookie": cookie})
+        assert answer.status_code == status
+        assert (await program.get("/", headers={"Cookie": cookie})).status_code == status
+    used = [record["used"] for record in json.loads(file.read_text())["logins"]]
+    assert abs(used[0] - time.time()) < day
 
 
 async def test_use_renews_the_cookie(serving: Serving) -> None:
