@@ -139,3 +139,24 @@ def test_no_mistake_shows_the_secrets_of_an_address(run: Run, home: Path) -> Non
         assert done.returncode == 2
         assert "agents.far.url" in done.stderr
         assert SECRET not in done.stderr
+
+
+def test_every_command_refuses_a_home_that_others_write_to(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text('[agents.evil]\ncommand = ["./evil"]\n')
+    home.chmod(0o777)
+    for arguments in (
+        ["agents", "list"],
+        ["config", "show"],
+        ["config", "init", "--force"],
+        ["tokens", "create", "x"],
+        ["sessions", "list"],
+        ["exec", "hello"],
+        ["acp", "evil"],
+        ["serve", "--url"],
+        ["doctor"],
+    ):
+        done = run(*arguments)
+        assert done.returncode == 2, arguments
+        assert f"{home} can be written to by other users (mode 0777)" in done.stderr
+        assert "evil" not in done.stdout
+    assert sorted(each.name for each in home.iterdir()) == ["config.toml"]

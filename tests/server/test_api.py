@@ -172,6 +172,9 @@ async def test_a_token_is_made_used_and_revoked(serving: Serving) -> None:
         ("POST", "/api/tokens", {"name": "phone"}, 409, "token_exists"),
         ("POST", "/api/tokens", {"name": "no good"}, 400, "bad_request"),
         ("POST", "/api/tokens", {"name": "x", "role": "god"}, 400, "bad_request"),
+        ("POST", "/api/tokens", {"name": "x", "lifetime": 1e308}, 400, "bad_request"),
+        ("POST", "/api/tokens", {"name": "x", "lifetime": -5}, 400, "bad_request"),
+        ("POST", "/api/tokens", {"name": "x", "lifetime": 0}, 400, "bad_request"),
         ("POST", "/api/tokens", {"name": "x", "quotas": {"wishes": 3}}, 400, "bad_request"),
         ("DELETE", "/api/tokens/nobody", None, 404, "unknown_token"),
     ]

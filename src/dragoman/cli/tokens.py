@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,7 +102,9 @@ def _file() -> TokenFile:
 
 
 def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M")
+    from dragoman.server.tokens import date_of
+
+    return date_of(moment).strftime("%Y-%m-%d %H:%M")
 
 
 def _ends(token: Token, now: float) -> str:

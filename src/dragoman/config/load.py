@@ -58,6 +58,7 @@ def load(
     flags: Sequence[Layer] = (),
 ) -> Loaded:
     """Merge the layers: defaults, `known` agents, the user's file, the workspace's, environment, flags."""
+    paths.check()
     env = os.environ if environ is None else environ
     layers = [known] if known is not None else []
     warnings: list[str] = []

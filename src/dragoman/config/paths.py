@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config.errors import ConfigError
+from dragoman.config.ownership import check_own
 
 PRIVATE_DIR = 0o700
 
@@ -54,6 +55,11 @@ class Paths:
     def token_file(self) -> Path:
         return self.runtime_dir / "token"
 
+    def check(self) -> None:
+        """Raises `ConfigError` if one of the folders is not the user's own."""
+        for folder in {self.config_file.parent, self.state_dir, self.runtime_dir, self.cache_dir}:
+            check_own(folder)
+
     def ensure(self, directory: Path) -> Path:
         """Make `directory`, and what is missing above it, for the user alone."""
         missing = []
@@ -68,6 +74,7 @@ class Paths:
                 part.mkdir(mode=PRIVATE_DIR, exist_ok=True)
             except OSError as error:
                 raise ConfigError(f"cannot make the directory {part}: {error.strerror}") from error
+        self.check()  # also against whoever was faster
         return directory
 
 

@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,10 @@ from dragoman.server.token import PRIVATE
 log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
+MAX_LIFETIME = 100 * 365.25 * 86400.0
+"""Seconds. A moment far beyond has no date, and a list that should show it would fail."""
+_LAST_MOMENT = 253_402_000_000.0
+"""The end of the year 9999, in any time zone."""
 PREFIX = "dgt_"
 """So that a secret which got into a log or a repository can be found there."""
 
@@ -45,7 +49,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its own limits, by the keys of `[serve.quotas]`; the rest are the configuration's."""
 
     def expired(self, now: float) -> bool:
-        return self.expires is not None and self.expires <= now
+        """One whose end cannot be a moment, which only another program can have stored, counts as expired."""
+        return self.expires is not None and not now < self.expires <= _LAST_MOMENT
 
     def facts(self) -> dict[str, Any]:
         """All that may be told of it."""
@@ -102,6 +107,8 @@ class TokenFile:
         """The token and its secret, which nobody can tell again."""
         try:
             _check(name, role, quotas or {})
+            if lifetime is not None and not -MAX_LIFETIME <= lifetime <= MAX_LIFETIME:
+                raise ValueError(f"a token is good for 100 years at most ({MAX_LIFETIME:.0f} seconds)")
         except ValueError as error:
             raise ConfigError(str(error)) from error
         secret = PREFIX + secrets.token_urlsafe(32)
@@ -157,8 +164,13 @@ class TokenFile:
             os.close(lock)
 
 
+def date_of(moment: float, zone: tzinfo | None = None) -> datetime:
+    """The moment, or the nearest that has a date."""
+    return datetime.fromtimestamp(min(max(moment, 0.0), _LAST_MOMENT), zone)
+
+
 def _iso(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return date_of(moment, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def _one(known: list[Token], name: str) -> Token:

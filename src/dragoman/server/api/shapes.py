@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from dragoman.server.tokens import MAX_LIFETIME
+
 JsonValue = Any
 
 
@@ -139,9 +141,10 @@ class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["observe", "control", "admin"],
         Meta(description="What it may: read along; everything with sessions; tokens as well."),
     ] = "control"
-    lifetime: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Seconds that it is good.")] = (
-        None
-    )
+    lifetime: Annotated[
+        Annotated[float, Meta(gt=0, le=MAX_LIFETIME)] | None,
+        Meta(description="Seconds that it is good, 100 years at most."),
+    ] = None
     quotas: Annotated[
         dict[str, int], Meta(description="Limits of its own, by the keys of `[serve.quotas]`.")
     ] = {}

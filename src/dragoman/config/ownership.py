@@ -1,0 +1,65 @@
+"""Whether a folder is the user's own: what lies in it runs programs and opens doors.
+
+Whoever can write into the folder of the settings chooses the commands that agents run; whoever can write into that of
+the tokens comes in. So a folder that another user made, or may change, is not taken over. Parents do not matter: what
+is swapped in there is another user's again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from dragoman.config.errors import ConfigError
+
+ROOT = 0
+
+
+def check_own(folder: Path) -> None:
+    """Raises `ConfigError` unless the folder is this user's (or root's) and nobody else may write to it.
+
+    One that does not exist yet is fine.
+    """
+    try:
+        link = folder.lstat()
+        status = folder.stat() if stat.S_ISLNK(link.st_mode) else link
+    except OSError:
+        return  # whoever uses it says what is wrong
+    if not stat.S_ISDIR(status.st_mode):
+        return
+    if status is not link and not _trusted(link.st_uid):
+        raise ConfigError(
+            f"{folder} is a link of another user (uid {link.st_uid}), who can lead it anywhere: {_ELSEWHERE}"
+        )
+    if not _trusted(status.st_uid):
+        raise ConfigError(
+            f"{folder} belongs to another user (uid {status.st_uid}), who could change the settings and tokens in "
+            f"it: {_ELSEWHERE}, or make it yours with `chown` once you know what is in it"
+        )
+    others = stat.S_IWOTH | (0 if _is_private(status.st_gid) else stat.S_IWGRP)
+    if status.st_mode & others:
+        raise ConfigError(
+            f"{folder} can be written to by other users (mode {stat.S_IMODE(status.st_mode):04o}), who could change the "
+            f"settings and tokens in it: look at what is in it, then run `chmod go-w {folder}`, or {_ELSEWHERE}"
+        )
+
+
+_ELSEWHERE = "set DRAGOMAN_HOME to a folder of your own"
+
+
+def _trusted(uid: int) -> bool:
+    return uid in (os.geteuid(), ROOT)
+
+
+def _is_private(gid: int) -> bool:
+    """Whether the group is the user's alone, as many systems have one for each user: then its members are no others."""
+    import grp
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        group = grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user and set(group.gr_mem) <= {user}
