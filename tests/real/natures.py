@@ -13,6 +13,7 @@ USUAL: dict[str, object] = {
     "a model that answers 400": "error",
     "status of a command that was cancelled": "failed",
     "ways back after a kill": {"resume"},
+    "loads a session in the minute of its beginning": True,
     "has a list of its sessions": True,
     "files are written through a client that offers it": True,
     "processes of two sessions that share an agent": 1,
@@ -24,6 +25,7 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},
+    ("gemini", "0.61.0", "loads a session in the minute of its beginning"): False,
     # list and resume are Dragoman's own there.
     ("gemini", "0.61.0", "has a list of its sessions"): False,
     ("opencode", "1.18.33", "status of a command that was cancelled"): "completed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Awaitable
 from pathlib import Path
 
@@ -74,6 +75,29 @@ async def test_another_gateway_loads_the_conversation_and_goes_on(
     assert "You said: and now?" in said(turn.updates)
     assert WORD in model.heard[-1]
     assert {await rung(second)} <= ways_back(real)
+
+
+@pytest.mark.behaviour("load")
+async def test_a_gateway_that_runs_elsewhere_lets_the_agent_remember(
+    begin: Begin, real: RealAgent, workspace: Path, model: ModelServer
+) -> None:
+    """By the agent's own memory, never by a recap: its process must run in the session's folder for that."""
+    first = await begin()
+    session = await first.open_session(workspace)
+    minute = time.time() // 60
+    await first.prompt(session, f"remember {WORD}")
+    await first.stop()
+    if not real.does("loads a session in the minute of its beginning"):
+        await until(lambda: time.time() // 60 > minute, 70)
+    second = await begin()
+    assert second.home != workspace  # where it runs
+    params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    await second.request("session/load", params, STARTING)
+    model.heard.clear()
+    turn = await second.prompt(session, "and now?")
+    assert turn.stop_reason == "end_turn", turn.response
+    assert any(WORD in heard for heard in model.heard)  # opencode may ask for a title behind it
+    assert await rung(second) in ("resume", "load")
 
 
 @pytest.mark.behaviour("list", "load")

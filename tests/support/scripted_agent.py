@@ -96,6 +96,11 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
     add("--script", default=None, metavar="PATH", help="JSON: what to do for a prompt that reads so")
     add("--load-replay", type=int, default=0, metavar="N", help="updates that session/load replays")
     add("--load-late", type=int, default=0, metavar="N", help="updates right after the load response")
+    add(
+        "--folder-bound",
+        action="store_true",
+        help="loads and resumes only sessions of the folder that its process runs in, as gemini does",
+    )
     add("--no-resume-method", action="store_true", help="advertises resume, answers -32601")
     add("--no-cancel-answer", action="store_true", help="session/cancel is ignored")
     add("--honour-cancel-request", action="store_true", help="$/cancel_request of a prompt answers -32800")
@@ -198,6 +203,9 @@ class Agent:
         session = params["sessionId"]
         if not isinstance(session, str) or session.startswith("gone"):
             raise RpcError(-32002, "no such session", {"sessionId": session})
+        if self.flags.folder_bound and Path.cwd() != Path(params["cwd"]).resolve():
+            missing = "No previous sessions found for this project"
+            raise RpcError(-32603, "Internal error", {"details": missing})
         self.sessions[session] = params
         return session
 

@@ -152,11 +152,12 @@ class ProcessLauncher:
         try:
             require(name, agent)
             secrets = await resolve_secrets(agent.secrets, self._environ)
+            place = {} if cwd is None else {"PWD": cwd}  # the inherited one names the gateway's own folder
             return await AcpAgent.spawn(
                 agent.command,
                 handler=handler,
                 custody=self._custody,
-                env=agent_environment(self._environ, {**secrets, **agent.env}),
+                env=agent_environment(self._environ, {**place, **secrets, **agent.env}),
                 cwd=cwd,
                 max_message_bytes=self._max_message_bytes,
             )

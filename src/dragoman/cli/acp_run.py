@@ -35,8 +35,7 @@ def run(options: AcpOptions, config: Config, paths: Paths) -> int:
 
 async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:
     stopped = stop_on_signals()
-    spawn_in_cwd = options.port is not None
-    async with gateway(config, paths, spawn_in_cwd=spawn_in_cwd, sandbox=options.sandbox) as running:
+    async with gateway(config, paths, sandbox=options.sandbox) as running:
         if options.port is None:
             await _stdio(running, options, stopped)
         else:

@@ -68,7 +68,6 @@ async def gateway(
     config: Config,
     paths: Paths,
     *,
-    spawn_in_cwd: bool = False,
     sandbox: str | None = None,
     witnesses: Iterable[Witness] = (),
 ) -> AsyncIterator[Gateway]:
@@ -88,7 +87,6 @@ async def gateway(
         trouble=trouble,
         policy_for=_policies(config, paths),
         boxes=_boxes(config, paths, custody, sandbox),
-        spawn_in_cwd=spawn_in_cwd,
         witness=Several([*witnesses, *traces]),
     )
     running = Gateway(config, outside)

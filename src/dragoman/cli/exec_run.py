@@ -56,7 +56,7 @@ def run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Ou
 
 
 async def _run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
-    async with gateway(config, paths, spawn_in_cwd=True, sandbox=options.sandbox) as running:
+    async with gateway(config, paths, sandbox=options.sandbox) as running:
         return await Execution(running, options, make_output()).run()
 
 

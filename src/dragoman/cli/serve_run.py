@@ -65,7 +65,7 @@ async def _run(
     hangup = asyncio.Event()
     stopped = stop_on_signals(hangup if certificate is not None else None)
     metrics = Metrics()
-    async with gateway(config, paths, spawn_in_cwd=True, witnesses=[metrics]) as running:
+    async with gateway(config, paths, witnesses=[metrics]) as running:
         neighbours = await _unix_socket(running, options, paths)
         logins = Logins(paths.logins_file)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)

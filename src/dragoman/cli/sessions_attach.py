@@ -36,7 +36,7 @@ def run(given: str, config: Config, paths: Paths) -> int:
 
 
 async def _run(given: str, config: Config, paths: Paths) -> int:
-    async with gateway(config, paths, spawn_in_cwd=True) as running:
+    async with gateway(config, paths) as running:
         if running.store is None:
             raise ConfigError(running.trouble or "sessions are not kept: sessions.journal is false")
         record = await find(running.store, given)

@@ -17,8 +17,14 @@ from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
+<<<<<<< HEAD
 from dragoman.gateway.rewrite import one_session, session_of, without_session
 from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
+=======
+from dragoman.gateway.refusals import log_refusal
+from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
+>>>>>>> f7f8a2c (Run agents in their session's folder, and say why they refuse)
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
@@ -58,6 +64,8 @@ class AgentConnection:
         self.shared = shared
         self.box = box
         """The sandbox that it runs in."""
+        self.folder: str | None = None
+        """The folder that its process runs in; None where that decides nothing."""
         self.paths = box.paths if box is not None else None
         self.peer = (
             Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
@@ -198,13 +206,16 @@ class AgentConnection:
         if origin is not None:
             self.origins[call] = origin.id
         try:
-            return await future
+            reply = await future
         except asyncio.CancelledError:
             self.peer.cancel(call)
             self.peer.forget(call)
             raise
         finally:
             self.origins.pop(call, None)
+        if not reply.ok and self.alive:
+            log_refusal(self, method, params, reply)
+        return reply
 
     async def ask(
         self,

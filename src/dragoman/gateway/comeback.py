@@ -206,7 +206,7 @@ async def _adopt(session: Session, client: ClientConnection, journal: JournalFee
 
 async def _journal_replay(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
     agent = await session.gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.sandbox
+        client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
     )
     if not agent.capabilities.load:
         session.gateway.pool.reap(agent)

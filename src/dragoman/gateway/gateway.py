@@ -72,8 +72,6 @@ class Outside:
     policy_for: Callable[[str], PolicyConfig] | None = None
     """The policy as a workspace narrows it; without one, the same for all."""
     witness: Witness = field(default_factory=Several)
-    spawn_in_cwd: bool = False
-    """Agents start in their session's folder; on stdio they start where the editor started us."""
 
 
 class Gateway:
@@ -88,7 +86,6 @@ class Gateway:
         self.policy_for = outside.policy_for or (lambda workspace: config.policy)
         self.store = outside.store
         self.trouble = outside.trouble
-        self.spawn_in_cwd = outside.spawn_in_cwd
         self.witness = outside.witness
         self.pool = Pool(self)
         self.parking = Parking(self)

@@ -121,7 +121,7 @@ async def _from_agent(
     gateway = client.gateway
     was_live = session.agent is not None
     agent = session.agent or await gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.sandbox
+        client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
     )
     try:
         raw = setup_params(request, params, agent, session.agent_session_id)

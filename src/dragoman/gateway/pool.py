@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Key = tuple[str, ...]
+
+ANYWHERE = frozenset({"remote", "claude", "codex", "builtin"})
+"""Kinds of agents that find a stored session from any folder: they run elsewhere, start a program per session, or are
+our own. Any other may look for it in the project of its own process's folder (gemini 0.61)."""
 
 
 class Pool:
@@ -73,13 +78,23 @@ class Pool:
         return agent.capabilities.result
 
     async def take(
-        self, client: ClientConnection, name: str, cwd: str, workspace: str, sandbox: str | None = None
+        self,
+        client: ClientConnection,
+        name: str,
+        cwd: str,
+        workspace: str,
+        sandbox: str | None = None,
+        *,
+        returning: bool = False,
     ) -> AgentConnection:
-        """The agent for a new session of this client, in the `sandbox` that it asks for."""
+        """The agent for a session of this client, in the `sandbox` that it asks for.
+
+        `returning`: it will be asked to load or resume a session, so its process has to run in the session's folder.
+        """
         share = self._gateway.agent_config(name).share
         box = self._gateway.box_for(name, cwd, workspace, sandbox)
         if share == "session":
-            spare = await self._spare(client, name) if box is None else None
+            spare = await self._spare(client, name, cwd if returning else None) if box is None else None
             return spare or await self._launch(client, name, cwd, shared=False, box=box)
         # Different roots never share a box, whatever `share` says.
         key = self._shared_key(
@@ -87,11 +102,14 @@ class Pool:
         )
         if box is not None:
             key = (*key, box.name)
-        for _ in range(2):
+        for _ in range(3):
             agent = await asyncio.shield(self._shared_task(key, client, name, cwd, box))
-            if agent.alive:
+            if agent.alive and not (returning and _elsewhere(agent, cwd)):
                 return agent
-            self._shared.pop(key, None)  # it died since: once more
+            if agent.alive:
+                key = (*key, cwd)  # one more, shared by the sessions that come back to this folder
+            else:
+                self._shared.pop(key, None)  # it died since: once more
         raise agent.gone_error()
 
     async def borrow(self, client: ClientConnection, name: str) -> AgentConnection:
@@ -143,11 +161,15 @@ class Pool:
         for agent in self._agents:
             agent.release(holder)
 
-    async def _spare(self, client: ClientConnection, name: str) -> AgentConnection | None:
+    async def _spare(self, client: ClientConnection, name: str, folder: str | None) -> AgentConnection | None:
+        """The agent that was started ahead, unless `folder` is given and its process runs in another one."""
         task = self._spares.pop((str(client.key), name), None)
         if task is None:
             return None
         agent = await task
+        if folder is not None and agent.alive and _elsewhere(agent, folder):
+            self.reap(agent)
+            return None
         return agent if agent.alive and agent.box is None else None
 
     def _shared_key(self, client: ClientConnection, name: str, workspace: str, box: Box | None = None) -> Key:
@@ -181,15 +203,13 @@ class Pool:
         config = gateway.agent_config(name)
         told = self.told(client, name, box)
         agent = AgentConnection(name, config, client, shared=shared, box=box)
+        agent.folder = None if config.kind in ANYWHERE else os.path.realpath(cwd or ".")
         self._agents.add(agent)
         try:
             limit = gateway.config.limits.start_timeout
-            spawn_cwd = cwd if gateway.spawn_in_cwd else None
 
             def launch(handler: LinkHandler) -> Awaitable[AgentHandle]:
-                if box is not None:  # inside there is no other folder to start in
-                    return gateway.launcher.launch(name, config, handler, cwd, box)
-                return gateway.launcher.launch(name, config, handler, spawn_cwd)
+                return gateway.launcher.launch(name, config, handler, cwd, box)
 
             result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
             gateway.remember_capabilities(config, told, result, box)
@@ -212,6 +232,11 @@ class Pool:
             raise
         observed.end("ok")
         return result
+
+
+def _elsewhere(agent: AgentConnection, folder: str) -> bool:
+    """Whether its process runs in another folder, where that may matter."""
+    return agent.folder is not None and agent.folder != os.path.realpath(folder)
 
 
 def _failed(task: asyncio.Task[AgentConnection]) -> bool:

@@ -20,7 +20,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.rpc.peer import Reply
-from dragoman.wire.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, internal, session_not_found
+from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -99,7 +99,12 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     if session.follows:  # another process was faster, and has an agent or brings it back
         return {**session.last_result, "_meta": {"dragoman": {"revived": "live"}}}
     agent = await session.gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.sandbox
+        client,
+        session.agent_name,
+        session.cwd,
+        session.workspace,
+        session.sandbox,
+        returning=bool(session.agent_session_id),
     )
     try:
         rung, result = await _climb(session, agent, client)
@@ -134,7 +139,7 @@ async def _climb(
         if reply.ok:
             unbind(session, agent)
         else:
-            _check_failure(agent, reply, method)
+            _check_failure(agent, reply)
     if session.journal is None:
         # Without a journal nobody remembers the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
@@ -227,15 +232,13 @@ def unbind(session: Session, agent: AgentConnection) -> None:
     session.agent = None
 
 
-def _check_failure(agent: AgentConnection, reply: Reply, method: str) -> None:
+def _check_failure(agent: AgentConnection, reply: Reply) -> None:
     """ "I cannot" and "I do not know it" lead to the next rung; a dead agent or a login does not."""
     error = decode_object(reply.error)
     if not agent.alive:
         raise agent.gone_error()
     if error.get("code") == -32000 and not dialects.is_session_lost(error):
         raise as_error(reply)
-    level = logging.DEBUG if error.get("code") == METHOD_NOT_FOUND else logging.INFO
-    log.log(level, "%s failed: %s", method, error.get("message"), extra={"agent": agent.name})
 
 
 def new_agent_session(agent: AgentConnection, reply: Reply) -> str:

@@ -23,9 +23,10 @@ from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.witness import TRACE, Observed
+from dragoman.gateway.refusals import reason
 from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
-from dragoman.log import ABOUT, prompts_wanted
+from dragoman.log import ABOUT, prompts_wanted, said
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError, internal
@@ -195,7 +196,12 @@ class Turn:
     def _tell_end(self, observed: Observed, reply: Reply, seconds: float) -> None:
         outcome, error = _outcome(reply)
         observed.end(outcome, error)
-        log.info("turn ended", extra={**self._about, "outcome": outcome, "seconds": seconds})
+        facts = {**self._about, "outcome": outcome, "seconds": seconds}
+        if not reply.ok:
+            refused = read_object(reply.error)
+            # An agent may repeat what it was asked.
+            facts |= {"code": refused.get("code"), "error": said(error), "data": said(reason(refused))}
+        log.info("turn ended", extra=facts)
 
     def fail(self, error: RpcError) -> None:
         """The agent is gone; after a cancel that is what the user wanted (G-110)."""

@@ -25,4 +25,4 @@ class LocalBox(WorkspaceBox):
         return iter(())
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
-        return Enclosed(words, env, cwd)
+        return Enclosed(words, {**env, "PWD": cwd}, cwd)

@@ -1,0 +1,34 @@
+"""What the log says about a request that an agent refused."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import JsonObject, encode, read_object
+from dragoman.gateway.rewrite import session_of
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import METHOD_NOT_FOUND
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+
+log = logging.getLogger(__name__)
+
+
+def log_refusal(agent: AgentConnection, method: str, params: bytes, reply: Reply) -> None:
+    """With `data`: many agents say "Internal error" and put there what is wrong."""
+    error = read_object(reply.error)
+    level = logging.DEBUG if error.get("code") == METHOD_NOT_FOUND else logging.INFO
+    session = agent.sessions.get(session_of(params) or "")
+    about = {} if session is None else {"session": session.id}
+    facts = {**about, "agent": agent.name, "code": error.get("code"), "data": reason(error)}
+    log.log(level, "the agent refused %s: %s", method, error.get("message"), extra=facts)
+
+
+def reason(error: JsonObject) -> str:
+    """An error's `data` as one line; empty without any."""
+    data = error.get("data")
+    if data is None:
+        return ""
+    return data if isinstance(data, str) else encode(data).decode()
