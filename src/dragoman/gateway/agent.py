@@ -17,14 +17,9 @@ from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
-<<<<<<< HEAD
+from dragoman.gateway.refusals import log_refusal
 from dragoman.gateway.rewrite import one_session, session_of, without_session
 from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
-=======
-from dragoman.gateway.refusals import log_refusal
-from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.updates import UPDATE, UpdateRewriter, read_head
->>>>>>> f7f8a2c (Run agents in their session's folder, and say why they refuse)
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
