@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from support.agent_journal import AgentJournal
+from support.faults import Faults
 from support.gateway import Dragoman, Start, Table, agent
 from support.nursery import share_nurseries
 from support.rpc_peer import Framing
@@ -102,3 +103,9 @@ async def client(dragoman: Start) -> Dragoman:
     gateway = await dragoman()
     await gateway.initialize()
     return gateway
+
+
+@pytest.fixture
+def faults(tmp_path: Path) -> Faults:
+    """For gateways whose store fails or waits when the test says so."""
+    return Faults(tmp_path / "faults")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.faults import WRITES, Faults
 from support.gateway import Dragoman, Start
 from support.rpc_peer import is_request, text_of
 from support.serving import Serving, UrlFraming
@@ -89,3 +90,25 @@ async def test_the_editor_outlives_a_restart_of_serve(
     counted = [text.split()[0] for text in map(text_of, editor.of(session)) if text[:1].isdigit()]
     assert counted == [str(number) for number in range(500)] * 2
     assert '"seq"' not in str(editor.received)
+
+
+@pytest.mark.parametrize("connect", ["always", "never"])
+async def test_an_editor_sees_every_update_also_after_serve_could_not_store_some_and_was_restarted(
+    dragoman: Start, serve: Serve, workspace: Path, faults: Faults, connect: str
+) -> None:
+    """Relayed to `serve`, or in a process of its own beside it."""
+    serving = await serve(**faults.settings, sessions={"write_patience": 0.05})
+    editor = await editor_of(dragoman, "scripted", "--connect", connect)
+    browser = await serving.socket()
+    await browser.initialize()
+    session = await browser.new_session(workspace)
+    await browser.prompt(session, "say before")
+    await editor.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    faults.fail(*WRITES)
+    assert len((await editor.prompt(session, "flood 43 20")).texts) >= 43
+    await serving.gateway.kill()
+    faults.heal()
+    await serve()
+    for turn in ("first", "second"):
+        texts = (await editor.prompt(session, "flood 20 20")).texts
+        assert [text.split()[0] for text in texts if text[:1].isdigit()] == list(map(str, range(20))), turn

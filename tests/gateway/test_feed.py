@@ -8,9 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
+from dragoman.gateway.feed import DirectFeed, Feed
+from dragoman.gateway.journal_feed import JournalFeed
+from dragoman.gateway.keeping import Keeping
+from dragoman.gateway.ports.store import StoreError
 from dragoman.store import SqliteStore
 from support.store import begin
+
+
+class Nobody:
+    """Watches a journal that does not fail."""
+
+    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
+        raise AssertionError(f"{state}: {error}")
+
+    def journal_congested(self) -> None: ...
+
+    def claim_journal(self) -> None: ...
 
 
 @pytest.fixture(params=["direct", "journal"])
@@ -20,7 +34,7 @@ async def feed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         return
     store = await SqliteStore.open(tmp_path / "dragoman.db", tmp_path / "run")
     session = await begin(store)
-    yield JournalFeed(store, session, 1, 0, lambda error: None, lambda: None)
+    yield JournalFeed(store, session, 1, 0, Nobody(), 2.0)
     await store.close()
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from support.attaching import Watch, attach, rememberer
-from support.faults import Faults
 from support.gateway import Dragoman, Start
 from support.rpc_peer import RpcPeer
 
@@ -40,9 +39,3 @@ async def gateway(dragoman: Start) -> Dragoman:
 def signal_file(tmp_path: Path) -> Path:
     """For `wait-file`: the agent goes on once it exists."""
     return tmp_path / "go"
-
-
-@pytest.fixture
-def faults(tmp_path: Path) -> Faults:
-    """For gateways whose store fails or waits when the test says so."""
-    return Faults(tmp_path / "faults")

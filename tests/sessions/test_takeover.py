@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.agent_journal import AgentJournal
-from support.attaching import NEITHER, entry, load, rememberer, setup
+from support.attaching import NEITHER, entry, load, notice, rememberer, setup
 from support.faults import Faults
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import records
@@ -166,3 +166,22 @@ async def test_a_process_in_a_container_that_shares_the_home_keeps_its_session_u
     await inside.kill()
     await inside.no_process_left()
     assert (await load(outside, session, workspace)).texts == ["inside", "undisturbed"]
+
+
+async def test_what_an_owner_that_was_overtaken_says_is_not_shown(
+    dragoman: Start, home: Path, workspace: Path, signal_file: Path
+) -> None:
+    one, other = await started(dragoman), await started(dragoman)
+    session = await one.new_session(workspace)
+    turn = one.start_prompt(session, f"say begun\nwait-file {signal_file}\nsay late\nsay later")
+    await one.text(session, "begun")
+    for lock in (home / "owners").iterdir():  # a lock that nobody holds: what a dead process leaves behind
+        lock.unlink()
+        lock.touch()
+    assert (await load(other, session, workspace)).texts == ["begun"]
+    signal_file.touch()
+    ended = await turn  # however it ends: it is answered
+    assert [text for text in ended.texts if "Dragoman:" not in text] == ["begun"]
+    assert "took this session over" in await notice(one, session, "Load it again")
+    assert (await other.prompt(session, "say mine")).texts == ["mine"]
+    assert (await load(one, session, workspace)).texts == ["begun", "mine"]

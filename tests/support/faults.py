@@ -19,9 +19,13 @@ class Faults:
         self._folder = folder
         folder.mkdir()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What to start a gateway with whose store looks into the folder."""
+        return {"prefix": (sys.executable, str(GATEWAY)), "env": {"TEST_FAULTS": str(self._folder)}}
+
     async def start(self, dragoman: Start, *arguments: str, **settings: Any) -> Dragoman:
-        env = {**settings.pop("env", {}), "TEST_FAULTS": str(self._folder)}
-        return await dragoman(*arguments, prefix=(sys.executable, str(GATEWAY)), env=env, **settings)
+        return await dragoman(*arguments, **self.settings, **settings)
 
     def fail(self, *methods: str) -> None:
         for method in methods:

@@ -14,7 +14,7 @@ from dragoman.bridge.errors import BridgeError, as_bridge_error
 from dragoman.bridge.hand import Hand
 from dragoman.bridge.room import Room
 from dragoman.bridge.steward import Steward
-from dragoman.bridge.translate import timestamp
+from dragoman.bridge.translate import timestamp, translate
 from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.meter import Meter
@@ -212,3 +212,9 @@ class Watch:
         for seq, event in enumerate(events, first_seq):
             send(encoded(seq, stamp, event))
         self.last = first_seq + len(events) - 1
+
+    def unkept(self, ts: int, events: list[bytes]) -> None:
+        if self._opening is not None:
+            self.open()
+        for event in events:
+            self._send(translate(self.room.session_id, None, timestamp(ts), event))

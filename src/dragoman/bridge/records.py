@@ -112,6 +112,11 @@ def _notice(record: JsonObject) -> Fields:
     }
 
 
+def _unkept(record: JsonObject) -> Fields:
+    title = f"{record.get('events')} events before this could not be saved: they cannot be shown again."
+    return {"type": "notice", "title": title, "severity": "error"}
+
+
 def _queue(record: JsonObject) -> Fields:
     return {"type": "queue_changed", "queue": record.get("queue") or []}
 
@@ -140,6 +145,7 @@ RECORDS: dict[str, Callable[[JsonObject], Fields]] = {
     "revived": _revived,
     "parked": _parked,
     "notice": _notice,
+    "unkept": _unkept,
     "queue": _queue,
     "offered": _offered,
 }

@@ -37,5 +37,8 @@ class Steward:
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         pass
 
+    def unkept(self, ts: int, events: list[bytes]) -> None:
+        pass
+
     def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
         hand.leave(reason or None)

@@ -51,9 +51,11 @@ _line = msgspec.json.Decoder(_Line)
 _NOT_READABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def translate(session_id: str, seq: int, timestamp: str, event: bytes) -> bytes:
-    """A journal's event as the bridge sends it."""
-    header = {"type": "", "sessionId": session_id, "seq": seq, "timestamp": timestamp}
+def translate(session_id: str, seq: int | None, timestamp: str, event: bytes) -> bytes:
+    """A journal's event as the bridge sends it; one that is not kept has no number."""
+    header: JsonObject = {"type": "", "sessionId": session_id, "seq": seq, "timestamp": timestamp}
+    if seq is None:
+        del header["seq"]
     try:
         return encode({**header, **(_record if event[:1] == events.RECORD else _update)(event)})
     except _NOT_READABLE:  # a number that Python cannot hold, such as 1e400: passed on unread

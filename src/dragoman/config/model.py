@@ -262,6 +262,12 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sync: Annotated[
         Literal["normal", "full"], Meta(description="`full` also survives power loss, at some cost in speed.")
     ] = "normal"
+    write_patience: Annotated[
+        float,
+        Meta(
+            gt=0, description="Seconds that events wait for a disk that fails before they are shown unsaved."
+        ),
+    ] = 2.0
     question_timeout: Annotated[
         float, Meta(ge=0, description="Seconds until an unanswered question counts as denied; 0: it waits.")
     ] = 0.0

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway import actions, events, replay
@@ -23,8 +24,9 @@ from dragoman.rpc.link import SplitLink
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
+    from dragoman.gateway.batch import Batch
     from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.feed import Batch, JournalFeed
+    from dragoman.gateway.journal_feed import JournalFeed
     from dragoman.gateway.session import Session
 
 log = logging.getLogger(__name__)
@@ -66,9 +68,9 @@ class Attachment:
     # -- live
 
     def push(self, batch: Batch) -> None:
-        """A stored batch; whoever is behind finds it in the journal, or, if that broke, gets it when its turn comes."""
-        if not batch.stored:
-            self.after(batch.after, lambda: self._push_all(batch))
+        """A stored batch; clients that are behind find it in the journal, and one that is not kept in their queue."""
+        if not batch.kept:
+            self.after(batch.after, partial(self._push_unkept, batch))
             return
         if not self.live:
             return
@@ -78,7 +80,8 @@ class Attachment:
         self._push_all(batch)
 
     def _push_all(self, batch: Batch) -> None:
-        if self._bulk and not batch.authors and not batch.varied and batch.first_seq > self.position:
+        plain = not batch.authors and not batch.varied and not batch.gap
+        if self._bulk and plain and batch.first_seq > self.position:
             send = self.send
             for line in batch.lines:
                 send(line)
@@ -86,11 +89,19 @@ class Attachment:
             self._push_each(batch)
         self.position = max(self.position, batch.last_seq)
 
+    def _push_unkept(self, batch: Batch) -> None:
+        """Shown without a number: it cannot be had again."""
+        for index, event in enumerate(batch.events):
+            if event[0] in events.SHOWN:
+                self._show(None, self.own_view(event[1:]), batch.authors.get(index))
+
     def _push_each(self, batch: Batch) -> None:
         for index, event in enumerate(batch.events):
             seq = batch.first_seq + index
             if seq > self.position and event[0] in events.SHOWN:
                 self._show(seq, self.own_view(event[1:]), batch.authors.get(index))
+            elif batch.gap:
+                self._show_gap(seq, event)
 
     def own_view(self, line: bytes) -> bytes:
         """A terminal belongs to the client that runs it; the others see its output as far as it is known."""
@@ -175,6 +186,7 @@ class Attachment:
             self._run_due(self.position)
             if self.position >= feed.delivered:
                 self.live = True
+                self._run_due(None)  # there is nothing more to wait for
                 return
 
     def _give_up(self, feed: JournalFeed) -> None:
@@ -191,6 +203,8 @@ class Attachment:
 
     async def _show_row(self, feed: JournalFeed, row: Row) -> None:
         for seq, event in enumerate(row.events(), row.first_seq):
+            if self._due and self._due[0][0] < seq:
+                self._run_due(seq - 1)
             if self._first == 0:
                 await asyncio.sleep(0)
             self._first -= 1
@@ -199,6 +213,8 @@ class Attachment:
                 self._show_again(
                     seq, event[1:], None if seq <= self._history_until else feed.authors.get(seq)
                 )
+            elif event.startswith(events.UNKEPT):
+                self._show_gap(seq, event)
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
@@ -223,13 +239,23 @@ class Attachment:
         """To this client alone: what the others see may be whole."""
         self.send(self.session.notice_line(self.client, title, "error"))
 
-    def _show(self, seq: int, line: bytes, author: ClientConnection | None) -> None:
+    def _show_gap(self, seq: int, event: bytes) -> None:
+        """What a client that was not there cannot be shown, and one that was should not count on."""
+        missing = events.read_record(event).get("events")
+        title = f"{missing} events before this could not be saved: they were shown then, and cannot be shown again."
+        self._show(seq, self.session.notice_line(self.client, title, "error"), None)
+
+    def tell(self, title: str, severity: str) -> None:
+        """To this client alone, now, whatever is in its way."""
+        self.send(self.session.notice_line(self.client, title, severity))
+
+    def _show(self, seq: int | None, line: bytes, author: ClientConnection | None) -> None:
         """Nobody is shown his own words; another process of ours is, for whoever else is there."""
         own = author is self.client
         if own and not self._shared:
             return
         shown = line if self._plain else replay.with_seq(line, seq, own=own)
-        if self._outlet is not None:
+        if self._outlet is not None and seq is not None:
             self._outlet.send_event(seq, shown)
         else:
             self.send(shown)

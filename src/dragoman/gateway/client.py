@@ -167,8 +167,10 @@ class ClientConnection:
                 attachment.catch_up()
             if attachment.tapped and attachment.session.remote:
                 continue  # it reads the other process's journal at its own pace
-            if agent is not None and (journal is None or journal.broken):
-                agent.release(self) if writable else agent.hold(self)
+            if agent is not None and writable:
+                agent.release(self)
+            elif agent is not None and (journal is None or journal.broken):
+                agent.hold(self)
 
     def peer_closed(self, reason: str | None) -> None:
         log.info("client left%s", f": {reason}" if reason else "", extra={"client": self.key})

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.feed import REPLAY, REPLAYED, JournalFeed
+from dragoman.gateway.feed import REPLAY, REPLAYED
+from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
 from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
@@ -43,6 +44,7 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 15.0
 """Seconds that people who want to read wait for an agent to come back."""
+BEYOND = "You have event {after} of another journal: this one ends at {until}. Load the session to see what it has."
 PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)."
 
 
@@ -118,6 +120,8 @@ async def resume(client: ClientConnection, request: Request) -> None:
     _tell_state(session, attachment)
     if after is not None and after < until:
         attachment.start_at(after)
+    elif after is not None and after > until:
+        attachment.tell(BEYOND.format(after=after, until=until), "error")
     revival.tell_loss(session)
     session.questions.ask_again(client)
     if client.capabilities.replays:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from dragoman.gateway import events, questions, transcript
-from dragoman.gateway.feed import JournalFeed
+from dragoman.gateway.batch import Missing
 from dragoman.gateway.ids import new_session_id
+from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import (
     BadCursor,
+    Fenced,
     HeldElsewhere,
     SessionChanges,
     SessionExists,
@@ -22,6 +25,7 @@ from dragoman.gateway.ports.store import (
     StoreError,
     StoreFull,
     StoreReadOnly,
+    StoreUnavailable,
 )
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.workspace import workspace_root
@@ -34,6 +38,8 @@ log = logging.getLogger(__name__)
 RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 COPY_BYTES = 1024 * 1024
 ADD_ATTEMPTS = 5
+MAX_MISSING = 1000
+"""Sessions whose journals owe a record of what they could not keep."""
 
 
 class Kept(msgspec.Struct, kw_only=True):
@@ -86,6 +92,9 @@ class Directory(Protocol):
         """Become the one process that may write it; the other way round, who is."""
 
     async def release(self, session: Session) -> None: ...
+
+    async def claim_journal(self, session: Session) -> None:
+        """Try again to get the right to write it, for a session that goes on without."""
 
     async def delete(self, session_id: str) -> None: ...
 
@@ -142,6 +151,9 @@ class MemoryDirectory:
     async def release(self, session: Session) -> None:
         pass
 
+    async def claim_journal(self, session: Session) -> None:
+        pass
+
     async def delete(self, session_id: str) -> None:
         self._known.pop(session_id, None)
 
@@ -160,15 +172,14 @@ class MemoryDirectory:
 class StoreDirectory:
     """The store's sessions; makes and repairs their journals."""
 
-    def __init__(
-        self,
-        store: Store,
-        on_error: Callable[[Session, StoreError], None],
-        on_congestion: Callable[[], None],
-    ) -> None:
+    def __init__(self, store: Store, patience: float) -> None:
+        """`patience`: seconds that events wait for a store that fails."""
         self.store = store
-        self._on_error = on_error
-        self._on_congestion = on_congestion
+        self._patience = patience
+        self._unborn: dict[str, SessionRecord] = {}
+        """Live sessions that could not be added to the store yet."""
+        self._missing: dict[str, Missing] = {}
+        """What sessions that were put away could not keep, and could not say so in their journal."""
 
     async def create(self, session: Session, original: Session | None) -> None:
         time = events.now()
@@ -188,10 +199,20 @@ class StoreDirectory:
             owner=self.store.owner_id,
             epoch=1,
         )
-        await self._add(record)
-        self._open_journal(session, 1, 0)
+        try:
+            await self._add(record)
+        except StoreUnavailable as error:
+            if not self.store.writable or original is not None:
+                raise
+            log.error("session is not kept: %s", error, extra={"session": session.id})
+            self._unborn[session.id] = record
+            self._open_journal(session, 1, 0).begin_unkept(error, for_good=False)
+            return
+        journal = self._open_journal(session, 1, 0)
         if original is not None and original.journal is not None:
             await self._copy(original, session)
+            if journal.trouble is not None:
+                raise journal.trouble
 
     async def _add(self, record: SessionRecord) -> None:
         """Two processes of one agent may issue the same id in the same moment: the later one has it (G-040)."""
@@ -242,13 +263,13 @@ class StoreDirectory:
 
     async def own(self, session: Session) -> HeldElsewhere | None:
         if not self.store.writable:
-            await self._only_read(session, StoreReadOnly("The store can only be read."))
+            await self._only_read(session, StoreReadOnly("The store can only be read."), for_good=True)
             return None
         try:
             lease = await self.store.acquire(session.id)
         except (StoreFull, StoreReadOnly) as error:
             log.error("session can only be read: %s", error, extra={"session": session.id})
-            await self._only_read(session, error)
+            await self._only_read(session, error, for_good=False)
             return None
         if isinstance(lease, HeldElsewhere):
             return lease
@@ -276,7 +297,13 @@ class StoreDirectory:
 
     async def release(self, session: Session) -> None:
         journal = session.journal
-        if journal is not None and journal.epoch:
+        if journal is None:
+            return
+        if self._unborn.pop(session.id, None) is None and journal.missing is not None:
+            self._missing[session.id] = journal.missing
+            if len(self._missing) > MAX_MISSING:
+                del self._missing[next(iter(self._missing))]
+        if journal.epoch:
             await self.store.release(session.id, journal.epoch)
 
     async def delete(self, session_id: str) -> None:
@@ -287,23 +314,39 @@ class StoreDirectory:
         if former is not None:
             self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
 
-    async def _only_read(self, session: Session, trouble: StoreError) -> None:
+    async def claim_journal(self, session: Session) -> None:
+        """What failed when the session was made or taken, once more."""
+        journal = session.journal
+        if journal is None:
+            return
+        try:
+            unborn = self._unborn.get(session.id)
+            if unborn is not None:
+                await self._add(structs.replace(unborn, agent_session_id=session.agent_session_id or None))
+                del self._unborn[session.id]
+                journal.claimed(unborn.epoch, 0)
+                return
+            lease = await self.store.acquire(session.id)
+            if isinstance(lease, HeldElsewhere):
+                raise Fenced(f"Session {session.id} is owned by another process now.")
+        except StoreError as error:
+            journal.not_claimed(error)
+        else:
+            journal.claimed(lease.epoch, lease.last_seq)
+
+    async def _only_read(self, session: Session, trouble: StoreError, *, for_good: bool) -> None:
         """What was stored can be shown, also where there is no room even for the name of its owner."""
         record = await self.store.get(session.id)
         if record is not None:
             _know(session, record)
         journal = self._open_journal(session, 0, await self.store.last_seq(session.id))
-        journal.trouble = trouble
+        journal.begin_unkept(trouble, for_good=for_good)
 
     def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
         former = session.feed.attachments
+        missing = self._missing.pop(session.id, None) if epoch else None
         feed = session.feed = JournalFeed(
-            self.store,
-            session.id,
-            epoch,
-            last_seq,
-            lambda error: self._on_error(session, error),
-            self._on_congestion,
+            self.store, session.id, epoch, last_seq, session, self._patience, missing
         )
         feed.attachments = former
         if session.remote:  # its process stored more than it said before it was gone

@@ -50,6 +50,10 @@ def record(kind: str, **facts: object) -> bytes:
     )
 
 
+UNKEPT = record("unkept")[:-1]
+"""How a record begins that stands for events which were shown and not kept."""
+
+
 def read_record(event: bytes) -> JsonObject:
     return decode_object(event[1:])
 

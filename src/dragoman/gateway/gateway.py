@@ -18,13 +18,14 @@ from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.keeping import Keeping
 from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
 from dragoman.gateway.ports.dial import Dialer
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
-from dragoman.gateway.ports.store import Fenced, HeldElsewhere, SessionChanges, Store, StoreError
+from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.quotas import Places
 from dragoman.gateway.retention import keep_house
@@ -103,7 +104,7 @@ class Gateway:
         self._keys = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
         if self.store is not None:
-            self.directory = StoreDirectory(self.store, self._journal_failed, self._journal_congested)
+            self.directory = StoreDirectory(self.store, self.config.sessions.write_patience)
             self.store.on_drained = self._journal_drained
             self._housekeeping = self.spawn(keep_house(self, self.store))
 
@@ -180,8 +181,9 @@ class Gateway:
             log.error("session is not kept: %s", error, extra={"session": session.id})
             self.spawn(self._say_unkept(session, self.trouble or str(error)))
             return
-        if self.trouble is not None:
-            self.spawn(self._say_unkept(session, self.trouble))
+        trouble = self.trouble or (session.journal.trouble if session.journal is not None else None)
+        if trouble is not None:
+            self.spawn(self._say_unkept(session, str(trouble)))
 
     async def claim_agent_session(self, agent: str, agent_session_id: str) -> None:
         await self.directory.claim(agent, agent_session_id)
@@ -227,6 +229,8 @@ class Gateway:
         if self.sessions.get(session.id) is session:
             del self.sessions[session.id]
         self.changed(session)
+        if session.journal is not None:
+            session.journal.stop()
         try:
             async with self.taking(session.id):
                 if session.id not in self.sessions:  # or somebody came back for it meanwhile
@@ -261,17 +265,35 @@ class Gateway:
 
     # -- journal
 
-    def _journal_failed(self, session: Session, error: StoreError) -> None:
-        """Said once; the conversation goes on, but it is not kept any more."""
-        if isinstance(error, Fenced):
-            session.notice(f"Another process took this session over: {error}", "error")
-            self.spawn(self.close_session(session))  # its agent too: two must not work in one folder
-            return
-        session.notice(f"This conversation is not being saved any more: {error}", "error")
-        for attachment in list(session.attachments):  # from now on a slow client holds its agent back
-            attachment.client.peer_writable(attachment.client.writable)
+    def keeping_changed(self, session: Session, state: Keeping, error: StoreError | None) -> None:
+        """What becomes of a session when its events can be stored no more, or again."""
+        session.hold_agent(state is Keeping.WAITING)
+        if state is Keeping.FENCED:
+            self._taken_over(session, error)
+        elif state is Keeping.UNKEPT:
+            session.notice(f"This conversation is not being saved any more: {error}", "error")
+            for attachment in list(session.attachments):  # from now on a slow client holds its agent back
+                attachment.client.peer_writable(attachment.client.writable)
+        elif state is Keeping.STORED:
+            for attachment in session.attachments:
+                if session.agent is not None:  # a slow client reads on from the journal again
+                    session.agent.release(attachment.client)
+            session.save(SessionChanges())
 
-    def _journal_congested(self) -> None:
+    def _taken_over(self, session: Session, error: StoreError | None) -> None:
+        """Its agent ends too: two must not work in one folder. What it said last is refused, and so not shown."""
+        title = f"Another process took this session over: {error} Load it again to go on with it."
+        log.error(title, extra={"session": session.id})
+        for attachment in session.attachments:
+            attachment.tell(title, "error")
+        if session.turn is not None:
+            session.turn.fail(internal(title, "session_taken", sessionId=session.id))
+        self.spawn(self.close_session(session))
+
+    def claim_journal(self, session: Session) -> None:
+        self.spawn(self.directory.claim_journal(session))
+
+    def journal_congested(self) -> None:
         self.pool.hold_all(self.store)
 
     def _journal_drained(self) -> None:
@@ -315,10 +337,13 @@ class Gateway:
             self.store = None
 
     async def _settle_sessions(self) -> None:
-        """The last answers go out before the links close; a store that hangs does not keep us."""
+        """The last answers go out before the links close; a store that hangs or fails does not keep them."""
         waits = [asyncio.ensure_future(session.settled()) for session in self.sessions.values()]
         if waits:
             await asyncio.wait(waits, timeout=SETTLE_TIMEOUT)
+        for session in self.sessions.values():
+            if session.journal is not None:
+                session.journal.end()
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -64,8 +64,11 @@ class OwnerConnection(AgentConnection):
         facts = own_facts(head.params.meta)
         if facts.seq:
             self._numbered(facts.seq)
-        session = self.sessions.get(head.params.sessionId) if facts.own else None
-        if session is None:
+        session = self.sessions.get(head.params.sessionId)
+        feed = session.feed if session is not None else None
+        if isinstance(feed, DirectFeed):
+            feed.kept_elsewhere = facts.kept
+        if session is None or not facts.own:
             super()._update(head, line)
         else:
             session.own_update(head.params.update.sessionUpdate, without_own(line))

@@ -42,14 +42,16 @@ OWN = b',"own":true}}}}'
 """How a line of ours ends that tells a process what one of its own clients said."""
 
 
-def with_seq(line: bytes, seq: int, *, own: bool = False) -> bytes:
-    """`params._meta.dragoman.seq`, for clients that asked for it."""
+def with_seq(line: bytes, seq: int | None, *, own: bool = False) -> bytes:
+    """`params._meta.dragoman.seq`, for clients that asked for it; without a number it says `kept: false`."""
     envelope = message.members(line)
     params = lenient_members(envelope.pop("params", NOTHING))
     meta = lenient_members(params.pop("_meta", NOTHING))
     facts = lenient_members(meta.pop("dragoman", NOTHING))
-    facts.pop("seq", None)
-    ours = Raw(encode({**facts, "seq": seq, **({"own": True} if own else {})}))
+    for name in ("seq", "kept", "own"):
+        facts.pop(name, None)
+    mark: JsonObject = {"kept": False} if seq is None else {"seq": seq}
+    ours = Raw(encode({**facts, **mark, **({"own": True} if own else {})}))
     shown = Raw(encode({**params, "_meta": Raw(encode({**meta, "dragoman": ours}))}))
     return encode({**envelope, "params": shown})
 
@@ -65,6 +67,8 @@ class OwnFacts(msgspec.Struct, gc=False, frozen=True):
     seq: int = 0
     own: bool = False
     """A client of the process that is told said it."""
+    kept: bool = True
+    """It is in the journal."""
 
 
 class _OwnMeta(msgspec.Struct, gc=False):

@@ -10,15 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from dragoman.config.model import AgentConfig, PolicyConfig
 from dragoman.gateway import dialects, events, questions, quirks, services
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.chosen import Choices
-from dragoman.gateway.feed import DirectFeed, Feed, JournalFeed
+from dragoman.gateway.feed import DirectFeed, Feed
 from dragoman.gateway.forwarding import Forwarding
+from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.keeping import Keeping, is_taken
 from dragoman.gateway.observer import TOOL_KINDS, Observer
 from dragoman.gateway.options import Options
 from dragoman.gateway.ports.services import LocalServices
@@ -108,6 +110,9 @@ class Session:
         self._held: Callable[[str, bytes], None] | None = None
         """Gets the agent's next updates instead of everybody."""
         self._offered: JsonObject = {}
+        self._owed = SessionChanges()
+        """What the directory should know and could not be told yet."""
+        self._waiting_agent: AgentConnection | None = None
         self._observer = Observer(self)
         self._rewriter = UpdateRewriter("", id, self._observer.see)
 
@@ -388,10 +393,15 @@ class Session:
             self.save_extra(terminals=True)
 
     def save(self, changes: SessionChanges) -> None:
-        """Keep the directory up to date, in order with the journal."""
+        """Keep the directory up to date, in order with the journal; what cannot be written now is owed."""
         journal = self.journal
-        if journal is not None and not journal.broken:
-            journal.store.update(self.id, journal.epoch, changes, self._saved)
+        if journal is None:
+            return
+        changes, self._owed = _merged(self._owed, changes), SessionChanges()
+        if journal.state in (Keeping.STORED, Keeping.WAITING):
+            journal.store.update(self.id, journal.epoch, changes, partial(self._saved, changes))
+        elif journal.state is Keeping.UNKEPT:
+            self._owed = changes
 
     def touch(self, state: str, title: str | UnsetType | None = UNSET) -> None:
         """It is used now."""
@@ -439,9 +449,37 @@ class Session:
         """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
         self._held = None
 
-    def _saved(self, error: StoreError | None) -> None:
-        if error is not None:
-            log.error("session directory is not up to date: %s", error, extra={"session": self.id})
+    def _saved(self, changes: SessionChanges, error: StoreError | None) -> None:
+        if error is None:
+            return
+        log.error("session directory is not up to date: %s", error, extra={"session": self.id})
+        if not is_taken(error):
+            self._owed = _merged(changes, self._owed)
+
+    # -- the journal
+
+    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
+        self.gateway.keeping_changed(self, state, error)
+
+    def journal_congested(self) -> None:
+        self.gateway.journal_congested()
+
+    def claim_journal(self) -> None:
+        self.gateway.claim_journal(self)
+
+    def hold_agent(self, hold: bool) -> None:
+        """While events wait to be stored, their agent waits too: nothing piles up here."""
+        if self._waiting_agent is not None:
+            self._waiting_agent.release(self)
+        self._waiting_agent = self.agent if hold else None
+        if self._waiting_agent is not None:
+            self._waiting_agent.hold(self)
+
+
+def _merged(older: SessionChanges, newer: SessionChanges) -> SessionChanges:
+    names = SessionChanges.__struct_fields__
+    fields = {name: getattr(newer, name) for name in names if getattr(newer, name) is not UNSET}
+    return structs.replace(older, **fields)
 
 
 def result_line(session_id: str | None, result: JsonObject, facts: JsonObject) -> bytes:

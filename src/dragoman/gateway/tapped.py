@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import takeover
+from dragoman.gateway import events, takeover
 from dragoman.gateway.attachment import CATCH_UP_BYTES, Attachment
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.rpc.link import JournalLink
 
 if TYPE_CHECKING:
+    from dragoman.gateway.batch import Batch
     from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.feed import Batch, JournalFeed
+    from dragoman.gateway.journal_feed import JournalFeed
     from dragoman.gateway.session import Session
 
 
@@ -44,10 +45,13 @@ class TappedAttachment(Attachment):
         """There was a sign of more events since the reader asked for the last ones."""
         self._timer: asyncio.TimerHandle | None = None
 
-    def show_unkept(self, seq: int, event: bytes) -> None:
+    def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
         """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
         if self.session.remote:
-            self.catch_up()
+            if kept_elsewhere:
+                self.catch_up()
+            else:
+                self._tap.unkept(_now(), [event])
             return
         self._tap.events(seq, _now(), [event])
         self.position = seq
@@ -112,6 +116,12 @@ class TappedAttachment(Attachment):
             self._run_due(self.position)
             self._more = self._more or bool(rows)
         await super()._catch_up()
+
+    def _push_unkept(self, batch: Batch) -> None:
+        self._tap.unkept(_now(), batch.events)
+
+    def tell(self, title: str, severity: str) -> None:
+        self._tap.unkept(_now(), [events.record("notice", title=title, severity=severity)])
 
     async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
         self._hand_over(row.first_seq, row.ts, row.events())

@@ -253,7 +253,7 @@ class Turn:
         """Compare what was said since the last look: nothing per message (quirk silent_retries)."""
         seconds = self.session.gateway.config.sessions.silent_after
         journal = self.session.journal
-        spoken = journal.seq if journal is not None else -1
+        spoken = journal.published if journal is not None else -1
         quiet = journal is not None and spoken == self._seen and not len(self.session.questions)
         if quiet and not self.silent:
             meta = {"dragoman": {"state": "silent", "seconds": seconds}}

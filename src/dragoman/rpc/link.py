@@ -70,6 +70,9 @@ class Tap(Protocol):
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         """Adjacent events from `first_seq` on; `ts` is when they were stored, in milliseconds since 1970."""
 
+    def unkept(self, ts: int, events: list[bytes]) -> None:
+        """Events that are in no journal, and so have no number."""
+
 
 @runtime_checkable
 class JournalLink(Protocol):

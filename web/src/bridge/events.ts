@@ -1,7 +1,8 @@
 /**
  * The bridge's events, by their names on the wire (docs/reference/bridge.md says what each means).
  *
- * A numbered event is one event of the session's journal: `seq` rises by one, so a gap is a fault.
+ * A numbered event is one event of the session's journal: `seq` rises by one, so a gap is a fault. While the journal
+ * cannot be written, its events come without `seq`: they are shown once and cannot be had again.
  * Everything else about a session (its live state, an acknowledgement) has no number and is never replayed.
  */
 

@@ -6,7 +6,7 @@ import type { BridgeEvent, ContentBlock, JsonObject, SessionSnapshot, SessionSum
 import type { Conversation, ElicitationItem, PermissionItem } from "./conversation";
 import { perFrame } from "./frame";
 import { withOlder } from "./history";
-import { applyEvents, emptyConversation, withSnapshot } from "./reducer";
+import { applyEvents, emptyConversation, isConversation, withSnapshot } from "./reducer";
 import type { PageState, PageStore, Toast } from "./store";
 import { titleOf } from "./sessions";
 
@@ -49,8 +49,8 @@ export class Chat {
       streams.clear();
     };
     for (const event of events) {
-      const { sessionId, seq } = event as { sessionId?: unknown; seq?: unknown };
-      if (typeof sessionId === "string" && (typeof seq === "number" || event.type === "caught_up")) {
+      const { sessionId } = event as { sessionId?: unknown };
+      if (typeof sessionId === "string" && (isConversation(event) || event.type === "caught_up")) {
         const batch = streams.get(sessionId);
         if (batch === undefined) streams.set(sessionId, [event]);
         else batch.push(event);

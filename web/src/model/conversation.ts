@@ -171,6 +171,8 @@ export interface Conversation {
   /** The first and last event that we hold; 0 when none. Older ones can be had while `firstSeq` > `journalFirst`. */
   readonly firstSeq: number;
   readonly lastSeq: number;
+  /** How many events came after `lastSeq` that could not be stored, and so have no number. */
+  readonly unkept: number;
   readonly journalFirst: number;
   /** Everything that was there when we came has arrived. */
   readonly caughtUp: boolean;

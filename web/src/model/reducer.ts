@@ -21,7 +21,7 @@ export function emptyConversation(sessionId: string): Conversation {
   return {
     sessionId, items: [], places: { tools: new Map(), questions: new Map() }, answers: new Map(), terminals: new Map(),
     plan: [], modes: [], modeId: null, configOptions: [], commands: [], queue: [], usage: null, title: null, state: "idle",
-    capabilities: { image: false, audio: false, embeddedContext: false }, firstSeq: 0, lastSeq: 0, journalFirst: 1,
+    capabilities: { image: false, audio: false, embeddedContext: false }, firstSeq: 0, lastSeq: 0, unkept: 0, journalFirst: 1,
     caughtUp: false, working: false, turnStartedAt: 0,
   };
 }
@@ -58,17 +58,32 @@ export function applyEvents(conversation: Conversation, events: readonly Incomin
   return draft.finish();
 }
 
+/** Events of the journal have a number and a time; what could not be stored has only a time. */
+export function isConversation(event: Incoming): boolean {
+  const { seq, timestamp } = event as { seq?: unknown; timestamp?: unknown };
+  return typeof seq === "number" || typeof timestamp === "string";
+}
+
+/** Between two numbers: the place of an event that has none. */
+const UNKEPT_STEP = 2 ** -20;
+
 function applyOne(draft: Draft, event: Incoming): void {
   if (event.type === "caught_up") {
     draft.fields.caughtUp = true;
     return;
   }
-  const { seq } = event as { seq?: unknown };
-  if (typeof seq !== "number") return;
-  draft.fields.lastSeq = seq;
-  if (draft.fields.firstSeq === 0) draft.fields.firstSeq = seq;
+  if (!isConversation(event)) return;
+  const { seq: number } = event as { seq?: number };
+  if (number === undefined) {
+    draft.fields.unkept += 1;
+  } else {
+    draft.fields.unkept = 0;
+    draft.fields.lastSeq = number;
+    if (draft.fields.firstSeq === 0) draft.fields.firstSeq = number;
+  }
+  const seq = number ?? draft.fields.lastSeq + draft.fields.unkept * UNKEPT_STEP;
   const at = Date.parse(String((event as { timestamp?: unknown }).timestamp)) || 0;
-  const known = event as JournalEvent;
+  const known = (number === undefined ? { ...event, seq } : event) as JournalEvent;
   const handler = HANDLERS[known.type] as ((draft: Draft, event: JournalEvent, at: number) => void) | undefined;
   if (handler === undefined || !isWellFormed(event)) unknown(draft, event, seq, at);
   else handler(draft, known, at);

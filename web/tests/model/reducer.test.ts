@@ -39,6 +39,16 @@ describe("a conversation", () => {
     expect(made.items[0]).toMatchObject({ kind: "user", content: [{ text: "a" }, { text: "b" }] });
   });
 
+  test("shows what could not be stored in its place, each once, and goes on from the last number", () => {
+    const events = journal(ask("go"), say("kept "), say("unkept "), { type: "notice", title: "not saved", severity: "error" }, ask("more"), say("again"));
+    const unkept = events.map((event, index) => index >= 2 && index < 5 ? { ...event, seq: undefined } as unknown as JournalEvent : event);
+    const made = applyEvents(live, unkept.map((event, index) => index === 5 ? { ...event, seq: 3 } : event));
+    expect(kinds(made)).toEqual(["user", "agent", "notice", "user", "agent"]);
+    expect(made.items[1]).toMatchObject({ parts: [{ text: "kept unkept " }] });
+    expect(new Set(made.items.map((item) => item.key)).size).toBe(made.items.length);
+    expect(made.lastSeq).toBe(3);
+  });
+
   test("is the same however its events are batched", () => {
     const events = journal(ask("go"), { type: "thought_chunk", content: "hm" }, say("a"), { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
       { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "ok" }, say("b"), { type: "turn_complete", stopReason: "end_turn" });

@@ -1,0 +1,55 @@
+"""Events that were published in one turn of the event loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.gateway import events
+
+if TYPE_CHECKING:
+    from dragoman.gateway.actions import Action
+    from dragoman.gateway.client import ClientConnection
+
+
+class Batch:
+    """Events that are stored and handed over together."""
+
+    __slots__ = ("actions", "after", "authors", "events", "first_seq", "gap", "kept", "lines", "varied")
+
+    def __init__(self) -> None:
+        self.first_seq = 0
+        self.kept = True
+        """Its events have numbers, from `first_seq` on."""
+        self.after = 0
+        """The last event that is stored, for a batch that is not."""
+        self.gap = False
+        """Its one event says how many before it were not kept."""
+        self.events: list[bytes] = []
+        self.lines: list[bytes] = []
+        """What all attachments see of them."""
+        self.authors: dict[int, ClientConnection] = {}
+        """Author per index in `events`; authors are not shown their own events."""
+        self.varied = False
+        """Not every client may be sent the same bytes: some speak of one client's own terminals."""
+        self.actions: list[Action] = []
+
+    @property
+    def last_seq(self) -> int:
+        return self.first_seq + len(self.events) - 1
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Events that were shown and not kept."""
+
+    events: int
+    since: str
+
+
+def gap_batch(missing: Missing) -> Batch:
+    """A record in the place of what is missing."""
+    batch = Batch()
+    batch.gap = True
+    batch.events.append(events.record("unkept", events=missing.events, since=missing.since))
+    return batch

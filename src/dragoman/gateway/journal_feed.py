@@ -1,0 +1,371 @@
+"""The stream of a session with a journal: what is published is stored, then shown.
+
+A batch is what was published in one turn of the event loop. It is stored with one append, numbered as it is sent to the
+store, and handed to every attachment when it is safe. Appends may overlap; the store answers in their order, and after
+one that failed those behind it fail too. When all are answered for, what failed waits at the head of `_pending` and is
+tried again, the first batch alone until one succeeds (see `keeping` for the states).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from dragoman.gateway import actions, events
+from dragoman.gateway.actions import Action
+from dragoman.gateway.batch import Batch, Missing, gap_batch
+from dragoman.gateway.keeping import (
+    UNNUMBERED,
+    JournalWatcher,
+    Keeping,
+    check_move,
+    is_hopeless,
+    is_its_own_fault,
+    is_taken,
+)
+from dragoman.gateway.ports.store import SequenceGap, Store, StoreError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.attachment import Attachment
+    from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
+
+MAX_AUTHORS = 1000
+"""Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
+RETRY_SECONDS = 0.1
+"""Between two tries while events wait."""
+HEAL_SECONDS = 1.0
+"""Between two tries of a session that goes on unkept."""
+
+
+class JournalFeed:
+    """Implements `Feed`."""
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        epoch: int,
+        last_seq: int,
+        watcher: JournalWatcher,
+        patience: float,
+        missing: Missing | None = None,
+    ) -> None:
+        """`missing`: what was shown since `last_seq` and not kept, in this process, by a feed before this one."""
+        self.attachments: list[Attachment] = []
+        self.epoch = epoch
+        self.delivered = last_seq
+        self.store = store
+        self.state = Keeping.STORED
+        self.trouble: StoreError | None = None
+        """Why events are not kept at present."""
+        self.missing = missing
+        """What was shown since the last event that is stored, and is not kept."""
+        self.authors: dict[int, ClientConnection] = {}
+        """Author by seq, of this process's life; authors are not shown their own events again."""
+        self._session_id = session_id
+        self._next = last_seq + 1
+        self._watcher = watcher
+        self._patience = patience
+        self._open: Batch | None = None
+        self._pending: deque[Batch] = deque()
+        """Batches that are not handed over yet: first those that failed, then those in flight, then the rest."""
+        self._in_flight = 0
+        self._failed = 0
+        self._error: StoreError | None = None
+        """Why the first of those that failed did."""
+        self._waits_since = 0.0
+        self._published = 0
+        self._unclaimed = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        if missing is not None:
+            self._append_all()
+
+    @property
+    def broken(self) -> bool:
+        """Events are shown, but not kept."""
+        return self.state in UNNUMBERED
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event that was published, if everything can be stored."""
+        waiting = 0 if self.broken else sum(len(b.events) for b in self._pending if not b.first_seq)
+        return self._next - 1 + waiting + (len(self._open.events) if self._open is not None else 0)
+
+    @property
+    def published(self) -> int:
+        """How many events there were in this feed's life, kept or not."""
+        return self._published + (len(self._open.events) if self._open is not None else 0)
+
+    # -- publishing
+
+    def publish(
+        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
+    ) -> None:
+        batch = self._open or self._begin()
+        if author is not None:
+            batch.authors[len(batch.events)] = author
+        if varied:
+            batch.varied = True
+        batch.events.append(tag + line)
+        batch.lines.append(line)
+
+    def reaches(self, author: ClientConnection) -> bool:
+        return True
+
+    def record(self, event: bytes) -> None:
+        (self._open or self._begin()).events.append(event)
+
+    def add(self, attachment: Attachment) -> None:
+        self.attachments.append(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        self.attachments = [each for each in self.attachments if each is not attachment]
+
+    def agent_gone(self) -> None:
+        """Replays come from the journal."""
+
+    def then(self, action: Action) -> None:
+        if self._open is not None:
+            self._open.actions.append(action)
+            self._flush(self._open)
+        elif self._pending:
+            self._pending[-1].actions.append(action)
+        else:
+            actions.run(action, self._session_id)
+
+    def _begin(self) -> Batch:
+        batch = self._open = Batch()
+        self._loop.call_soon(self._flush, batch)
+        return batch
+
+    def _flush(self, batch: Batch) -> None:
+        if self._open is not batch:
+            return
+        self._open = None
+        self._published += len(batch.events)
+        self._pending.append(batch)
+        if self.state is Keeping.STORED and not self._failed:
+            self._append(batch)
+        elif self.state is Keeping.FENCED:
+            self._drop_pending()
+        elif self.state is Keeping.ENDED or (self.state is Keeping.UNKEPT and not self._in_flight):
+            self._hand_over_unkept()
+
+    # -- storing
+
+    def _append(self, batch: Batch) -> None:
+        batch.first_seq = self._next
+        self._next += len(batch.events)
+        for index, author in batch.authors.items():
+            self.authors[batch.first_seq + index] = author
+            if len(self.authors) > MAX_AUTHORS:
+                del self.authors[next(iter(self.authors))]
+        self._in_flight += 1
+        self.store.append(self._session_id, self.epoch, batch.first_seq, batch.events, self._done)
+        if self.store.congested:
+            self._watcher.journal_congested()
+
+    def _done(self, error: StoreError | None) -> None:
+        """The store answers in the order of the appends."""
+        self._in_flight -= 1
+        if self.state in (Keeping.FENCED, Keeping.ENDED):
+            return
+        if error is None or self._is_there(error):
+            if self.state is Keeping.STORED and not self._failed:
+                self._hand_over()
+                return
+            self._recovered()
+        elif is_taken(error):
+            self._move(Keeping.FENCED, error)
+        else:
+            self._failed += 1
+            self._error = self._error or error
+            if not self._in_flight:
+                self._all_answered()
+
+    def _is_there(self, error: StoreError) -> bool:
+        """An append that was reported as failed and is in the journal all the same: nobody else writes at our epoch."""
+        batch = self._pending[self._failed]
+        return isinstance(error, SequenceGap) and not batch.gap and error.last_seq >= batch.last_seq
+
+    def _recovered(self) -> None:
+        """A batch is stored, and with it all before it: numbers have no gaps."""
+        for _ in range(self._failed + 1):
+            self._hand_over()
+        self._failed, self._error = 0, None
+        if self.state is not Keeping.STORED:
+            self._move(Keeping.STORED, None)
+            return
+        for batch in self._pending:
+            if not batch.first_seq:
+                self._append(batch)
+
+    def _all_answered(self) -> None:
+        """Nothing is in flight, and what failed is first in the queue."""
+        error, self._error, self._failed = self._error, None, 0
+        assert error is not None
+        self._take_numbers_back(error)
+        if self.state is Keeping.UNKEPT:
+            self._hand_over_unkept()
+            self._try_in(HEAL_SECONDS)
+        elif is_its_own_fault(error):
+            log.error("events cannot be stored: %s", error, extra={"session": self._session_id})
+            self._hand_over_unkept(1)
+            self._append_all()
+        elif self.state is Keeping.WAITING:
+            over = time.monotonic() - self._waits_since >= self._patience
+            if over or is_hopeless(error):
+                self._move(Keeping.UNKEPT, error)
+            else:
+                self._try_in(RETRY_SECONDS)
+        else:
+            self._waits_since = time.monotonic()
+            self._move(Keeping.UNKEPT if is_hopeless(error) else Keeping.WAITING, error)
+
+    def _take_numbers_back(self, error: StoreError) -> None:
+        """Nothing in the queue is stored, so none of it has a number."""
+        self._next = self._pending[0].first_seq
+        if isinstance(error, SequenceGap):
+            self._next = max(self._next, error.last_seq + 1)
+        for batch in self._pending:
+            for index in batch.authors if batch.first_seq else ():
+                self.authors.pop(batch.first_seq + index, None)
+            batch.first_seq = 0
+
+    def _move(self, state: Keeping, error: StoreError | None) -> None:
+        check_move(self.state, state)
+        log.log(
+            logging.INFO if error is None else logging.WARNING,
+            "journal is %s%s",
+            state.value,
+            f": {error}" if error is not None else "",
+            extra={"session": self._session_id},
+        )
+        self.state = state
+        self.trouble = error if state in UNNUMBERED else None
+        self._stop_trying()
+        if state is Keeping.STORED:
+            self._append_all()
+        elif state is Keeping.WAITING:
+            self._try_in(RETRY_SECONDS)
+        elif state is Keeping.FENCED:
+            self._drop_pending()
+        else:
+            self._hand_over_unkept()
+            if state is Keeping.UNKEPT:
+                self._try_in(HEAL_SECONDS)
+        self._watcher.keeping_changed(state, error)
+
+    def _append_all(self) -> None:
+        """Everything that waits, behind a record of what was not kept."""
+        if self.missing is not None and not (self._pending and self._pending[0].gap):
+            self._pending.appendleft(gap_batch(self.missing))
+        for batch in self._pending:
+            self._append(batch)
+
+    # -- trying again
+
+    def begin_unkept(self, error: StoreError, *, for_good: bool) -> None:
+        """Nothing can be stored yet: not before the journal is claimed, and `for_good` if the store is only read."""
+        self.state, self.trouble = Keeping.UNKEPT, error
+        self._unclaimed = True
+        if not for_good:
+            self._try_in(HEAL_SECONDS)
+
+    def claimed(self, epoch: int, last_seq: int) -> None:
+        if self.state is not Keeping.UNKEPT:
+            return
+        self.epoch, self._unclaimed = epoch, False
+        self._next = last_seq + 1
+        self.delivered = max(self.delivered, last_seq)
+        for attachment in self.attachments:
+            if attachment.position < last_seq:  # another process had it meanwhile
+                attachment.start_at(attachment.position)
+        self._try()
+
+    def not_claimed(self, error: StoreError) -> None:
+        if self.state is not Keeping.UNKEPT:
+            return
+        if is_taken(error):
+            self._move(Keeping.FENCED, error)
+        else:
+            self._try_in(HEAL_SECONDS)
+
+    def stop(self) -> None:
+        """The session is put away: nobody publishes any more."""
+        if self.state is Keeping.UNKEPT:
+            self._stop_trying()
+
+    def end(self) -> None:
+        """This process ends and does not wait any longer."""
+        if self.state is not Keeping.FENCED and self.state is not Keeping.ENDED:
+            if self._open is not None:
+                self._flush(self._open)
+            if self._pending or self.state is Keeping.UNKEPT:
+                self._move(Keeping.ENDED, self.trouble or self._error)
+
+    def _try_in(self, seconds: float) -> None:
+        self._timer = self._loop.call_later(seconds, self._try)
+
+    def _stop_trying(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _try(self) -> None:
+        self._timer = None
+        if self._unclaimed:
+            self._watcher.claim_journal()
+        elif self.state is Keeping.WAITING:
+            self._append(self._pending[0])
+        elif self.missing is None:  # nothing was said since: the next event tries
+            self._move(Keeping.STORED, None)
+        else:
+            self._append_all()
+
+    # -- showing
+
+    def _hand_over(self) -> None:
+        batch = self._pending.popleft()
+        self.delivered = batch.last_seq
+        if batch.gap:
+            self.missing = None
+        self._show(batch)
+
+    def _hand_over_unkept(self, most: int = -1) -> None:
+        """Show what waits without a number: all of it, or the first `most`."""
+        while self._pending and most:
+            most -= 1
+            batch = self._pending.popleft()
+            if batch.gap:
+                self._run(batch)
+                continue
+            batch.kept, batch.after = False, self.delivered
+            before = self.missing or Missing(0, events.now())
+            self.missing = Missing(before.events + len(batch.events), before.since)
+            self._show(batch)
+
+    def _drop_pending(self) -> None:
+        """Refused: shown to nobody, but whoever waits for an answer gets it."""
+        while self._pending:
+            self._run(self._pending.popleft())
+
+    def _show(self, batch: Batch) -> None:
+        for attachment in self.attachments:
+            try:
+                attachment.push(batch)
+            except (
+                Exception
+            ):  # one client's trouble must not cost the others their events, nor anybody an answer
+                log.exception("events could not be shown", extra={"session": self._session_id})
+        self._run(batch)
+
+    def _run(self, batch: Batch) -> None:
+        for action in batch.actions:
+            actions.run(action, self._session_id)

@@ -1,0 +1,71 @@
+"""A journal that cannot be written: pages see everything, and only what is kept has a number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.attaching import rememberer
+from support.bridge_peer import Page
+from support.faults import WRITES, Faults
+from support.gateway import Dragoman, Start, Table
+from support.serving import Serving, UrlFraming
+
+AGENTS: Table = {"scripted": rememberer()}
+AT_ONCE: Table = {"write_patience": 0.05}
+
+
+async def faulty_serve(dragoman: Start, faults: Faults) -> Serving:
+    framing = UrlFraming()
+    gateway = await faults.start(
+        dragoman, "serve", "--port", "0", framing=framing, agents=AGENTS, sessions=AT_ONCE
+    )
+    return Serving(gateway, await framing.url())
+
+
+async def test_events_that_are_not_kept_have_no_number_and_the_numbers_go_on_without_a_gap(
+    dragoman: Start, workspace: Path, faults: Faults
+) -> None:
+    serving = await faulty_serve(dragoman, faults)
+    page = await Page.open(serving)
+    session = await page.new_session(workspace)
+    await page.turn(session, "say before")
+    faults.fail(*WRITES)
+    page.send("send_message", sessionId=session, content="say unkept")
+    shown = await page.next("message_chunk", content="unkept")
+    assert "seq" not in shown and shown["timestamp"]
+    assert "seq" not in await page.next("turn_complete", stopReason="end_turn")
+    faults.heal()
+    told = await page.socket.next_message(
+        lambda event: event["type"] == "notice" and "could not be saved" in event["title"]
+    )
+    await page.turn(session, "say after")
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+    assert told["seq"] in page.seqs(session)
+    later = await Page.open(serving)
+    await later.load(session)
+    assert later.text(session) == "beforeafter"
+    assert later.types(session) == page.types(session)
+    await serving.close()
+
+
+async def test_a_page_sees_what_a_process_beside_it_cannot_keep(
+    dragoman: Start, workspace: Path, faults: Faults
+) -> None:
+    owner: Dragoman = await faults.start(dragoman, agents=AGENTS, sessions=AT_ONCE)
+    await owner.initialize()
+    session = await owner.new_session(workspace)
+    await owner.prompt(session, "say before")
+    framing = UrlFraming()
+    gateway = await dragoman("serve", "--port", "0", framing=framing, agents=AGENTS)
+    serving = Serving(gateway, await framing.url())
+    page = await Page.open(serving)
+    await page.load(session)
+    faults.fail(*WRITES)
+    await owner.prompt(session, "say unkept")
+    assert "seq" not in await page.next("message_chunk", content="unkept")
+    faults.heal()
+    await owner.logged("journal is stored")
+    await owner.prompt(session, "say after")
+    assert "seq" in await page.next("message_chunk", content="after")
+    assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+    await serving.close()
