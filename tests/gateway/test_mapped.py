@@ -66,6 +66,13 @@ def test_a_tool_call_gets_host_paths_before_anybody_sees_it() -> None:
     assert seen[0]["locations"] == wanted
 
 
+@pytest.mark.parametrize("uri", ["file:/workspace/a", "FILE:///workspace/a", "file://LOCALHOST/workspace/a"])
+def test_a_linked_file_is_recognised_in_every_spelling(uri: str) -> None:
+    said = line(chunk({"type": "resource_link", "name": "a", "uri": uri}))
+    shown = json.loads(rewriter().splice(said))["params"]["update"]["content"]["uri"]
+    assert shown == uri.replace("/workspace", "/home/ada/project")
+
+
 @pytest.mark.parametrize("params", [b"[]", b'{"update":1}', b"{}", b'{"update":{"sessionUpdate":1}}'])
 def test_odd_updates_pass(params: bytes) -> None:
     assert update_params(params, PATHS) == params

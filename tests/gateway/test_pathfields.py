@@ -101,6 +101,11 @@ UPDATES = [
         lambda root: {"content": {"type": "resource", "resource": {"uri": f"file://{root}/a"}}},
     ),
     ("agent_thought_chunk", lambda root: {"content": {"type": "text", "text": HOST}, "_meta": {"uri": HOST}}),
+    ("plan_update", lambda root: {"plan": {"type": "file", "id": HOST, "uri": f"file://{root}/plan.md"}}),
+    (
+        "compaction_summary_chunk",
+        lambda root: {"content": {"type": "resource_link", "uri": f"file:{root}/a"}},
+    ),
     ("plan", lambda root: {"entries": [{"content": HOST, "path": HOST}]}),
     ("unheard_of", lambda root: {"path": HOST, "locations": [{"path": HOST}]}),
 ]
@@ -160,6 +165,119 @@ def test_odd_shapes_pass_unchanged(params: Any) -> None:
 def test_a_message_without_a_mapped_path_keeps_every_byte() -> None:
     raw = b'{ "cwd": "/elsewhere",  "big": 123456789012345678901234567890, "x": null }'
     assert pathfields.asked("session/new", raw, MAP.to_box) is raw
+
+
+OTHER_REQUESTS = [
+    ("document/didOpen", lambda root: {"uri": f"file:{root}/a", "text": HOST}),
+    ("document/didFocus", lambda root: {"uri": f"file://{root}/a"}),
+    (
+        "nes/start",
+        lambda root: {
+            "workspaceUri": f"file://{root}",
+            "workspaceFolders": [{"uri": f"file://{root}/x", "name": HOST}],
+        },
+    ),
+    (
+        "nes/suggest",
+        lambda root: {
+            "uri": f"file://{root}/a",
+            "context": {"openFiles": [{"uri": f"file://{root}/b", "text": HOST}]},
+        },
+    ),
+    (
+        "elicitation/create",
+        lambda root: {
+            "message": f"Which, {HOST}/a?",
+            "requestedSchema": {
+                "properties": {
+                    "file": {"type": "string", "enum": [f"{root}/a", "none"], "default": f"{root}/a"},
+                    "other": {
+                        "type": "array",
+                        "items": {"anyOf": [{"const": f"file://{root}/b", "title": f"in {HOST}"}]},
+                    },
+                }
+            },
+        },
+    ),
+    (
+        "session/request_permission",
+        lambda root: {
+            "toolCall": {
+                "content": [{"type": "resource_link", "uri": f"file://{root}/a"}],
+                "toolCall": {"locations": [{"path": f"{root}/b"}], "rawInput": {"path": HOST}},
+            }
+        },
+    ),
+    (
+        "session/prompt",
+        lambda root: {"prompt": [{"type": "resource_link", "uri": f"{root}/a", "name": HOST}]},
+    ),
+    ("fs/read_text_file", lambda root: {"path": f"file://LOCALHOST{root}/a"}),
+]
+
+
+@pytest.mark.parametrize(("method", "params"), OTHER_REQUESTS, ids=[name for name, _ in OTHER_REQUESTS])
+def test_what_is_new_in_the_protocol_or_odd_is_translated_both_ways(method: str, params: Any) -> None:
+    inside = pathfields.asked(method, json.dumps(params(HOST)).encode(), MAP.to_box)
+    assert json.loads(inside) == params(BOX)
+    outside = pathfields.asked(method, json.dumps(params(BOX)).encode(), MAP.to_host)
+    if "enum" not in json.dumps(params(HOST)):  # whole values that are ours stay theirs
+        assert json.loads(outside) == params(HOST)
+
+
+def test_answers_are_translated_in_both_directions() -> None:
+    def chosen(root: str) -> Any:
+        return {"action": "accept", "content": {"file": f"{root}/a", "note": f"see {HOST}/a", "count": 3}}
+
+    raw = pathfields.answered("elicitation/create", json.dumps(chosen(HOST)).encode(), MAP.to_box)
+    assert json.loads(raw) == chosen(BOX)
+    suggested = json.dumps({"suggestions": [{"kind": "edit", "uri": f"file://{BOX}/a"}]}).encode()
+    raw = pathfields.answered("nes/suggest", suggested, MAP.to_host)
+    assert json.loads(raw) == {"suggestions": [{"kind": "edit", "uri": f"file://{HOST}/a"}]}
+    for odd in (b"null", b"[]", b'{"action":"cancel"}', b'{"content":null}'):
+        assert pathfields.answered("elicitation/create", odd, MAP.to_box) is odd
+
+
+def test_an_errors_message_and_data_are_translated() -> None:
+    def failure(root: str) -> Any:
+        return {
+            "code": -32002,
+            "message": f"File not found: {root}/a b",
+            "data": {
+                "uri": f"file://{root}/a%20b",
+                "paths": [f"{root}/a", {"deep": f"'{root}'"}],
+                root: 1,
+                "n": None,
+            },
+            "unknown": f"{HOST}/x",
+        }
+
+    raw = pathfields.failed(json.dumps(failure(HOST)).encode(), MAP.to_box)
+    assert json.loads(raw) == failure(BOX)
+    raw = pathfields.failed(json.dumps(failure(BOX)).encode(), MAP.to_host)
+    assert json.loads(raw) == failure(HOST)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        b'{"code":1,"message":"x","data":null,"big":12345678901234567890123}',
+        b"[]",
+        b"{}",
+        b'{"message":1e400}',
+    ],
+)
+def test_an_error_without_a_path_keeps_every_byte(error: bytes) -> None:
+    assert pathfields.failed(error, MAP.to_box) is error
+
+
+def test_a_huge_error_is_shortened_on_its_way_into_a_box() -> None:
+    huge = json.dumps({"code": -7, "message": f"{HOST}/a" + "x" * 10_000_000, "data": HOST}).encode()
+    told = json.loads(pathfields.failed(pathfields.shortened(huge), MAP.to_box))
+    assert told["code"] == -7
+    assert told["message"].startswith(f"{BOX}/a")
+    assert HOST not in json.dumps(told)
+    assert pathfields.failed(huge, MAP.to_host) is huge
 
 
 def test_a_prompt_without_a_file_uri_is_not_even_decoded() -> None:

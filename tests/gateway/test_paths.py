@@ -107,6 +107,97 @@ def test_file_uris_are_translated_with_their_escapes_kept(host: str, box: str) -
     assert MAP.to_host.uri(box) == host
 
 
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        (f"file:{HOST}/a", f"file:{BOX}/a"),
+        (f"file:{HOST}", f"file:{BOX}"),
+        (f"file://LOCALHOST{HOST}/a", f"file://LOCALHOST{BOX}/a"),
+        (f"file://LocalHost{HOST}/a%20b?x#y", f"file://LocalHost{BOX}/a%20b?x#y"),
+        (f"FILE://{HOST}/a", f"FILE://{BOX}/a"),
+        (f"File:{HOST}/a", f"File:{BOX}/a"),
+    ],
+)
+def test_every_spelling_of_a_file_uri_is_one(host: str, box: str) -> None:
+    assert MAP.to_box.uri(host) == MAP.to_box.value(host) == box
+    assert MAP.to_host.uri(box) == MAP.to_host.value(box) == host
+
+
+@pytest.mark.parametrize(
+    ("odd", "box"),
+    [
+        ("//home/ada/project/a", f"{BOX}/a"),
+        ("/home//ada/./project", BOX),
+        ("/./home/ada/project//a/./b", f"{BOX}//a/./b"),
+        ("file:////home/ada/project/a", f"file://{BOX}/a"),
+        ("file:///home/./ada//project/a//b", f"file://{BOX}/a//b"),
+        ("file:///home/%2E/ada/projec%74/a", f"file://{BOX}/a"),
+    ],
+)
+def test_a_root_is_recognised_with_nothing_between_its_components(odd: str, box: str) -> None:
+    assert MAP.to_box.value(odd) == box
+
+
+def test_a_path_with_nothing_in_it_is_still_compared_by_components() -> None:
+    for value in (
+        "//home/ada/projects",
+        "/home//ada/project2/x",
+        "/home//ada",
+        "//",
+        "/./.",
+        "//home/ada/project/../x",
+    ):
+        assert MAP.to_box.value(value) is value
+
+
+PROJECT = PathMap([("/home/ada/my project", "/workspace"), ("/srv/data", "/data")])
+
+
+@pytest.mark.parametrize(
+    ("host", "box"),
+    [
+        ("File not found: /home/ada/my project/a b.txt", "File not found: /workspace/a b.txt"),
+        ("'/home/ada/my project' is a folder", "'/workspace' is a folder"),
+        ("in /home/ada/my project.", "in /workspace."),
+        ("ENOENT: no such file, open '/srv/data/x'", "ENOENT: no such file, open '/data/x'"),
+        ("/srv/data/a.py:3: see /srv/data/b", "/data/a.py:3: see /data/b"),
+        ("at=/srv/data,(/srv/data) [/srv/data/x]", "at=/data,(/data) [/data/x]"),
+        ("<file:///home/ada/my%20project/x>, ok", "<file:///workspace/x>, ok"),
+        ("file:/srv/data/x and FILE://LOCALHOST/srv/data.", "file:/data/x and FILE://LOCALHOST/data."),
+        ("/home/ada/my project", "/workspace"),
+        ('{"path":"/srv/data/x"}', '{"path":"/data/x"}'),
+    ],
+)
+def test_paths_in_prose_are_translated_both_ways(host: str, box: str) -> None:
+    assert PROJECT.to_box.text(host) == box
+    assert PROJECT.to_host.text(box) == host
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/srv/database and /srv/data2/x, /srv/data.txt, /srv/data-old",
+        "/mnt/srv/data/x",
+        "a/srv/data",
+        "../srv/data",
+        "/srv/data/../other",
+        "file://elsewhere/srv/data/x",
+        "https://example.com/srv/data",
+        "nothing at all",
+        "",
+    ],
+)
+def test_prose_without_a_path_below_a_root_stays(value: str) -> None:
+    assert PROJECT.to_box.text(value) == value
+
+
+def test_a_path_in_prose_is_translated_once() -> None:
+    nested = PathMap([("/srv", "/srv/box")])
+    assert nested.to_box.text("/srv/a file:///srv/b") == "/srv/box/a file:///srv/box/b"
+    assert PathMap([("/", "/host")]).to_box.text("open /etc/x or a/b") == "open /host/etc/x or a/b"
+    assert WINDOWS.to_box.text("in c:/users/ada/My Project\\src\\a.py: no") == "in /workspace/src/a.py: no"
+
+
 def test_a_root_is_recognised_however_its_uri_is_escaped() -> None:
     spaced = PathMap([("/home/ada/my project", "/workspace")])
     assert spaced.to_box.uri("file:///home/ada/my%20project/a%20b") == "file:///workspace/a%20b"
@@ -194,3 +285,6 @@ def test_any_text_is_survived(value: str) -> None:
             translation.path(value)
             translation.uri(value)
             translation.uri("file://" + value)
+            translation.value("file:" + value)
+            translation.text(value)
+            translation.text(f"file:{value} /home/ada/project{value} /mnt/{value}")

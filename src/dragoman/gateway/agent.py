@@ -158,7 +158,7 @@ class AgentConnection:
                 agent=self.name,
                 exitCode=end.exit_code if end else None,
                 signal=end.signal if end else None,
-                stderrTail=end.stderr_tail if end else "",
+                stderrTail=self._outside(end.stderr_tail) if end else "",
             )
         return self._gone
 
@@ -366,7 +366,7 @@ class AgentConnection:
                 f"The agent {self.name} wrote {self._garbage} lines that are not ACP messages and was ended",
                 "agent_exited",
                 agent=self.name,
-                stderrTail=self.handle.end().stderr_tail if self.handle else "",
+                stderrTail=self._outside(self.handle.end().stderr_tail) if self.handle else "",
             )
             if self.handle is not None:
                 self.handle.close()
@@ -422,4 +422,8 @@ class AgentConnection:
 
     def _stderr(self) -> str:
         tail = self.handle.end().stderr_tail.strip() if self.handle is not None else ""
-        return f". Its last words:\n{tail}" if tail else ""
+        return f". Its last words:\n{self._outside(tail)}" if tail else ""
+
+    def _outside(self, text: str) -> str:
+        """What the agent wrote for people, with host paths."""
+        return text if self.paths is None else self.paths.to_host.text(text)

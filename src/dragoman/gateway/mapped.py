@@ -8,11 +8,11 @@ from msgspec import Raw
 
 from dragoman.gateway import pathfields
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.paths import PathMap, Translation
 from dragoman.gateway.updates import UpdateRewriter
-from dragoman.rpc.peer import OnReply, Peer, Receiver, Reply
+from dragoman.rpc.peer import OnReply, Peer, Receiver, Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed
+from dragoman.wire.errors import Malformed, RpcError
 
 TEXT_CHUNKS = tuple(
     b'{"sessionUpdate":"%b","content":{"type":"text",' % kind
@@ -21,14 +21,37 @@ TEXT_CHUNKS = tuple(
 """How almost every update begins; text holds no paths, and to see that here is cheaper than to search the line."""
 
 
+class MappedRequest(Request):
+    """A request of an agent in a box; its answer goes in translated, whoever gives it."""
+
+    __slots__ = ()
+
+    def reply(self, result: bytes) -> None:
+        if self.on_result is not None and not self.answered:
+            self.on_result(result)
+            self.on_result = None
+        super().reply(pathfields.answered(self.method, result, self._to_box))
+
+    def fail(self, error: RpcError | bytes) -> None:
+        raw = error if isinstance(error, bytes) else error.encode()
+        super().fail(pathfields.failed(pathfields.shortened(raw), self._to_box))
+
+    @property
+    def _to_box(self) -> Translation:
+        assert isinstance(self.peer, MappedPeer)
+        return self.peer.paths.to_box
+
+
 class MappedPeer(Peer):
-    """An agent in a box: what it is asked goes in translated, what it answers comes out translated."""
+    """An agent in a box: what it is told goes in translated, what it says comes out translated."""
+
+    request_type = MappedRequest
 
     def __init__(
         self, name: str, receiver: Receiver, paths: PathMap, intercept: Callable[[bytes], bool]
     ) -> None:
         super().__init__(name, receiver, strict=False, intercept=intercept)
-        self._paths = paths
+        self.paths = paths
 
     def request(self, method: str, params: bytes, on_reply: OnReply) -> int:
         heard = on_reply
@@ -37,16 +60,23 @@ class MappedPeer(Peer):
             def heard(reply: Reply) -> None:
                 on_reply(self._outside(method, reply))
 
-        return super().request(method, pathfields.asked(method, params, self._paths.to_box), heard)
+        return super().request(method, pathfields.asked(method, params, self.paths.to_box), heard)
+
+    def notify(self, method: str, params: bytes) -> None:
+        super().notify(method, pathfields.asked(method, params, self.paths.to_box))
 
     def _outside(self, method: str, reply: Reply) -> Reply:
         if not reply.ok:
             return reply
-        return Reply(result=pathfields.answered(method, reply.result, self._paths.to_host))
+        return Reply(result=pathfields.answered(method, reply.result, self.paths.to_host))
+
+    def _error_object(self, raw: bytes) -> bytes:
+        """What the agent answered; errors of our own about it have host paths already."""
+        return pathfields.failed(super()._error_object(raw), self.paths.to_host)
 
 
 class MappedRewriter(UpdateRewriter):
-    """Updates of an agent in a box; those that are not looked into stay undecoded unless a `file:` URI is in them."""
+    """Updates of an agent in a box; those that are not looked into stay undecoded unless a URI is in them."""
 
     def __init__(
         self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool], paths: PathMap
@@ -62,7 +92,7 @@ class MappedRewriter(UpdateRewriter):
     def splice(self, line: bytes) -> bytes:
         if line.startswith(self._plain) and self.is_all(line):
             return self._after + line[self.cut :]
-        return super().splice(self._translated(line) if pathfields.FILE_URI in line else line)
+        return super().splice(self._translated(line) if pathfields.URI_MEMBER in line else line)
 
     def _translated(self, line: bytes) -> bytes:
         envelope = message.members(line)

@@ -144,6 +144,8 @@ class Peer:
     """Implements `LinkHandler`."""
 
     link: Link
+    request_type: type[Request] = Request
+    """What a request of the peer becomes."""
 
     def __init__(
         self,
@@ -269,7 +271,7 @@ class Peer:
         key = message.id_key(envelope.id)
         if key is None:
             raise Malformed(INVALID_REQUEST, "Invalid request: id must be a string, a number or null")
-        request = Request(self, bytes(envelope.id), key, envelope.method, params, batch)
+        request = self.request_type(self, bytes(envelope.id), key, envelope.method, params, batch)
         if batch is not None:
             batch.expect()
         if key in self._incoming:
