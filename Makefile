@@ -65,8 +65,8 @@ again: $(READY) $(WEB) ## TESTS twenty times over (TIMES=N), beside other load: 
 test-long: $(READY) $(WEB) browser boxes ## tests that take longer than their share of `make test`
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
 
-soak: $(READY) ## faults and seams in their full form, for a quarter of an hour or so
-	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak $(PYTEST_ARGS)
+soak: $(READY) ## faults, seams and floods in their full form, for half an hour or so
+	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak tests/server/soak $(PYTEST_ARGS)
 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
 	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS); result=$$?; \

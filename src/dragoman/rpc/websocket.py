@@ -14,9 +14,13 @@ from collections.abc import Callable
 from typing import cast
 
 from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFailed
+from wsproto.frame_protocol import Frame as SocketFrame
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
+from dragoman.rpc.rate_limit import RateLimit
+from dragoman.rpc.turn_budget import turn_budget
+from dragoman.wire import limits
 from dragoman.wire.framing import Frame, FramingError, single_line
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
 
@@ -112,7 +116,14 @@ class WebSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
+        self._budget = turn_budget()
+        self._idle_frames = RateLimit(limits.IDLE_FRAMES, limits.IDLE_FRAMES_WITHIN)
         self._paused = False
+        """The handler wants nothing more for now."""
+        self._behind = False
+        """Frames that came are not read yet, so nothing more is taken from the socket."""
+        self._scheduled = False
+        self._waits = False
         self._closing = False
         self._broken = False  # what comes now cannot be read any more
         self._ended = False
@@ -135,13 +146,25 @@ class WebSocket(asyncio.Protocol):
     # -- Link
 
     def pause(self) -> None:
-        if self._transport is not None and not self._paused:
-            self._paused = True
-            self._transport.pause_reading()
+        self._paused = True
+        self._read_or_wait()
 
     def resume(self) -> None:
-        if self._transport is not None and self._paused and not self._transport.is_closing():
+        if self._paused:
             self._paused = False
+            if self._behind:
+                self._go_on_later()
+            self._read_or_wait()
+
+    def _read_or_wait(self) -> None:
+        """Take from the socket, or leave it to the kernel to hold the peer back."""
+        waits = self._paused or self._behind
+        if self._transport is None or waits == self._waits or self._transport.is_closing():
+            return
+        self._waits = waits
+        if waits:
+            self._transport.pause_reading()
+        else:
             self._heard = self._loop.time()  # its silence was ours
             self._transport.resume_reading()
 
@@ -184,7 +207,7 @@ class WebSocket(asyncio.Protocol):
 
     def _ping(self) -> None:
         silence = self._loop.time() - self._heard
-        if silence > 2 * self._ping_interval and not self._paused and self._transport is not None:
+        if silence > 2 * self._ping_interval and not self._waits and self._transport is not None:
             self._reason = f"silent for {silence:.0f} s"
             log.info("websocket peer is silent for %d s, closing", silence)
             self._transport.abort()
@@ -197,25 +220,61 @@ class WebSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
         self.received += len(data)
-        if self._broken:
+        if not self._broken:
+            self._frames.receive_bytes(data)
+            if not self._behind:
+                self._read_frames()
+
+    def _read_frames(self) -> None:
+        """As many as this loop turn has room for, the handler wants and the peer may send; the others wait."""
+        self._scheduled = False
+        while not self._ended:
+            delay = self._read_some()
+            self._behind = delay is not None
+            if delay is None or self._paused:
+                break
+            if delay or self._budget.spent():
+                self._go_on_later(delay)
+                break
+        self._read_or_wait()
+
+    def _go_on_later(self, delay: float = 0.0) -> None:
+        if self._scheduled:
             return
-        self._frames.receive_bytes(data)
-        frames: list[Frame] = []
+        self._scheduled = True
+        if delay:
+            self._loop.call_later(delay, self._budget.later, self._read_frames)
+        else:
+            self._budget.later(self._read_frames)
+
+    def _read_some(self) -> float | None:
+        """Hand over what the next frames hold; the seconds until more may be read, None when there is no more."""
+        left = limits.FRAMES_AT_ONCE
+        delay: float | None = None
+        messages: list[Frame] = []
         try:
             for frame in self._frames.received_frames():
                 if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
                     done = self._message.add(frame.opcode, frame.payload, frame.message_finished)
                     if done is not None:
-                        frames.append(done)
+                        messages.append(done)
                 else:
                     self._control(frame.opcode, frame.payload)
+                left -= 1
+                if _says_nothing(frame) and not self._idle_frames.take():
+                    delay = self._idle_frames.wait
+                    break
+                if not left:
+                    delay = 0.0
+                    break
         except ParseFailed as error:
             log.info("websocket peer broke the protocol: %s", error)
             self._broken = True
-            self._hand_over(frames)
+            self._hand_over(messages)
             self.close_with(int(error.code or PROTOCOL_ERROR), str(error)[:100])
-            return
-        self._hand_over(frames)
+            return None
+        self._hand_over(messages)
+        return delay
 
     def _control(self, opcode: Opcode, payload: object) -> None:
         if opcode is Opcode.PING:
@@ -278,6 +337,17 @@ class _Message:
             error = f"Message of {size} bytes exceeds the limit of {self._max}"
             return FramingError(error, whole[:OVERSIZE_PREFIX_BYTES], oversize=True)
         return single_line(whole)
+
+
+def _says_nothing(frame: SocketFrame) -> bool:
+    """A frame that costs its sender less than its reader: see `limits.IDLE_FRAMES`."""
+    if frame.opcode is Opcode.TEXT:
+        return (
+            frame.frame_finished
+            and not frame.message_finished
+            and len(frame.payload) < limits.TINY_FRAGMENT_BYTES
+        )
+    return frame.opcode is not Opcode.CLOSE and frame.frame_finished
 
 
 def _echo(code: int) -> int:

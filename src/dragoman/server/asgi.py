@@ -184,23 +184,22 @@ class Request:
         declared = self.header("content-length")
         if declared.isdigit() and int(declared) > max_bytes:
             raise _too_large(max_bytes)
-        parts: list[bytes] = []
-        size = 0
+        whole = bytearray()  # not a list of parts: they may be a byte long each
         try:
             async with asyncio.timeout(limits.BODY_TIMEOUT):
                 while True:
                     event = await self.receive()
                     if event["type"] != "http.request":
                         raise HttpError(400, "The request ended early.")
-                    parts.append(event.get("body", b""))
-                    size += len(parts[-1])
+                    part = event.get("body", b"")
+                    whole += part
                     if self.meter is not None:
-                        self.meter.received(len(parts[-1]))
-                    if size > max_bytes:
+                        self.meter.received(len(part))
+                    if len(whole) > max_bytes:
                         await self._discard(event)
                         raise _too_large(max_bytes)
                     if not event.get("more_body", False):
-                        return b"".join(parts)
+                        return bytes(whole)
         except TimeoutError as error:
             raise HttpError(408, "The request's body did not come in time.") from error
 

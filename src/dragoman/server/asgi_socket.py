@@ -11,11 +11,13 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 
+from dragoman.rpc.turn_budget import turn_budget
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send, header_bytes
 from dragoman.server.fronts import Speaker
 from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
 from dragoman.wire.framing import single_line
+from dragoman.wire.limits import FRAMES_AT_ONCE
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +90,15 @@ class AsgiSocket:
 
     async def _write(self, reading: asyncio.Future[None]) -> None:
         while not reading.done():
-            while self._queue:
-                message = self._queue.popleft()
-                async with asyncio.timeout(limits.STALL_TIMEOUT):
-                    await self._send({"type": "websocket.send", "text": message.decode()})
-                self._changed(-len(message))
-                self._release()
+            while self._queue or self._may_go_on:
+                if self._queue:
+                    message = self._queue.popleft()
+                    async with asyncio.timeout(limits.STALL_TIMEOUT):
+                        await self._send({"type": "websocket.send", "text": message.decode()})
+                    self._changed(-len(message))
+                if self._may_go_on:
+                    self._release()
+                    await turn_budget().turn()
             if self._closing is not None:
                 code, reason = self._closing
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
@@ -121,8 +126,16 @@ class AsgiSocket:
         else:
             self._take(message)
 
+    @property
+    def _may_go_on(self) -> bool:
+        """Something is held, and there is room for its answer."""
+        return bool(self._held) and self._closing is None and self.backlog <= limits.MAX_SOCKET_BACKLOG
+
     def _release(self) -> None:
-        while self._held and self._closing is None and self.backlog <= limits.MAX_SOCKET_BACKLOG:
+        """Some of what is held: thousands of short messages are not dealt with at once."""
+        for _ in range(FRAMES_AT_ONCE):
+            if not self._may_go_on:
+                return
             message = self._held.popleft()
             self._held_bytes -= len(message) + HELD_COST
             self._take(message)

@@ -101,13 +101,21 @@ class Door(asyncio.Protocol):
             self._timer.cancel()
 
     def refuse(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        """Answer and end the connection."""
+        """Answer and end the connection; what its peer still sends is dropped for a moment.
+
+        Closed at once, with something unread, the kernel would reset it, and the peer would not see the answer.
+        """
         self._pass()
         if self.transport.is_closing():
             return
         self._house.refused(status)
         self.transport.write(response(status, reason, headers))
-        self.transport.close()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(limits.DISCARD_TIMEOUT, self.transport.abort)
+        else:
+            self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._pass()

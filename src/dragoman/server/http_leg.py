@@ -37,6 +37,21 @@ class Connection(TCPServer):
         if not (cut_off and isinstance(event, Updated)):
             await super().protocol_send(event)
 
+    async def _idle_timeout(self) -> None:
+        """A connection that has asked nothing yet is not kept as long as one that may ask again."""
+        asked = self.protocol.protocol.keep_alive_requests > 0
+        seconds = limits.KEEP_ALIVE if asked else min(limits.HEAD_TIMEOUT, limits.KEEP_ALIVE)
+        try:
+            await asyncio.wait_for(self.context.terminated.wait(), seconds)
+        except TimeoutError:
+            pass
+        await asyncio.shield(self._initiate_server_close())
+
+    async def _initiate_server_close(self) -> None:
+        if isinstance(self.protocol.protocol, http_protocols.PatientH2):
+            await self.protocol.protocol.say_goodbye()
+        await super()._initiate_server_close()
+
     async def _close(self) -> None:
         try:
             async with asyncio.timeout(limits.LINGER_TIMEOUT):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +12,35 @@ from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event, PriorityUpdated, RequestReceived, StreamReset
 from h2.exceptions import ProtocolError
 from hypercorn import protocol
-from hypercorn.events import Closed
+from hypercorn.events import Closed, RawData, Updated
+from hypercorn.events import Event as HypercornEvent
 from hypercorn.protocol import h2, ws_stream
+from hypercorn.protocol import h11 as hypercorn_h11
 from hypercorn.protocol.events import Data, Response, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 
+from dragoman.rpc.turn_budget import turn_budget
 from dragoman.server import limits
 from dragoman.server.asgi import SECURITY_HEADERS
+from dragoman.server.h2_frames import FrameGate, Refused
+from dragoman.server.http_streams import FairHttpStream, FairWebSocketStream
 from dragoman.server.strict_h11 import strict_connection
+
+log = logging.getLogger(__name__)
+
+FRAMES_AT_ONCE = 1
+"""HTTP/2 frames that are read before the clock is looked at."""
 
 
 def install() -> None:
     """Make hypercorn use them; it has no other way to say so."""
     h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
-    protocol.H2Protocol = PatientH2  # type: ignore[attr-defined]
+    protocol.H2Protocol = PatientH2  # type: ignore[attr-defined, assignment]
     protocol.H11Protocol = PlainH11  # type: ignore[attr-defined, assignment]
+    for module in (h2, hypercorn_h11):
+        module.HTTPStream = FairHttpStream  # type: ignore[attr-defined]
+        module.WSStream = FairWebSocketStream  # type: ignore[attr-defined]
     ws_stream.server_extensions_handshake = no_extensions  # type: ignore[attr-defined]
 
 
@@ -107,31 +121,76 @@ class PatientH2(h2.H2Protocol):
 
     - the rest of an answered request's body is dropped, as the peer may still be sending it
     - a request without a readable path is reset; priorities, which RFC 9113 dropped, are ignored: their tree fills up
-    - requests that are taken back again and again end the connection
+    - frames are read some at a time, and too many of those that cost more than they say end the connection (`h2_frames`)
+    - a connection is idle from its beginning until the first request, and when the peer has taken back the last one
     - a response that ends before it is complete is reset, and what waited for its reader is freed
     - the answer to a WebSocket's ping waits for no room: what makes room is a frame that is not read meanwhile
     """
 
     _reader: asyncio.Task[object] | None = None
+    _ended = False
 
-    _resets = 0
-    _since = 0.0
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._gate = FrameGate()
+        self._budget = turn_budget()
+
+    async def initiate(self, *arguments: Any) -> None:
+        await super().initiate(*arguments)
+        await self.send(Updated(idle=True))  # reading its first line as HTTP/1.1 had stopped the clock
+
+    async def handle(self, event: HypercornEvent) -> None:
+        if not isinstance(event, RawData):
+            await super().handle(event)
+            return
+        if self._ended:
+            return
+        self._reader = asyncio.current_task()
+        try:
+            self._gate.receive(event.data)
+            while not self._ended and (frames := self._gate.take(FRAMES_AT_ONCE)) is not None:
+                await self._handle_events(self.connection.receive_data(frames))
+                await self._budget.turn()
+        except Refused as refused:
+            log.info("http/2 peer sends %s, closing", refused)
+            await self._end(refused.code)
+        except ProtocolError:
+            await self._end(None)
+
+    async def _end(self, code: ErrorCodes | None) -> None:
+        """`code` is None when the goodbye is written already."""
+        if code is not None:
+            await self.say_goodbye(code)
+        self._ended = True
+        await self._flush()
+        await self.send(Closed())
+
+    async def say_goodbye(self, code: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
+        """The peer learns which of its requests were not seen, and may ask them again elsewhere."""
+        try:
+            self.connection.close_connection(code)
+        except ProtocolError:
+            return  # it is said
+        await self._flush()
 
     async def _handle_events(self, events: list[Event]) -> None:
-        self._reader = asyncio.current_task()
         for event in events:
             if isinstance(event, DataReceived) and event.stream_id not in self.streams:
                 self._acknowledge(event)
             elif isinstance(event, RequestReceived) and not _readable(event):
+                self._gate.refused_stream()
                 self._reset(event.stream_id, ErrorCodes.PROTOCOL_ERROR)
-            elif isinstance(event, StreamReset) and self._too_many_resets():
-                self.connection.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
-                await self._flush()
-                await self.send(Closed())
-                return
             elif not isinstance(event, PriorityUpdated):
                 await super()._handle_events([event])
+            if isinstance(event, StreamReset):
+                if not event.remote_reset:
+                    self._gate.refused_stream()
+                await self.send(Updated(idle=self.idle))
         await self._flush()
+
+    async def _send_data(self, stream_id: int) -> None:
+        self._gate.sent_data()
+        await super()._send_data(stream_id)
 
     async def stream_send(self, event: StreamEvent) -> None:
         if isinstance(event, Data) and asyncio.current_task() is self._reader:
@@ -159,13 +218,6 @@ class PatientH2(h2.H2Protocol):
             self.connection.reset_stream(stream_id, code)
         except ProtocolError:
             pass  # it has ended meanwhile
-
-    def _too_many_resets(self) -> bool:
-        now = asyncio.get_running_loop().time()
-        if now - self._since > limits.RESETS_WITHIN:
-            self._since, self._resets = now, 0
-        self._resets += 1
-        return self._resets > limits.MAX_H2_RESETS
 
 
 _SECURE = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS]

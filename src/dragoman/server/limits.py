@@ -26,7 +26,21 @@ LEAST_CONNECTIONS = 32
 
 MAX_H2_RESETS = 500
 RESETS_WITHIN = 30.0
-"""Requests that an HTTP/2 peer may take back within that many seconds (rapid reset, CVE-2023-44487)."""
+"""Requests that an HTTP/2 peer may take back within that many seconds (rapid reset, CVE-2023-44487), or make us refuse
+(CVE-2025-8671)."""
+
+H2_FRAMES_WITHIN = 10.0
+"""Seconds in which an HTTP/2 peer may send as many of these as follow; one more ends the connection."""
+
+MAX_H2_CONTROL_FRAMES = 1000
+"""Settings, pings, continuations, empty data, frames of unknown kinds (CVE-2019-9512, 9515, 9518, CVE-2024-27316)."""
+
+MAX_H2_PRIORITIES = 5000
+"""Priorities, which are dropped unread: browsers of yesterday send some (CVE-2019-9513)."""
+
+MAX_H2_WINDOW_UPDATES = 1000
+H2_WINDOW_UPDATES_PER_FRAME = 10
+"""Window updates besides those that a request, or a piece of a response, is good for."""
 
 STALL_TIMEOUT = 60.0
 """Seconds until a reader is cut off that takes not one byte, or not the one piece (256 KB) it was sent (G-123)."""

@@ -55,11 +55,6 @@ class WebSocketLink(WebSocket):
 
     # -- a peer that asks and never reads
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._congested and self.backlog > limits.MAX_SOCKET_BACKLOG:
-            self.pause()  # nothing more is read until it has read what it asked for
-
     def pause_writing(self) -> None:
         self._congested = True
         self._progress = self._loop.time()
@@ -87,8 +82,12 @@ class WebSocketLink(WebSocket):
         return now - self._progress > limits.STALL_TIMEOUT
 
     def _hand_over(self, frames: list[Frame]) -> None:
-        if self._closing or not frames:
-            return
+        if frames and not self._closing:
+            self._admit(frames)
+        if self._congested and not self._closing and self.backlog > limits.MAX_SOCKET_BACKLOG:
+            self.pause()  # nothing more is read until it has read what it asked for
+
+    def _admit(self, frames: list[Frame]) -> None:
         if self._waits_for_initialize:
             wanted = [index for index, frame in enumerate(frames) if not is_noise(frame)]
             if wanted and not is_initialize(frames[wanted[0]]):

@@ -46,3 +46,17 @@ STDERR_TAIL_LINES = 50
 
 STDERR_LINE_BYTES = 4 * 1024
 """Longest stderr line kept; the rest of such a line is cut."""
+
+TURN_SECONDS = 0.001
+"""Seconds of one loop turn for reading frames, of all peers together: megabytes of frames that are a few bytes long."""
+
+FRAMES_AT_ONCE = 16
+"""Frames that are read before the clock is looked at."""
+
+IDLE_FRAMES = 1000
+IDLE_FRAMES_WITHIN = 10.0
+"""Frames of a WebSocket that say nothing (pings, pongs, binaries, tiny fragments) within so many seconds: each costs its
+sender six bytes. Who sends more is not read from until that time is over."""
+
+TINY_FRAGMENT_BYTES = 64
+"""A shorter piece of a message that is not its last says nothing."""

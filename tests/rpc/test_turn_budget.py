@@ -1,0 +1,48 @@
+"""What one loop turn has room for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dragoman.rpc.turn_budget import TurnBudget, turn_budget
+from dragoman.wire import limits
+
+
+async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
+    loop = asyncio.get_running_loop()
+    budget = TurnBudget(loop)
+    turn, seen = 0, []
+
+    def count() -> None:
+        nonlocal turn
+        turn += 1
+        if len(seen) < 4:
+            loop.call_soon(count)
+
+    assert not budget.spent()
+    assert budget.spent()
+    count()
+    for name in ("a", "b", "c"):
+        budget.later(lambda name=name: seen.append((name, turn)))
+    async with asyncio.timeout(5):
+        await budget.turn()
+    seen.append(("d", turn))
+    assert [name for name, _ in seen] == ["a", "b", "c", "d"]
+    assert len({when for _, when in seen[:3]}) == 3, "each in a turn of its own"
+
+
+async def test_a_turn_with_room_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TURN_SECONDS", 60.0)
+    budget = TurnBudget(asyncio.get_running_loop())
+    others: list[str] = []
+    asyncio.get_running_loop().call_soon(others.append, "ran")
+    for _ in range(100):
+        await budget.turn()
+    assert others == []
+
+
+async def test_all_peers_of_a_loop_share_one() -> None:
+    assert turn_budget() is turn_budget()
