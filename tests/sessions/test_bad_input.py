@@ -118,7 +118,7 @@ async def test_a_disk_that_fills_up_in_mid_turn_does_not_end_the_turn(
 ) -> None:
     kept = tmp_path / "kept.toml"
     prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m tmpfs {home} && cp {kept} {home}/config.toml"
+        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
     )
     gateway = await dragoman(agents=AGENTS, prefix=prefix)
     await gateway.initialize()
@@ -137,7 +137,7 @@ async def test_what_was_stored_before_the_disk_was_full_can_still_be_read(
 ) -> None:
     kept = tmp_path / "kept.toml"
     prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m tmpfs {home} && cp {kept} {home}/config.toml"
+        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
     )
     gateway = await dragoman(agents=AGENTS, prefix=prefix)
     await gateway.initialize()

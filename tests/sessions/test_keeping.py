@@ -260,7 +260,7 @@ async def test_a_full_disk_that_has_room_again_is_used_again(
 ) -> None:
     kept = tmp_path / "kept.toml"
     prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m tmpfs {home} && cp {kept} {home}/config.toml"
+        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
     )
     gateway = await dragoman(agents=AGENTS, prefix=prefix, sessions=AT_ONCE)
     await gateway.initialize(clientCapabilities=SEQ)
