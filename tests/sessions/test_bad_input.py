@@ -13,7 +13,7 @@ from support.agent_journal import AgentJournal
 from support.attaching import Watch, listed, load, notice, notices, rememberer
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal
-from support.mounts import mounting
+from support.mounts import mounting, small_disk
 from support.rpc_peer import RpcFailure
 
 AGENTS: Table = {"scripted": rememberer()}
@@ -116,10 +116,7 @@ async def test_a_home_in_which_nothing_can_be_made_is_told_and_the_gateway_serve
 async def test_a_disk_that_fills_up_in_mid_turn_does_not_end_the_turn(
     dragoman: Start, home: Path, workspace: Path, tmp_path: Path
 ) -> None:
-    kept = tmp_path / "kept.toml"
-    prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
-    )
+    prefix = small_disk(home, tmp_path / "kept.toml")
     gateway = await dragoman(agents=AGENTS, prefix=prefix)
     await gateway.initialize()
     session = await gateway.new_session(workspace)
@@ -135,10 +132,7 @@ async def test_a_disk_that_fills_up_in_mid_turn_does_not_end_the_turn(
 async def test_what_was_stored_before_the_disk_was_full_can_still_be_read(
     dragoman: Start, home: Path, watch: Watch, workspace: Path, tmp_path: Path
 ) -> None:
-    kept = tmp_path / "kept.toml"
-    prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
-    )
+    prefix = small_disk(home, tmp_path / "kept.toml")
     gateway = await dragoman(agents=AGENTS, prefix=prefix)
     await gateway.initialize()
     early = await gateway.new_session(workspace)

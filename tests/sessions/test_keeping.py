@@ -12,7 +12,7 @@ from support.attaching import SEQ, Watch, by_agent, entry, load, notice, remembe
 from support.faults import WRITES, Faults
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal, records
-from support.mounts import mounting
+from support.mounts import small_disk
 from support.rpc_peer import PATIENCE, Message, RpcPeer, is_update, text_of
 
 AGENTS: Table = {"scripted": rememberer()}
@@ -258,10 +258,7 @@ async def test_a_slow_client_is_shown_everything_in_order_across_a_time_without_
 async def test_a_full_disk_that_has_room_again_is_used_again(
     dragoman: Start, home: Path, workspace: Path, tmp_path: Path
 ) -> None:
-    kept = tmp_path / "kept.toml"
-    prefix = mounting(
-        f"cp {home}/config.toml {kept} && mount -t tmpfs -o size=6m,mode=700 tmpfs {home} && cp {kept} {home}/config.toml"
-    )
+    prefix = small_disk(home, tmp_path / "kept.toml")
     gateway = await dragoman(agents=AGENTS, prefix=prefix, sessions=AT_ONCE)
     await gateway.initialize(clientCapabilities=SEQ)
     session = await gateway.new_session(workspace)

@@ -150,7 +150,8 @@ async def test_a_process_in_a_container_that_shares_the_home_keeps_its_session_u
     elsewhere = tmp_path / "home"
     elsewhere.mkdir()
     contained = mounting(
-        f"mount --bind {home} {elsewhere} && mkdir -p {elsewhere}/run && mount -t tmpfs -o mode=700 tmpfs {elsewhere}/run",
+        f"mount --bind {home} {elsewhere} && mkdir -p {elsewhere}/run && "
+        f"mount -t tmpfs -o mode=700 tmpfs {elsewhere}/run",
         "--pid", "--fork", "--kill-child",
     )  # fmt: skip
     inside = await dragoman(
