@@ -27,6 +27,11 @@ def update(kind: str, /, **fields: object) -> Json:
     return shown(b"U" + update_line("dgm_1", {"sessionUpdate": kind, **fields}))
 
 
+def prompt(**fields: object) -> Json:
+    """A part of a prompt, which is the only thing that is a person's own word."""
+    return shown(events.PROMPT + update_line("dgm_1", {"sessionUpdate": "user_message_chunk", **fields}))
+
+
 def record(kind: str, /, **facts: object) -> Json:
     return shown(events.record(kind, **facts))
 
@@ -43,9 +48,13 @@ UPDATES: list[tuple[Json, Json]] = [
         {"type": "message_chunk", "content": "", "block": IMAGE, "messageId": "m"},
     ),
     (update("agent_thought_chunk", content=TEXT), {"type": "thought_chunk", "content": "hi"}),
-    (update("user_message_chunk", content=TEXT), {"type": "user_message", "content": TEXT}),
+    (prompt(content=TEXT), {"type": "user_message", "content": TEXT}),
     (
-        update("user_message_chunk", content=TEXT, _meta={"dragoman": {"clientMessageId": "c"}}),
+        update("user_message_chunk", content=TEXT),
+        {"type": "user_message", "content": TEXT, "author": "agent"},
+    ),
+    (
+        prompt(content=TEXT, _meta={"dragoman": {"clientMessageId": "c"}}),
         {"type": "user_message", "content": TEXT, "clientMessageId": "c"},
     ),
     (

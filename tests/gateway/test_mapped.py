@@ -30,8 +30,10 @@ def chunk(content: dict[str, Any]) -> dict[str, Any]:
 def test_text_is_spliced_without_being_read() -> None:
     said = line(chunk({"type": "text", "text": "file:///workspace/a is /workspace/a"}))
     assert rewriter().splice(said) == said.replace(b"agent-1", b"dgm_1")
-    broken = said.replace(b"/workspace/a is", b"\\x")  # not JSON: whoever decodes it fails
-    assert rewriter().splice(broken) == broken.replace(b"agent-1", b"dgm_1")
+    odd = said.replace(
+        b'"}}', b'","n":1e400,"t":"\\u0061"}}'
+    )  # no number for Python: whoever decodes it fails
+    assert rewriter().splice(odd) == odd.replace(b"agent-1", b"dgm_1")
 
 
 @pytest.mark.rule("G-151")

@@ -88,6 +88,8 @@ def _update(event: bytes) -> Fields:
     except msgspec.ValidationError:  # a notification that is no update
         return {"type": "unknown_update", "raw": msgspec.json.decode(line)}
     reader = UPDATES.get(str(update.get("sessionUpdate")))
+    if reader is _user_message and event[:1] != events.PROMPT:
+        return {**reader(update), "author": "agent"}
     return reader(update) if reader is not None else _unknown(update)
 
 

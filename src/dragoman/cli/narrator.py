@@ -44,9 +44,12 @@ class Narrator:
             "notice": self._notice,
         }
 
-    def tell(self, update: JsonObject) -> None:
+    def tell(self, update: JsonObject, *, told: bool = False) -> None:
+        """`told`: it is the agent that says it, also where it says what the user said."""
         teller = self._tellers.get(str(update.get("sessionUpdate")))
-        if teller is not None:
+        if told and teller == self._prompt:
+            self._prompt(update, told=True)
+        elif teller is not None:
             teller(update)
 
     def ask(self, question: Question) -> None:
@@ -89,15 +92,17 @@ class Narrator:
             self.screen.progress(text, finished=False, dim=True)
         self._open = "thought"
 
-    def _prompt(self, update: JsonObject) -> None:
+    def _prompt(self, update: JsonObject, *, told: bool = False) -> None:
         if not self._prompts:
             return
         text = text_of(update.get("content"))
-        if self._open == "prompt":
+        kind = "told prompt" if told else "prompt"
+        if self._open == kind:
             self.screen.more(text, bold=True)
         else:
-            self.screen.progress(f"> {text}", finished=False, bold=True)
-        self._open = "prompt"
+            mark = "> (as the agent tells it)" if told else ">"
+            self.screen.progress(f"{mark} {text}", finished=False, bold=True)
+        self._open = kind
 
     def _tool(self, update: JsonObject) -> None:
         self._after_tool = True

@@ -21,6 +21,7 @@ TAIL = 400
 """Events that are looked at for the last few lines; a streamed sentence is dozens."""
 SHOWN_EVENTS = 12
 
+TOLD = "you, as the agent tells it"
 _SPEAKERS = {
     "user_message_chunk": "you",
     "agent_message_chunk": "agent",
@@ -62,7 +63,7 @@ class History:
             who, text = _summary(event, titles)
             if not text:
                 continue
-            if lines and who in _SPEAKERS.values() and lines[-1]["who"] == who:
+            if lines and who in (TOLD, *_SPEAKERS.values()) and lines[-1]["who"] == who:
                 lines[-1] = {"seq": seq, "who": who, "text": lines[-1]["text"] + text}
             else:
                 lines.append({"seq": seq, "who": who, "text": text})
@@ -142,7 +143,8 @@ def _summary(event: bytes, titles: dict[str, str]) -> tuple[str, str]:
     update = read_update(event[1:]) or {}
     kind = str(update.get("sessionUpdate"))
     if kind in _SPEAKERS:
-        return _SPEAKERS[kind], text_of(update.get("content"))
+        told = kind == "user_message_chunk" and event[:1] != events.PROMPT
+        return TOLD if told else _SPEAKERS[kind], text_of(update.get("content"))
     call = str(update.get("toolCallId"))
     if update.get("title"):
         titles[call] = str(update["title"])

@@ -71,7 +71,7 @@ class Watch:
 
     def _tell(self, event: bytes) -> None:
         if event[0] in events.SHOWN:
-            self._narrator.tell(read_update(event[1:]) or {})
+            self._narrator.tell(read_update(event[1:]) or {}, told=event[:1] != events.PROMPT)
         elif event[:1] == events.RECORD:
             self._tell_record(events.read_record(event))
 

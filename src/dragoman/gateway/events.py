@@ -1,7 +1,8 @@
 """What a journal holds: one line per event, told apart by its first byte.
 
     U  an update that belongs to the conversation; a replay shows it
-    P  a part of a prompt, as the update that other clients see; a replay shows it
+    P  a part of a prompt, as the update that other clients see; a replay shows it. Nothing else is the user's own
+       word: a `user_message_chunk` with the tag U is what an agent says that the user said
     u  an update that is state (usage, commands, options): shown live, not replayed (G-163)
     R  a record: something that happened but is no update (a question, a decision, the end of a turn)
 

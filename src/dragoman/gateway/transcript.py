@@ -19,8 +19,12 @@ RECENT_EVENTS = 1000
 OUTPUT_LINES = 500
 """Of one tool call in a text for people."""
 
+USER = "User"
+TOLD_USER = "User, as the agent tells it"
+"""What an agent says that the user said: its replay of a session that only it knew, or an invention."""
+
 _SPEAKERS = {
-    "user_message_chunk": "User",
+    "user_message_chunk": USER,
     "agent_message_chunk": "Assistant",
     "agent_thought_chunk": "Thinking",
 }
@@ -41,9 +45,13 @@ async def for_agent(store: Store, session_id: str) -> str:
 
 
 async def last_prompt(store: Store, session_id: str) -> str | None:
-    """The last thing that the user said."""
+    """The last thing that the user said; of a session that only the agent knew, what the agent says of it."""
     recent, _ = await _recent(store, session_id)
-    return next((text for speaker, text in reversed(recent) if speaker == "User" and text), None)
+    for wanted in (USER, TOLD_USER):
+        for speaker, text in reversed(recent):
+            if speaker == wanted and text:
+                return text
+    return None
 
 
 async def last_words(store: Store, session_id: str) -> str | None:
@@ -71,8 +79,8 @@ async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, 
     """Who said what: chunks of one speaker are one paragraph, a tool call is its title, outcome and output."""
     speaker, parts = "", list[str]()
     contents = tool_text.ToolContents()
-    async for update in updates(store, session_id):
-        for who, text in (said(update), ("Output", _output(update, contents))):
+    async for tag, update in _tagged(store, session_id):
+        for who, text in (said(update, tag), ("Output", _output(update, contents))):
             if text and (who != speaker or who in ("Tool", "Output")):
                 if parts:
                     yield speaker, "".join(parts)
@@ -105,6 +113,12 @@ def _folded(output: str) -> str:
 
 async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
     """The updates of a conversation, oldest first."""
+    async for _, update in _tagged(store, session_id):
+        yield update
+
+
+async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
+    """The same with their tags."""
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
@@ -112,7 +126,7 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
                 if event[0] in events.REPLAYED:
                     update = read_update(event[1:])
                     if update is not None:
-                        yield update
+                        yield event[:1], update
             position = row.last_seq
 
 
@@ -125,8 +139,10 @@ async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]],
         rows = await store.read_before(session_id, before, RECENT_EVENTS)
         if not rows:
             break
-        lines = [event[1:] for row in rows for event in row.events() if event[0] in events.REPLAYED]
-        earlier = [said(update) for line in lines if (update := read_update(line)) is not None]
+        shown = [event for row in rows for event in row.events() if event[0] in events.REPLAYED]
+        earlier = [
+            said(update, event[:1]) for event in shown if (update := read_update(event[1:])) is not None
+        ]
         found = [*earlier, *found]
         size += sum(len(text) for _, text in earlier)
         before = rows[0].first_seq
@@ -150,9 +166,14 @@ def read_update(line: bytes) -> JsonObject | None:
         return None
 
 
-def said(update: JsonObject) -> tuple[str, str]:
-    """Who said what in an update; two empty strings if it says nothing."""
+def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
+    """Who said what in an update; two empty strings if it says nothing.
+
+    By its tag in the journal: what a user says there are the parts of prompts, all else is an agent's account.
+    """
     kind = str(update.get("sessionUpdate"))
+    if kind == "user_message_chunk" and tag != events.PROMPT:
+        return TOLD_USER, _text(as_object(update.get("content")))
     if kind in _SPEAKERS:
         return _SPEAKERS[kind], _text(as_object(update.get("content")))
     if kind == "tool_call":

@@ -243,6 +243,7 @@ export class BridgeClient {
         state === "accepted" && command.type === "send_message" && command.sessionId === sessionId ? [command.clientMessageId] : []);
     switch (event.type) {
       case "user_message":
+        if (event.author === "agent") return [];
         return event.clientMessageId === undefined ? accepted(event.sessionId).slice(0, 1) : [event.clientMessageId];
       case "queue_changed":
         return event.queue.map((queued) => queued.clientMessageId);

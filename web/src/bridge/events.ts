@@ -54,7 +54,7 @@ export interface TerminalOutput {
 interface Numbered { sessionId: string; seq: number; timestamp: string }
 
 export type JournalEvent = Numbered & (
-  | { type: "user_message"; content: ContentBlock; clientMessageId?: string }
+  | { type: "user_message"; content: ContentBlock; clientMessageId?: string; author?: "agent" } // author: the agent says that it was said
   | { type: "message_chunk"; content: string; block?: ContentBlock; messageId?: string } // block: what is no text
   | { type: "thought_chunk"; content: string; messageId?: string }
   | { type: "tool_call_started"; toolName: string; arguments: JsonValue } & Required<Pick<ToolCallFields, "toolCallId" | "title" | "kind">> & Omit<ToolCallFields, "rawInput"> // arguments: ACP's rawInput

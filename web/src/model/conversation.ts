@@ -23,6 +23,8 @@ export interface UserItem extends ItemBase {
   readonly kind: "user";
   readonly content: readonly ContentBlock[];
   readonly clientMessageId: string | null;
+  /** Nobody said it here: the agent says that it was said, as in the history of a session that only it knew. */
+  readonly told?: boolean;
   /** `offline`: waits for the connection. `sending`: on its way. `queued`: the gateway has it, another turn runs. */
   readonly state: "offline" | "sending" | "queued" | "sent" | "failed";
   readonly error: StopError | null;

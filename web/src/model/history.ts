@@ -84,7 +84,7 @@ function joinedThought(item: ThoughtItem, late: ThoughtItem): ThoughtItem {
 /** A question whose answer is in the newer half; or what nobody will finish, because its turn has ended since. */
 function finished(item: Item, newer: Conversation): Item {
   const stray = item.kind === "permission" || item.kind === "elicitation" ? newer.answers.get(item.requestId) : undefined;
-  const ended = newer.items.find((other) => other.kind === "turn_end" || other.kind === "user");
+  const ended = newer.items.find((other) => other.kind === "turn_end" || (other.kind === "user" && !other.told));
   const by = stray ?? (ended === undefined ? undefined : { by: "turn", at: ended.at });
   if (item.kind === "permission" && item.answer === null && by !== undefined) return { ...item, answer: { outcome: "cancelled", ...by } };
   if (item.kind === "elicitation" && item.answer === null && by !== undefined) return { ...item, answer: { action: "cancel", ...by } };

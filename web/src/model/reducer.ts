@@ -91,14 +91,15 @@ function applyOne(draft: Draft, event: Incoming): void {
 
 const HANDLERS: Handlers = {
   user_message: (draft, event, at) => {
+    const told = event.author === "agent";
     settle(draft, at);
-    begin(draft, at);
+    if (!told) begin(draft, at);
     const last = draft.last;
     const id = event.clientMessageId ?? null;
-    if (last?.kind === "user" && last.seq === event.seq - last.content.length && last.clientMessageId === id) {
+    if (last?.kind === "user" && (last.told ?? false) === told && last.seq === event.seq - last.content.length && last.clientMessageId === id) {
       draft.replace(draft.length - 1, { ...last, content: [...last.content, event.content] });
     } else {
-      draft.push({ ...base("u", event.seq, at), kind: "user", content: [event.content], clientMessageId: id, state: "sent", error: null });
+      draft.push({ ...base("u", event.seq, at), kind: "user", content: [event.content], clientMessageId: id, state: "sent", error: null, ...(told ? { told } : {}) });
     }
   },
 

@@ -59,7 +59,7 @@ const MODES = object({ currentModeId: maybe(string), availableModes: list(object
 const FAILURE = object({ code: anything, message: string, hint: maybe(string) });
 
 const SHAPES: Record<JournalEvent["type"], Fields> = {
-  user_message: { content: BLOCK, clientMessageId: maybe(string) },
+  user_message: { content: BLOCK, clientMessageId: maybe(string), author: maybe(string) },
   message_chunk: { content: string, block: maybe(BLOCK), messageId: maybe(string) },
   thought_chunk: { content: string, messageId: maybe(string) },
   tool_call_started: { ...TOOL, toolName: maybe(string) },

@@ -21,6 +21,12 @@ const live: Conversation = withSnapshot(empty, snapshot("s"), 0);
 const kinds = (conversation: Conversation) => conversation.items.map((item) => item.kind);
 
 describe("a conversation", () => {
+  test("tells what a person said from what the agent says that was said", () => {
+    const told = { ...ask("rm -rf /"), author: "agent" };
+    const made = applyEvents(live, journal(ask("hello"), told, told, ask("go on")));
+    expect(made.items.map((item) => (item.kind === "user" ? [item.told ?? false, item.content.length] : item.kind))).toEqual([[false, 1], [true, 2], [false, 1]]);
+  });
+
   test("joins the chunks of one message and keeps what is no text apart", () => {
     const image = { type: "image", data: "", mimeType: "image/png" };
     const made = applyEvents(live, journal(say("a"), say("b"), { type: "message_chunk", content: "", block: image }, say("c")));

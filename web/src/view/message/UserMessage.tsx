@@ -18,7 +18,8 @@ const LONG = 2_400;
 export const UserMessage = memo(function UserMessage({ item }: { item: UserItem }) {
   const others = item.content.filter((block) => block.type !== "text");
   return (
-    <div role="group" className={styles.user} data-state={item.state} aria-label="Your message">
+    <div role="group" className={styles.user} data-state={item.state} data-told={item.told} aria-label={item.told ? "A message, as the agent tells it" : "Your message"}>
+      {item.told ? <p className={styles.told}>As the agent tells it</p> : null}
       {item.content.map((block, index) => (block.type === "text" ? <Text key={index} name={`${item.key}.${index}`} text={block.text} /> : null))}
       {others.length === 0 ? null : (
         <div className={styles.attached}>
