@@ -60,9 +60,18 @@ class TornFraming(Framing):
 async def attach(gateway: Dragoman, framing: Framing | None = None, **capabilities: Any) -> RpcPeer:
     """A client over the socket on which a gateway listens for other processes, initialized."""
     path = await owner_socket(gateway)
-    peer = RpcPeer(*await asyncio.open_unix_connection(path, limit=LINE_LIMIT), framing)
+    peer = RpcPeer(*await _open(path), framing)
     await peer.initialize(clientCapabilities=capabilities)
     return peer
+
+
+async def _open(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return await asyncio.open_unix_connection(path, limit=LINE_LIMIT)
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.01)  # it is there a moment before it is listened on
 
 
 async def owner_socket(gateway: Dragoman) -> str:

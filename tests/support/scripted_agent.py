@@ -95,6 +95,7 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
     )
     add("--script", default=None, metavar="PATH", help="JSON: what to do for a prompt that reads so")
     add("--load-replay", type=int, default=0, metavar="N", help="updates that session/load replays")
+    add("--load-run", default="", metavar="LINES", help="directives that session/load runs after its replay")
     add("--load-late", type=int, default=0, metavar="N", help="updates right after the load response")
     add(
         "--folder-bound",
@@ -189,6 +190,9 @@ class Agent:
         session = self.remember(params)
         for number in range(self.flags.load_replay):
             self.connection.say(session, f"replay {number}")
+        if self.flags.load_run:
+            script = {"prompt": [{"type": "text", "text": self.flags.load_run}]}
+            run_script(Turn(self.connection, session, None, script, freeze=self.frozen.set), {})
         for number in range(self.flags.load_late):
             self.connection.after_response(partial(self.connection.say, session, f"late {number}"))
         return self.session_state()

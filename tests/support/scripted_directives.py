@@ -311,6 +311,13 @@ def crash(turn: Turn, rest: str) -> None:
     os._exit(int(rest or 1))
 
 
+def crash_once(turn: Turn, rest: str) -> None:
+    """Unless the file `rest` says that it crashed before."""
+    if not Path(rest).exists():
+        Path(rest).touch()
+        crash(turn, "")
+
+
 def kill(turn: Turn, rest: str) -> None:
     os.kill(os.getpid(), getattr(signal, f"SIG{rest.removeprefix('SIG')}"))
 
@@ -404,6 +411,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "error": error,
     "mutter": mutter,
     "crash": crash,
+    "crash-once": crash_once,
     "kill": kill,
     "hang": hang,
     "close-stdout": close_stdout,

@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway import replay, revival, takeover
+from dragoman.gateway.adoption import PARTIAL, adopt
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.mcp_servers import mcp_servers
-from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
-from dragoman.gateway.rewrite import reply_for_client
+from dragoman.gateway.passthrough import LOAD, RESUME, OwnerGone, pass_through
 from dragoman.gateway.session import REMEMBERED, Session, result_line
 from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.peer import Request
 from dragoman.wire.errors import (
     RpcError,
     invalid_params,
@@ -50,13 +49,38 @@ PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)
 
 async def load(client: ClientConnection, request: Request) -> None:
     """The whole conversation first, then the answer."""
+    await _wherever_it_is(_load, client, request)
+
+
+async def resume(client: ClientConnection, request: Request) -> None:
+    """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
+    await _wherever_it_is(_resume, client, request)
+
+
+async def _wherever_it_is(
+    come_back: Callable[[ClientConnection, Request], Awaitable[None]],
+    client: ClientConnection,
+    request: Request,
+) -> None:
+    """Again, if the process that had the session ended meanwhile: it is somewhere else now."""
+    while True:
+        try:
+            await come_back(client, request)
+        except OwnerGone:
+            log.info("the owner is gone, trying again", extra={"method": request.method})
+        else:
+            return
+
+
+async def _load(client: ClientConnection, request: Request) -> None:
     session, params = await _find(client, request)
     journal = session.journal
     if journal is None:
-        await pass_through(client, request, session, params, LOAD)
+        with _coming(session):
+            await pass_through(client, request, session, params, LOAD)
         return
     with _coming(session):
-        until = await _adopt(session, client, journal)
+        until = await adopt(session, client, journal)
         terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
         terminals.update(session.services.outputs)
         if client.capabilities.replays:
@@ -77,6 +101,8 @@ async def load(client: ClientConnection, request: Request) -> None:
             attachment.send(session.notice_line(client, title, "error"))
         if session.pruned:
             attachment.send(session.notice_line(client, PRUNED))
+        if session.extra.get("partial"):
+            attachment.send(session.notice_line(client, PARTIAL))
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
@@ -100,16 +126,16 @@ def _announce_end(session: Session, client: ClientConnection, until: int) -> Non
     client.peer.notify(REPLAYED, encode({"sessionId": session.id, "seq": until}))
 
 
-async def resume(client: ClientConnection, request: Request) -> None:
-    """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
+async def _resume(client: ClientConnection, request: Request) -> None:
     session, params = await _find(client, request)
     journal = session.journal
     if journal is None:
-        await pass_through(client, request, session, params, RESUME)
+        with _coming(session):
+            await pass_through(client, request, session, params, RESUME)
         return
     after = replay.after_seq(params)
     with _coming(session):
-        await _adopt(session, client, journal)
+        await adopt(session, client, journal)
         wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
         facts = await _revive(session, client, wake=wake is not False)
         until = journal.delivered
@@ -198,47 +224,6 @@ async def _take_up(client: ClientConnection, known: Kept, params: JsonObject) ->
         gateway.add(session)
         return session
     return await takeover.take(session, client)
-
-
-async def _adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
-    """A session that only its agent knows: journal the agent's own replay. Returns where history ends."""
-    if journal.seq or session.agent is not None or not session.agent_session_id or not client.may_control:
-        return journal.delivered
-    with session.gateway.places.wake(client, session):
-        return await _journal_replay(session, client, journal)
-
-
-async def _journal_replay(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
-    agent = await session.gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
-    )
-    if not agent.capabilities.load:
-        session.gateway.pool.reap(agent)
-        return 0
-    end = 0
-
-    def heard(reply: Reply) -> None:
-        nonlocal end
-        end = journal.seq
-
-    try:
-        servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
-    except RpcError:
-        session.gateway.pool.reap(agent)
-        raise
-    session.bind(agent, session.agent_session_id)
-    params = {"sessionId": session.agent_session_id, "cwd": session.cwd, "mcpServers": servers}
-    try:
-        reply = await agent.call(LOAD, encode(params), heard=heard)
-    except asyncio.CancelledError:
-        await session.gateway.close_session(session)
-        raise
-    if not reply.ok:
-        await session.gateway.close_session(session)
-        raise revival.as_error(reply_for_client(reply, session.agent_session_id, session.id))
-    session.session_result(reply, boolean=client.capabilities.boolean_options)
-    await session.settled()
-    return end
 
 
 async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:

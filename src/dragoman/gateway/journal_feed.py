@@ -72,6 +72,7 @@ class JournalFeed:
         self._watcher = watcher
         self._patience = patience
         self._open: Batch | None = None
+        self._holding = False
         self._pending: deque[Batch] = deque()
         """Batches that are not handed over yet: first those that failed, then those in flight, then the rest."""
         self._in_flight = 0
@@ -144,8 +145,31 @@ class JournalFeed:
         self._loop.call_soon(self._flush, batch)
         return batch
 
+    def hold(self) -> None:
+        """What is published from now on is one batch, which is neither stored nor shown before `let_go`."""
+        if self._open is not None:
+            self._flush(self._open)
+        self._holding = True
+
+    def let_go(self) -> None:
+        self._holding = False
+        if self._open is not None:
+            self._flush(self._open)
+
+    def drop_held(self) -> None:
+        """As if it had never been published; whoever waits for an answer gets it."""
+        if self._holding:
+            self._holding = False
+            batch, self._open = self._open, None
+            if batch is not None:
+                self._run(batch)
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(map(len, self._open.events)) if self._holding and self._open is not None else 0
+
     def _flush(self, batch: Batch) -> None:
-        if self._open is not batch:
+        if self._open is not batch or self._holding:
             return
         self._open = None
         self._published += len(batch.events)
@@ -304,6 +328,7 @@ class JournalFeed:
 
     def end(self) -> None:
         """This process ends and does not wait any longer."""
+        self.drop_held()
         if self.state is not Keeping.FENCED and self.state is not Keeping.ENDED:
             if self._open is not None:
                 self._flush(self._open)

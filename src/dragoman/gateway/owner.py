@@ -60,6 +60,16 @@ class OwnerConnection(AgentConnection):
         """The last event that all clients here have."""
         return max(self._last, self._replayed)
 
+    @property
+    def cut_off(self) -> bool:
+        """It ended in the middle of a replay, of which a client was shown a part."""
+        return not self.alive and self._last_replayed > 0
+
+    def gone_error(self) -> RpcError:
+        return internal(
+            "The process that had this session ended; load the session again", "agent_exited", agent=self.name
+        )
+
     def _update(self, head: UpdateHead, line: bytes) -> None:
         facts = own_facts(head.params.meta)
         if facts.seq:
@@ -96,7 +106,7 @@ class OwnerConnection(AgentConnection):
             self._replaying, self._last_replayed = feed.waiting is not None, 0
             feed.replay_begins()
         elif method == REPLAYED and isinstance(feed, DirectFeed):
-            self._replaying, self.uneven = False, 0
+            self._replaying, self._last_replayed, self.uneven = False, 0, 0
             self._replayed = read_facts(params).seq
             feed.replayed_until(self._replayed)
         else:

@@ -36,6 +36,10 @@ LOAD = "session/load"
 RESUME = "session/resume"
 
 
+class OwnerGone(Exception):
+    """The process that had the session ended before it answered: whoever comes again finds the session elsewhere."""
+
+
 async def pass_through(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
@@ -79,6 +83,10 @@ async def _from_owner(
         raise
     if not reply.ok:
         await _give_up(session, feed, attachment, was_attached=was_attached)
+        if not (owner.alive or owner.cut_off or request.answered):
+            if attachment.tapped:  # it was shown what it read by itself
+                request.params = encode(replay.with_after_seq(params, attachment.position))
+            raise OwnerGone
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
 
 
@@ -118,22 +126,44 @@ async def _relay(
 async def _from_agent(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    gateway = client.gateway
-    was_live = session.agent is not None
-    agent = session.agent or await gateway.pool.take(
+    """One at a time: the first one brings the agent, the others ask the same."""
+    feed = _feed(session)
+    async with feed.replaying:
+        began_with = None if session.agent is not None else await _take_agent(client, session)
+        agent = began_with or session.require_agent()
+        was_attached = session.id in client.attachments
+        attachment: Attachment | None = None
+        try:
+            raw = setup_params(request, params, agent, session.agent_session_id)
+            session.bind(agent, session.agent_session_id)
+            attachment = session.attach(client)
+            if method == LOAD or not was_attached:
+                feed.expect_replay(attachment)
+            await _quiet(session, attachment)
+            reply = await _replay(agent, session, attachment, method, raw, request)
+        except BaseException:
+            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            raise
+        if not reply.ok:
+            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _take_agent(client: ClientConnection, session: Session) -> AgentConnection:
+    return await client.gateway.pool.take(
         client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
     )
-    try:
-        raw = setup_params(request, params, agent, session.agent_session_id)
-    except RpcError:
-        gateway.pool.reap(agent)
-        raise
+
+
+async def _replay(
+    agent: AgentConnection,
+    session: Session,
+    attachment: Attachment,
+    method: str,
+    raw: bytes,
+    request: Request,
+) -> Reply:
     feed = _feed(session)
-    was_attached = session.id in client.attachments
-    session.bind(agent, session.agent_session_id)
-    attachment = session.attach(client)
-    if method == LOAD or not was_attached:
-        feed.expect_replay(attachment)
 
     def over() -> None:
         session.mute(False)
@@ -141,27 +171,14 @@ async def _from_agent(
 
     def heard(reply: Reply) -> None:
         over()
-        _answer(session, client, request, reply)
+        _answer(session, attachment.client, request, reply)
 
+    feed.waiting = attachment
+    feed.replay_begins()
     try:
-        async with feed.replaying:
-            await _quiet(session, attachment)
-            feed.waiting = attachment
-            feed.replay_begins()
-            try:
-                reply = await _ask(agent, session, method, raw, request, heard)
-            finally:
-                over()
-    except BaseException:
-        await _give_up(
-            session, feed, attachment, was_attached=was_attached, began_with=None if was_live else agent
-        )
-        raise
-    if not reply.ok:
-        await _give_up(
-            session, feed, attachment, was_attached=was_attached, began_with=None if was_live else agent
-        )
-        request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+        return await _ask(agent, session, method, raw, request, heard)
+    finally:
+        over()
 
 
 async def _quiet(session: Session, attachment: Attachment) -> None:
@@ -226,17 +243,20 @@ def _answer(session: Session, client: ClientConnection, request: Request, reply:
 async def _give_up(
     session: Session,
     feed: DirectFeed,
-    attachment: Attachment,
+    attachment: Attachment | None,
     *,
     was_attached: bool,
     began_with: AgentConnection | None = None,
 ) -> None:
-    """One client's failed load is not the others' business: the session ends only if it began with it."""
-    feed.forget_replay(attachment)
-    if not was_attached:
-        session.detach(attachment.client)
-    if not session.attachments and (session.remote or began_with is not None):
-        await session.gateway.close_session(session)
-    elif began_with is not None:
-        revival.unbind(session, began_with)
+    """One client's failed load is not the others' business: the session ends only if no other client wants it."""
+    if attachment is not None:
+        feed.forget_replay(attachment)
+        if not was_attached:
+            session.detach(attachment.client)
+    if began_with is not None:
+        if session.agent is began_with:
+            revival.unbind(session, began_with)
         session.gateway.pool.reap(began_with)
+    unwanted = not session.attachments and session.comers <= 1
+    if unwanted and (session.remote or began_with is not None):
+        await session.gateway.close_session(session)

@@ -29,6 +29,15 @@ def after_seq(params: JsonObject) -> int | None:
     return value
 
 
+def with_after_seq(params: JsonObject, position: int) -> JsonObject:
+    """The same, of a client that has everything up to `position` by now."""
+    meta = as_object(params.get("_meta"))
+    return {
+        **params,
+        "_meta": {**meta, "dragoman": {**as_object(meta.get("dragoman")), "afterSeq": position}},
+    }
+
+
 def is_intact(line: bytes) -> bool:
     """A disk may give back other bytes than it got; what is not JSON any more would cost the client its connection."""
     try:

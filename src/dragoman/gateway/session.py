@@ -37,6 +37,7 @@ from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 
 if TYPE_CHECKING:
+    from dragoman.gateway.adoption import Adoption
     from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.gateway import Gateway
@@ -90,6 +91,8 @@ class Session:
         self.comers = 0
         """How many are on the way in, and not attached yet."""
         self.reviving: asyncio.Task[JsonObject] | None = None
+        self.adoption: Adoption | None = None
+        """Its agent's own replay is being journaled: it is loaded for the first time."""
         self.settling: asyncio.Task[None] | None = None
         """What must be over before more is asked of the agent, whose last command may still run or which is new."""
         self.has_terminals = False

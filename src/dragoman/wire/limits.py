@@ -38,6 +38,10 @@ EARLY_UPDATES = 1000
 REMEMBERED_DECISIONS = 100
 """Answers of a session that are known to whoever answers a moment later: an agent that asks without end."""
 
+HELD_REPLAY_BYTES = 64 * 1024 * 1024
+"""An agent's own history that is journaled all at once when it is loaded for the first time; more is journaled as it
+comes."""
+
 GARBAGE_LINES = 1000
 """Non-JSON lines on an agent's stdout before it is taken for something that is not an agent (G-111)."""
 
