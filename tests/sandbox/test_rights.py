@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from support.boxes import NOBODY, Kind, as_ordinary_user, run
+from dragoman.sandbox import seccomp
+from support.boxes import NOBODY, PYTHON, Kind, as_ordinary_user, run
 from support.gateway import Start
 
 Try = Callable[[str], Coroutine[Any, Any, dict[str, Any]]]
@@ -126,6 +128,54 @@ async def test_the_kernels_settings_cannot_be_changed(attempt: Try, ground: Grou
 async def test_devices_cannot_be_made(attempt: Try, ground: Ground) -> None:
     await attempt("mknod disk b 8 0; mknod memory c 1 1")
     assert list(ground.project.iterdir()) == []
+
+
+FORBIDDEN = """
+import ctypes, fcntl, os, platform, termios
+libc = ctypes.CDLL(None, use_errno=True)
+aarch64 = platform.machine() == "aarch64"
+for name, number in (("keyctl", 219 if aarch64 else 250), ("bpf", 280 if aarch64 else 321)):
+    print(name, libc.syscall(number, 0, 0, 0, 0, 0), os.strerror(ctypes.get_errno()))
+primary, secondary = os.openpty()
+try:
+    fcntl.ioctl(secondary, termios.TIOCSTI, b"x")
+except OSError as error:
+    print("TIOCSTI", error.strerror)
+"""
+
+
+async def test_the_kernel_refuses_calls_that_no_agent_needs(attempt: Try, ground: Ground) -> None:
+    if not seccomp.AVAILABLE.exists() or seccomp.program(os.uname().machine, root=True) is None:
+        pytest.skip("this machine has no filters, or its calls are not known")
+    (ground.project / "forbidden.py").write_text(FORBIDDEN)
+    told = await attempt(f"grep ^Seccomp: /proc/self/status; {PYTHON} -S -E forbidden.py")
+    refused = os.strerror(errno.EPERM)
+    wanted = ["Seccomp:\t2", f"keyctl -1 {refused}", f"bpf -1 {refused}", f"TIOCSTI {refused}"]
+    assert told["out"].splitlines() == wanted, told
+
+
+async def test_no_setuid_file_of_roots_is_left_behind(attempt: Try, ground: Ground) -> None:
+    """It would make root of whoever runs it outside."""
+    if ground.ordinary:
+        pytest.skip("an ordinary user's own setuid file makes nobody root")
+    script = "import os; os.close(os.open('made', os.O_CREAT | os.O_WRONLY, 0o4755))"
+    await attempt(
+        f'cp /bin/sh plain; chmod u+s plain; cp /bin/sh other; chmod 6755 other; {PYTHON} -S -E -c "{script}"; '
+        "install -m 4755 /bin/sh installed; chmod 755 plain"
+    )
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in ground.project.iterdir()}
+    assert modes["plain"] == 0o755, modes
+    assert not [name for name, mode in modes.items() if mode & 0o4000], modes
+
+
+async def test_usual_programs_run_under_the_filter(attempt: Try) -> None:
+    tried = await attempt(
+        "set -e; git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; "
+        "tar cf t.tar .git && mkdir out && tar xf t.tar -C out; "
+        'if command -v node >/dev/null; then node -e \'fs=require("fs");fs.writeFileSync("n","1");'
+        'fs.promises.readFile("n","utf8").then(console.log)\'; else echo 1; fi'
+    )
+    assert (tried["code"], tried["out"]) == (0, "1"), tried
 
 
 async def test_an_ordinary_users_agent_can_make_a_box_of_its_own(attempt: Try, ground: Ground) -> None:

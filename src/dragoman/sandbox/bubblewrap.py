@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -17,8 +18,9 @@ from dragoman.agents.known import locate
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.sandbox import seccomp
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES
-from dragoman.sandbox.box import SYSTEM_KEY, Place, WorkspaceBox
+from dragoman.sandbox.box import SYSTEM_KEY, Place, WorkspaceBox, digest
 from dragoman.sandbox.mounts import by_depth
 from dragoman.sandbox.own_folders import conflict
 from dragoman.sandbox.programs import needed_files
@@ -44,6 +46,9 @@ PROC = tuple(
     for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "asound", "driver", "mtrr", "scsi")
 )
 """What of /proc changes the machine itself. Its files belong to root, who needs no capability to write them."""
+
+FILTER_FD = 9
+"""Any that nobody else uses, of one digit for the shell's sake."""
 
 _MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -78,7 +83,35 @@ class BubblewrapBox(WorkspaceBox):
         ]
         inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent)
         # Bubblewrap passes its whole environment on and needs nothing of it.
-        return Enclosed([program, *arguments, *inside], {}, "/", preface)
+        return Enclosed([*self._filtered(program), *arguments, *inside], {}, "/", preface)
+
+    def _filtered(self, program: str) -> list[str]:
+        """Bubblewrap's own start, with the filter of system calls where this machine has one."""
+        filter_file = self._filter_file()
+        if filter_file is None:
+            return [program]
+        # It reads the filter from a descriptor, which a shell opens: each start needs one of its own.
+        opened = f'exec "$@" {FILTER_FD}<"$0"'
+        return ["/bin/sh", "-c", opened, str(filter_file), program, "--seccomp", str(FILTER_FD)]
+
+    def _filter_file(self) -> Path | None:
+        """Made anew whenever it is gone: a runtime folder may vanish at a logout."""
+        code = seccomp.program(os.uname().machine, root=os.geteuid() == 0)
+        if code is None or not seccomp.AVAILABLE.exists():
+            return None
+        file = self.place.runtime / f"seccomp-{digest(code.hex())}"
+        try:
+            if not file.exists():
+                self.place.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+                fresh = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+                fresh.write_bytes(code)
+                fresh.replace(file)  # others may be about to read it
+        except OSError as error:
+            raise self.place.error(
+                f"cannot write its filter of system calls, {file}: {error.strerror}",
+                "Make the folder writable, or move Dragoman's folders with DRAGOMAN_HOME",
+            ) from error
+        return file
 
     def shown(self) -> Iterator[tuple[str, str]]:
         yield from super().shown()
