@@ -7,6 +7,7 @@ from pathlib import Path
 from server.conftest import Serve
 from support.bridge_peer import Page
 from support.gateway import agent
+from support.rpc_peer import is_request
 from support.serving import Serving
 
 YES = {"outcome": "selected", "optionId": "yes"}
@@ -119,3 +120,37 @@ async def test_a_question_of_an_agent_that_died_is_resolved(serve: Serve, worksp
     ended = await page.next("turn_complete")
     assert ended["error"]["code"] == "agent_exited"
     assert ended["error"]["hint"]
+
+
+async def test_a_client_names_its_own_rule_but_not_one_of_the_gateways(serve: Serve, workspace: Path) -> None:
+    serving = await serve(policy={"rules": [{"name": "no-rm", "decision": "deny", "kind": ["delete"]}]})
+    page = await Page.open(serving)
+    session = await page.new_session(workspace)
+    editor = await serving.socket()
+    await editor.initialize()
+    await editor.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    rows = {
+        "--approve all": "--approve all",
+        "timeout": "user",
+        "no-rm": "user",
+        "user": "user",
+        "default": "user",
+    }
+    for claimed, recorded in rows.items():
+        page.send("send_message", sessionId=session, content="ask")
+        question = await editor.next_message(is_request("session/request_permission"))
+        editor.reply(question, {"outcome": YES, "_meta": {"dragoman": {"rule": claimed}}})
+        assert (await page.next("permission_resolved"))["by"] == recorded
+        await page.next("turn_complete")
+
+
+async def test_an_id_of_a_message_that_is_none_is_not_shown(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    editor = await serving.socket()
+    await editor.initialize()
+    await editor.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    for odd in ({"a": 1}, 5, "x" * 5000):
+        await editor.prompt(session, "say hi", _meta={"dragoman": {"clientMessageId": odd}})
+        assert "clientMessageId" not in await page.next("user_message")

@@ -42,9 +42,21 @@ def choose_option(decision: Decision, options: object) -> str | None:
     return None
 
 
+def names(policy: PolicyConfig) -> frozenset[str]:
+    """What the rules are called in records."""
+    named = [
+        _name(rule, index) for rules in (policy.rules, policy.narrow) for index, rule in enumerate(rules)
+    ]
+    return frozenset(("default", *named))
+
+
+def _name(rule: PolicyRule, index: int) -> str:
+    return rule.name or f"rule {index + 1}"
+
+
 def _first(rules: list[PolicyRule], tool: JsonObject) -> Verdict | None:
     kind = tool.get("kind") or "other"
     for index, rule in enumerate(rules):
         if not rule.kind or kind in rule.kind:
-            return Verdict(rule.decision, rule.name or f"rule {index + 1}")
+            return Verdict(rule.decision, _name(rule, index))
     return None

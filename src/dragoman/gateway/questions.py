@@ -43,6 +43,21 @@ RECORDED = {
     PERMISSION: ("question", ("toolCall", "options")),
     ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
 }
+ENDED_BY = frozenset(
+    {
+        "user",
+        "agent",
+        "agent_exited",
+        "cancel",
+        "client",
+        "close",
+        "disconnect",
+        "restart",
+        "timeout",
+        "turn_end",
+    }
+)
+"""Who or what answers a question, besides rules."""
 MAX_RULE_NAME = 100
 """Letters of what a client says decided for it."""
 ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
@@ -328,13 +343,17 @@ class Questions:
         read = decode_object(result)
         answer = read.get(member)
         rule = as_object(as_object(read.get("_meta")).get("dragoman")).get("rule")
-        if by == "user" and isinstance(rule, str):  # a client that answers by a rule says so
-            by = rule[:MAX_RULE_NAME]
+        if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
+            by = rule[:MAX_RULE_NAME]  # a client that answers by a rule says so
         facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
         self._session.record(kind, id=question.id, **facts)
         self._decisions[question.id] = facts
         if len(self._decisions) > limits.REMEMBERED_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
+
+    def _is_ours(self, rule: str) -> bool:
+        """No client can have the record say that the gateway decided: a policy's rule, or the end of something."""
+        return rule in ENDED_BY or rule in policy.names(self._session.policy)
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Denied with an option that the agent offered, if it offered one (G-102)."""

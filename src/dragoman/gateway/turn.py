@@ -28,7 +28,7 @@ from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
 from dragoman.log import ABOUT, prompts_wanted, said
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import message
+from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ class Turn:
     def _named(self) -> JsonObject:
         """The id that the client gave its message: kept, so that it is known again when it is sent again."""
         message_id = as_object(self._meta.get("dragoman")).get("clientMessageId")
-        return {"_meta": {"dragoman": {"clientMessageId": message_id}}} if message_id is not None else {}
+        if not isinstance(message_id, str) or len(message_id) > limits.PEER_ID_LENGTH:
+            return {}
+        return {"_meta": {"dragoman": {"clientMessageId": message_id}}}
 
     # -- ending
 
