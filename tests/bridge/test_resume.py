@@ -154,3 +154,31 @@ async def test_a_session_of_before_a_restart_opens_without_starting_its_agent(
     assert shown["commands"][0]["name"] == "plan"
     assert (shown["usage"]["used"], shown["plan"][0]["content"]) == (5, "a")
     assert "agent_revived" not in again.types(session)
+
+
+async def test_a_page_that_comes_back_before_the_removed_beginning_is_told(
+    serve: Serve, workspace: Path
+) -> None:
+    first = await serve()
+    page = await Page.open(first)
+    session = await page.new_session(workspace)
+    await page.turn(session, "say before")
+    last = page.seqs(session)[-1]
+    await page.close()
+    await first.close()
+    await first.gateway.stop()
+    second = await serve(sessions={"retain_bytes": 1, "expire_after": 30})
+    await second.gateway.logged("session removed by sessions.retain_bytes")
+    again = await Page.open(second)
+    again.send("resume", sessionId=session, afterSeq=1)
+    loaded = await again.next("session_loaded")
+    error = await again.next("error", sessionId=session)
+    assert (error["code"], loaded["afterSeq"]) == ("pruned", loaded["session"]["firstSeq"] - 1)
+    assert f"Events 2 to {loaded['afterSeq']} " in error["message"]
+    await again.next("caught_up")
+    assert loaded["afterSeq"] >= last
+    seqs = [event["seq"] for event in await again.turn(session, "say after")]
+    assert seqs == list(range(seqs[0], seqs[-1] + 1)) and seqs[0] > last
+    third = await Page.open(second)
+    await third.load(session, afterSeq=loaded["afterSeq"])  # it has all that was removed
+    assert not [event for event in third.received if event["type"] == "error"]

@@ -69,6 +69,23 @@ class TestIncoming:
         wired.link.take()
         assert wired.hear(request(b"3")) == []
 
+    def test_too_many_bytes_in_flight_are_refused_and_one_request_alone_never_is(
+        self, wired: Wired, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "REQUEST_BYTES_IN_FLIGHT", 100)
+        large = b'{"a":"%b"}' % (b"x" * 80)
+        assert wired.hear(request(b"1", params=b'{"a":"%b"}' % (b"x" * 500))) == []
+        assert [error_of(a) for a in wired.hear(request(b"2"))] == [(2, -32603)]
+        wired.receiver.requests[0].abandon()
+        assert wired.hear(request(b"3", params=large)) == []
+        assert [error_of(a) for a in wired.hear(request(b"4", params=large))] == [(4, -32603)]
+        assert [error_of(a) for a in wired.hear(request(b"3"))] == [(3, -32600)]  # refused: it frees nothing
+        assert [error_of(a) for a in wired.hear(request(b"4", params=large))] == [(4, -32603)]
+        wired.receiver.requests[1].params = b"{}"  # translated meanwhile: what it was read as counts
+        wired.receiver.requests[1].reply(b"1")
+        wired.link.take()
+        assert wired.hear(request(b"4", params=large)) == []
+
     @pytest.mark.parametrize(
         ("raised", "code"),
         [

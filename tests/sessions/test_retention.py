@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.attaching import Watch, listed, load, notice, notices, rememberer
+from support.attaching import SEQ, Watch, listed, load, notice, notices, rememberer, resume
 from support.gateway import Dragoman, Start, Table
 from support.rpc_peer import RpcFailure
 
@@ -75,3 +75,28 @@ async def test_an_old_session_that_was_removed_is_not_listed_any_more(
     with pytest.raises(RpcFailure) as caught:
         await load(gateway, session, workspace)
     assert caught.value.code == -32002 and "deleted" in caught.value.message
+
+
+async def test_whoever_resumes_before_the_removed_beginning_is_told(
+    dragoman: Start, watch: Watch, workspace: Path
+) -> None:
+    session = await begun(dragoman, workspace)
+    gateway = await started(dragoman, expire_after=30, retain_bytes=1)
+    await gateway.logged("session removed by sessions.retain_bytes")
+    result = await resume(gateway, session, workspace, after=1)
+    facts = result["_meta"]["dragoman"]
+    assert 2 < facts["firstSeq"] <= facts["seq"] + 1
+    assert f"Events 2 to {facts['firstSeq'] - 1} of this conversation" in await notice(
+        gateway, session, "not kept any more"
+    )
+    assert (await gateway.prompt(session, "say on")).texts == ["on"]
+    late = await watch(gateway, **SEQ)
+    again = await resume(late, session, workspace, after=facts["firstSeq"] - 1)  # it has all that was removed
+    assert "firstSeq" not in again["_meta"]["dragoman"]
+    await late.text(session, "on")
+    assert notices(late, session) == []
+    other = await dragoman(agents=AGENTS)  # of another process
+    await other.initialize()
+    await resume(other, session, workspace, after=1)
+    assert "Events 2 to " in await notice(other, session, "not kept any more")
+    assert notices(gateway, session) == notices(gateway, session)[:1]

@@ -66,6 +66,7 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
         help="this agent's own request ids",
     )
     add("--early-updates", type=int, default=0, metavar="N", help="updates for a new id before its response")
+    add("--early-size", type=int, default=0, metavar="N", help="how long these are")
     add("--late-commands", action="store_true", help="available_commands_update right after session/new")
     add("--caps", type=json.loads, default=None, metavar="JSON", help="agentCapabilities, instead of all")
     add("--auth", type=json.loads, default=[], metavar="JSON", help="authMethods")
@@ -181,7 +182,7 @@ class Agent:
         session = f"{prefix}{next(self.session_numbers)}"
         self.sessions[session] = params
         for number in range(self.flags.early_updates):
-            self.connection.say(session, f"early {number}")
+            self.connection.say(session, f"early {number}".ljust(self.flags.early_size))
         if self.flags.late_commands:
             self.connection.after_response(lambda: self.send_commands(session))
         return {"sessionId": session, **self.session_state()}

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.bridge import dispatch, limits
-from dragoman.bridge.errors import BridgeError, as_bridge_error
+from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.hand import Hand
 from dragoman.bridge.room import Room
 from dragoman.bridge.steward import Steward
 from dragoman.bridge.translate import timestamp, translate
+from dragoman.gateway.attachment import missing
 from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.meter import Meter
@@ -43,8 +44,10 @@ class BridgeClient:
         """It was shown the list of sessions and wants to hear of changes."""
         self._socket: Link
         self._watches: dict[str, Watch] = {}
-        self._lanes: dict[str, deque[JsonObject]] = {}
+        self._lanes: dict[str, deque[tuple[JsonObject, int]]] = {}
+        """Commands by session, each with its size."""
         self._pending = 0
+        self._pending_bytes = 0
 
     # -- LinkHandler
 
@@ -61,12 +64,11 @@ class BridgeClient:
                 self._receive(frame)
             except (BridgeError, RpcError) as error:
                 self.fail(as_bridge_error(error), {})
-        if self._pending > limits.COMMANDS_IN_FLIGHT or self._socket.backlog > limits.UNREAD_BYTES:
-            self._socket.pause()
+        self._pace()
 
     def link_writable(self, writable: bool) -> None:
         if writable:
-            self._socket.resume()
+            self._pace()
         self.hand.client.peer.link_writable(writable)
 
     def link_closed(self, reason: str | None) -> None:
@@ -87,23 +89,47 @@ class BridgeClient:
             raise BridgeError("bad_json", f"This is not JSON: {error}.") from error
         if not isinstance(command, dict) or not isinstance(command.get("type"), str):
             raise BridgeError("bad_request", "A command is an object with a `type`.")
-        self._pending += 1
-        lane = command.get("sessionId")
-        if not isinstance(lane, str):
-            self.bridge.gateway.spawn(self._run(command))
-        elif lane in self._lanes:
-            self._lanes[lane].append(command)
+        lane, size = command.get("sessionId"), len(frame)
+        if isinstance(lane, str) and len(lane) > limits.ID_LENGTH:
+            del command["sessionId"]
+            self.fail(unknown_session(), command)
+        elif not self._has_room(size):
+            self.fail(BridgeError("too_many_commands", "Too many commands wait to be done already."), command)
         else:
-            self._lanes[lane] = deque([command])
+            self._pending += 1
+            self._pending_bytes += size
+            self._begin(command, lane if isinstance(lane, str) else None, size)
+
+    def _has_room(self, size: int) -> bool:
+        if not self._pending:
+            return True
+        full = self._pending_bytes + size > limits.COMMAND_BYTES_WAITING
+        return self._pending < limits.COMMANDS_WAITING and not full
+
+    def _begin(self, command: JsonObject, lane: str | None, size: int) -> None:
+        if lane is None:
+            self.bridge.gateway.spawn(self._run(command, size))
+        elif lane in self._lanes:
+            self._lanes[lane].append((command, size))
+        else:
+            self._lanes[lane] = deque([(command, size)])
             self.bridge.gateway.spawn(self._run_lane(lane))
+
+    def _pace(self) -> None:
+        """Read on, or not: a page that asks faster than things get done, or does not take its answers, waits."""
+        waits = self._pending > limits.COMMANDS_IN_FLIGHT or self._pending_bytes > limits.COMMAND_BYTES
+        if waits or self._socket.backlog > limits.UNREAD_BYTES:
+            self._socket.pause()
+        else:
+            self._socket.resume()
 
     async def _run_lane(self, lane: str) -> None:
         """What concerns one session is done in the order in which it came."""
         while waiting := self._lanes.get(lane):
-            await self._run(waiting.popleft())
+            await self._run(*waiting.popleft())
         self._lanes.pop(lane, None)
 
-    async def _run(self, command: JsonObject) -> None:
+    async def _run(self, command: JsonObject, size: int) -> None:
         try:
             await dispatch.run(self, command)
         except (BridgeError, RpcError, StoreError) as error:
@@ -113,8 +139,8 @@ class BridgeClient:
             self.fail(as_bridge_error(error), command)
         finally:
             self._pending -= 1
-            if self._pending == limits.COMMANDS_IN_FLIGHT:
-                self._socket.resume()
+            self._pending_bytes -= size
+            self._pace()
 
     # -- events
 
@@ -126,6 +152,10 @@ class BridgeClient:
             name: command[name] for name in ("sessionId", "clientMessageId") if name in command
         }
         self.tell({"type": "error", **error.as_fields(), **about})
+
+    def miss(self, session_id: str, first_seq: int, last_seq: int) -> None:
+        """It asked for events that are not kept any more."""
+        self.fail(BridgeError("pruned", missing(first_seq, last_seq)), {"sessionId": session_id})
 
     def hears_of(self, session_id: str) -> bool:
         return self.listing or session_id in self._watches
@@ -193,6 +223,7 @@ class Watch:
         self.last = after
         """The number of the last event that the page got."""
         self.rejoining = False
+        self._client = client
         self._send = client.send_raw
         self._opening: Callable[[], None] | None = opening
 
@@ -204,6 +235,11 @@ class Watch:
         opening, self._opening = self._opening, None
         if opening is not None:
             opening()
+
+    def missing(self, first_seq: int, last_seq: int) -> None:
+        if self._opening is not None:
+            self.open()
+        self._client.miss(self.room.session_id, first_seq, last_seq)
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         if self._opening is not None:

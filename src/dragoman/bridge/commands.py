@@ -193,7 +193,7 @@ async def elicitation_response(client: BridgeClient, command: JsonObject) -> str
 
 async def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject) -> str:
     asked, hand = command.get("requestId"), client.hand.client
-    if isinstance(asked, str):
+    if isinstance(asked, str) and len(asked) <= limits.ID_LENGTH:
         for session in client.bridge.gateway.sessions.values():
             if session.questions.answer(asked, encode(answer), hand):
                 return session.id

@@ -59,7 +59,7 @@ async def run(client: BridgeClient, command: JsonObject) -> None:
     if known.observers or message_id is None:
         key = None
     else:
-        about = "\n".join((command["type"], str(command.get("sessionId")), message_id))
+        about = "\n".join((command["type"], str(command.get("sessionId"))[: limits.ID_LENGTH], message_id))
         key = (client.terms.identity.name, about)
         former = client.bridge.seen.get(key)
         if former is not None:

@@ -40,6 +40,8 @@ HINTS = {
     "session_limit": "Close a session that you do not need any more.",
     "session_held": "Close it in the program that has it, then try again.",
     "busy": "Wait for its end, or cancel it.",
+    "too_many_commands": "Wait for the answers to some of them, then send it again.",
+    "pruned": "What is left begins later; the list of sessions shows how much is kept.",
     "queue_full": "Wait for the end of the turn, or drop a message that waits.",
     "already_answered": "Somebody else was faster, or the agent does not wait for it any more.",
     "role": "Ask for a token that may do this.",

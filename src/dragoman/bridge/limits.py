@@ -5,6 +5,14 @@ from __future__ import annotations
 COMMANDS_IN_FLIGHT = 256
 """A page that sends faster than things get done is not read any further until they are."""
 
+COMMAND_BYTES = 16 * 1024 * 1024
+"""The same in bytes: 256 messages with pictures of the largest size."""
+
+COMMANDS_WAITING = 10_000
+COMMAND_BYTES_WAITING = 64 * 1024 * 1024
+"""More than these is refused: what one read brought at once, or came in HTTP/2, where reading cannot be held back. One
+command alone always fits."""
+
 REMEMBERED_COMMANDS = 4096
 """Ids of commands, per token, that are known again when a page sends them again; of those that are done, the oldest
 are forgotten first."""
@@ -13,7 +21,7 @@ REMEMBERED_MESSAGES = 200
 """The same per session, for messages: what an offline queue could still send again."""
 
 ID_LENGTH = 200
-"""Longest `clientMessageId`: it is kept in memory and in the journal."""
+"""Longest `clientMessageId`, `sessionId` and `requestId`: they are kept in memory, and the first in the journal."""
 
 QUEUED_MESSAGES = 20
 """Messages that wait for the end of a turn, per session."""

@@ -62,6 +62,8 @@ class _Loading:
         self._kept = kept
         self._room = room
         self._after = 0
+        self._pruned: tuple[int, int] | None = None
+        """The events that were asked for and are not kept any more."""
 
     async def run(self, after: int, tail: int | None) -> None:
         client, kept = self._client, self._kept
@@ -70,7 +72,9 @@ class _Loading:
         last = journal.delivered if journal is not None else kept.last_seq
         # A number that was never given: the page knows another journal than the one there is.
         after = 0 if after > last else after
-        self._after = max(after, kept.first_seq - 1, 0 if tail is None else last - tail)
+        wanted = max(after, 0 if tail is None else last - tail)
+        self._after = max(wanted, kept.first_seq - 1)
+        self._pruned = (wanted + 1, self._after) if wanted < self._after else None
         client.watch(self._room, self._tell, self._after)
         params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
@@ -113,3 +117,5 @@ class _Loading:
         client.tell({**event, **fields.named(self._command)})
         if missed:
             client.fail(BridgeError("not_kept", NOT_KEPT), {"sessionId": kept.id})
+        elif self._pruned is not None:
+            client.miss(kept.id, *self._pruned)

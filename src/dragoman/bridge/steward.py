@@ -40,5 +40,8 @@ class Steward:
     def unkept(self, ts: int, events: list[bytes]) -> None:
         pass
 
+    def missing(self, first_seq: int, last_seq: int) -> None:
+        pass
+
     def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
         hand.leave(reason or None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,14 @@ from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway import endings, pathfields, reserved
 from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
+from dragoman.gateway.early import EarlyMessages
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.refusals import log_refusal
+from dragoman.gateway.remembered import Remembered
 from dragoman.gateway.rewrite import one_session, session_of, without_session
 from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
 from dragoman.log import said
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
+
+MAX_TOLD = 200
+"""Letters of an agent's own session id that the log is told."""
 
 
 class AgentConnection:
@@ -72,12 +76,12 @@ class AgentConnection:
         self.handle: AgentHandle | None = None
         self.stopping = False
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
-        self._early: dict[str, deque[bytes]] = {}
+        self._early = EarlyMessages()
         self._stray: str | None = None
         """The session that is not ours and was heard of last: a flood of its words is one line in the log."""
         self._garbage = 0
         self._holds: set[object] = set()
-        self.elicitations: dict[str, ClientConnection] = {}
+        self.elicitations: Remembered[ClientConnection] = Remembered(limits.ELICITATIONS)
         """Who was shown which URL; only that client hears of its completion (G-066)."""
         self.origins: dict[object, bytes] = {}
         """Our ids of forwarded requests and the client's own, for elicitations about a request."""
@@ -235,13 +239,19 @@ class AgentConnection:
         """Register what `expect_session` announced; None if it came to nothing."""
         self._creating -= 1
         if not self._creating:
-            self._forget_early(except_for=session)
+            self._early.forget(except_for=session.agent_session_id if session is not None else None)
 
     def release_early(self, session: Session) -> None:
         """Hand over what came before the session was known; called once its creation was answered."""
-        for line in self._early.pop(session.agent_session_id, ()):
+        for line in self._early.take(session.agent_session_id):
             if not self._intercept(line):
                 self.peer.receive(line)
+        if self._early.dropped:
+            session.notice(
+                f"The agent said more about new sessions than can be kept before they are there: "
+                f"{self._early.dropped} of its updates are lost."
+            )
+            self._early.dropped = 0
 
     @property
     def expecting(self) -> bool:
@@ -301,10 +311,12 @@ class AgentConnection:
             session = self.sessions.get(asid)
             if session is None:
                 if not self._creating:
-                    raise internal(f"Unknown session: {asid}")
+                    raise internal(f"Unknown session: {asid[:MAX_TOLD]}")
                 # Held like an early update: the client must know the session before it is asked about it (G-082).
-                self._forget_request(request)
-                self._hold_early(asid, message.request(request.id, request.method, request.params))
+                line = message.request(request.id, request.method, request.params)
+                if not self._early.hold(asid, line):
+                    raise internal("Too much is said before session/new was answered", "too_many_requests")
+                request.abandon()
                 return
             self._translate(request)
             session.agent_request(request)
@@ -392,33 +404,17 @@ class AgentConnection:
     # -- early messages
 
     def _hold_early(self, asid: str, line: bytes) -> None:
-        if not self._creating:
-            if asid != self._stray:
-                log.info(
-                    "updates for an unknown session dropped",
-                    extra={"agent": self.name, "agent_session": asid},
-                )
-            self._stray = asid
+        if self._creating and self._early.hold(asid, line):
             return
-        held = self._early.setdefault(asid, deque())
-        if sum(map(len, self._early.values())) >= limits.EARLY_UPDATES:
-            log.warning(
-                "too many updates before session/new was answered, dropped", extra={"agent": self.name}
-            )
-            return
-        held.append(line)
-
-    def _forget_early(self, except_for: Session | None) -> None:
-        kept = except_for.agent_session_id if except_for is not None else None
-        self._early = {asid: held for asid, held in self._early.items() if asid == kept}
+        self._early.dropped += self._creating > 0
+        if asid[:MAX_TOLD] != self._stray:
+            self._stray = asid[:MAX_TOLD]
+            why = "more than is held before session/new is answered" if self._creating else "unknown session"
+            log.info("updates dropped: %s", why, extra={"agent": self.name, "agent_session": self._stray})
 
     def _translate(self, request: Request) -> None:
         if self.paths is not None:
             request.params = pathfields.asked(request.method, request.params, self.paths.to_host)
-
-    def _forget_request(self, request: Request) -> None:
-        request.answered = True
-        self.peer.settled(request.key)
 
     def _stderr(self) -> str:
         tail = self.handle.end().stderr_tail.strip() if self.handle is not None else ""

@@ -38,6 +38,11 @@ FIRST_EVENTS = 32
 """Shown before the rest of a replay is prepared, so that people see at once that it comes."""
 
 
+def missing(first_seq: int, last_seq: int) -> str:
+    """For whoever comes back to events that retention has removed."""
+    return f"Events {first_seq} to {last_seq} of this conversation are not kept any more (sessions.retain_bytes)."
+
+
 class Attachment:
     tapped = False
     """It takes the journal's events instead of updates."""
@@ -64,6 +69,8 @@ class Attachment:
         self._task: asyncio.Task[None] | None = None
         self._gone = False
         self._damage_told = False
+        self._returned = False
+        """It has just come back to an event, of which is not known yet whether the next one is still kept."""
 
     # -- live
 
@@ -126,6 +133,7 @@ class Attachment:
         self._history_until = history_until
         self._first = FIRST_EVENTS
         self._terminals = terminals or {}
+        self._returned = not history_until  # whoever loads is told of a removed beginning with the answer
         self.fall_behind()
         self.catch_up()
 
@@ -141,6 +149,7 @@ class Attachment:
             self._task.cancel()
             self._task = None
         self.position = position
+        self._returned = True
         self._due.extendleft(reversed(missed))
         self.fall_behind()
         self.catch_up()
@@ -170,6 +179,7 @@ class Attachment:
                 size = FIRST_BYTES if self._first > 0 else CATCH_UP_BYTES
                 delivered = feed.delivered  # before the read: what comes meanwhile is not in it
                 rows = await feed.store.read(self.session.id, self.position, size)
+                self._check_start(rows[0].first_seq if rows else delivered + 1)
                 for row in rows:
                     await self._show_row(feed, row)
             except StoreError as error:
@@ -188,6 +198,15 @@ class Attachment:
                 self.live = True
                 self._run_due(None)  # there is nothing more to wait for
                 return
+
+    def _check_start(self, first_seq: int) -> None:
+        """Say what lies between the last event that the client has and the first that there is."""
+        returned, self._returned = self._returned, False
+        if returned and first_seq > self.position + 1:
+            self._tell_missing(self.position + 1, first_seq - 1)
+
+    def _tell_missing(self, first_seq: int, last_seq: int) -> None:
+        self._say(missing(first_seq, last_seq))
 
     def _give_up(self, feed: JournalFeed) -> None:
         """Go on with the present: a hole that was logged is better than a client that hangs."""

@@ -9,6 +9,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_
 from dragoman.gateway.options import MODE, MODEL, WORDS
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import limits
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -42,7 +43,12 @@ class Choices:
             key: value for key, value in decode_object(params).items() if key not in ("sessionId", "_meta")
         }
         name = str(chosen.get(NAMED_BY[method] or "")) if NAMED_BY[method] else ""
-        self._made[method, name] = chosen
+        if len(name) > limits.PEER_ID_LENGTH or (
+            len(self._made) >= limits.CHOICES and (method, name) not in self._made
+        ):
+            log.warning("a setting too many: the next agent is not told", extra={"session": self._session.id})
+        else:
+            self._made[method, name] = chosen
         self._session.record("setting", method=method, **chosen)
         self._reflect(request, method, chosen, reply)
 

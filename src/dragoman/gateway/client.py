@@ -27,7 +27,7 @@ from dragoman.gateway.rewrite import meta_of, one_session, session_of
 from dragoman.gateway.session import Session
 from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
-from dragoman.wire import message
+from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     Malformed,
     RpcError,
@@ -256,7 +256,14 @@ class ClientConnection:
         request.on_cancel = lambda: self.peer.cancel(call)
 
     def agent_notification(self, agent: AgentConnection, method: str, params: bytes) -> None:
-        self.peer.notify(method, params)
+        """It is in no journal from which a slow client could read on: one that does not read misses it."""
+        if self.backlog > limits.CLIENT_BACKLOG_BYTES:
+            log.info(
+                "notification for a client that does not read, dropped",
+                extra={"client": self.key, "method": method},
+            )
+        else:
+            self.peer.notify(method, params)
 
     def _elicitation(self, agent: AgentConnection, params: bytes) -> bytes:
         """About a request instead of a session: the agent names its own id for it, the client knows another (G-065)."""
@@ -266,7 +273,8 @@ class ClientConnection:
         shown = asked.get("elicitationId")
         if isinstance(shown, str):
             agent.elicitations[shown] = self
-        origin = agent.origins.get(asked.get("requestId"))
+        call = asked.get("requestId")
+        origin = agent.origins.get(call) if isinstance(call, int) else None
         if origin is None:
             return params
         return encode({**message.members(params), "requestId": Raw(origin)})

@@ -138,6 +138,9 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         await adopt(session, client, journal)
         wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
         facts = await _revive(session, client, wake=wake is not False)
+        if after is not None:
+            facts.update(await _pruned(session, after))
+        # From here to the attachment nothing waits that does not look at the end again.
         until = journal.delivered
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
@@ -156,6 +159,12 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         attachment.after(until, partial(_announce_end, session, client, until))
     elif after is not None and client.capabilities.seq:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
+
+
+async def _pruned(session: Session, after: int) -> JsonObject:
+    """The first event that is kept, for whoever asks for those before it."""
+    known = await session.gateway.directory.get(session.id)
+    return {"firstSeq": known.first_seq} if known is not None and known.first_seq > after + 1 else {}
 
 
 @contextmanager

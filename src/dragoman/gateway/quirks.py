@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.remembered import Remembered
 from dragoman.rpc.peer import Reply
+from dragoman.wire import limits
 from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcError
 
 
@@ -177,7 +179,7 @@ class Corrections:
     """What one session has to remember for them."""
 
     def __init__(self) -> None:
-        self._printed: dict[str, str] = {}
+        self._printed: Remembered[str] = Remembered(limits.PRINTED_CALLS)
         self._failed = False
 
     def see(self, update: JsonObject, *, terminals: bool) -> bool:
@@ -207,7 +209,8 @@ class Corrections:
         if told is None and "terminal_info" not in meta and "terminal_exit" not in meta:
             return False
         text = told if isinstance(told, str) else str(as_object(told).get("data") or "")
-        printed = self._printed[tool] = (self._printed.get(tool, "") + text)[-KEPT_OUTPUT:]
+        printed = (self._printed.get(tool, "") + text)[-KEPT_OUTPUT:]
+        self._printed[tool] = printed
         content = update.get("content")
         kept = [
             item

@@ -14,9 +14,10 @@ from msgspec import Raw
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
+from dragoman.gateway.remembered import Remembered
 from dragoman.gateway.replay import ForeignTerminals
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import message
+from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal, method_not_found
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ TERMINAL_METHODS = frozenset(
     f"terminal/{verb}" for verb in ("create", "output", "wait_for_exit", "kill", "release")
 )
 METHODS = FS_METHODS | TERMINAL_METHODS
-
-MAX_OUTPUTS = 100
-"""Outputs of terminals kept for other clients; older ones are in the journal."""
-
 
 ENDED = ("exitStatus", "truncated")
 """What an output tells besides the text."""
@@ -46,8 +43,10 @@ class Services:
         self._terminals: dict[str, ClientConnection] = {}
         self._renamed: dict[str, str] = {}
         """The client's own ids of terminals that the agent knows by another."""
-        self._owners: dict[str, ClientConnection | None] = {}
-        """Every terminal of this process's life, by the id that clients know; None for our own, and for those gone."""
+        self._owners: Remembered[ClientConnection | None] = Remembered(limits.KNOWN_TERMINALS)
+        """Terminals of this process's life, by the id that clients know; None for our own, and for those gone."""
+        self._creating = 0
+        """Terminals that clients were asked for."""
         self._outputs: dict[str, str] = {}
         self._ends: dict[str, JsonObject] = {}
 
@@ -57,6 +56,8 @@ class Services:
             return
         client = self._offering(request.method)
         if client is not None:
+            if request.method == "terminal/create":
+                self._take_place()
             self._forward(request, client)
         elif self._serves(request.method):
             self._serve(request)
@@ -64,6 +65,15 @@ class Services:
             raise internal("No client is attached to this session", "no_client")
         else:
             raise method_not_found(request.method)
+
+    def _take_place(self) -> None:
+        """Before the client is asked, so that what is asked for at once counts at once."""
+        if len(self._terminals) + self._creating >= limits.OPEN_TERMINALS:
+            raise internal(
+                f"The agent has {limits.OPEN_TERMINALS} terminals open; release some first",
+                "too_many_terminals",
+            )
+        self._creating += 1
 
     def release_terminals(self) -> None:
         """The agent is gone and cannot do it any more (G-110, D-92)."""
@@ -73,14 +83,15 @@ class Services:
             params = {"sessionId": self._session.id, "terminalId": known}
             client.peer.request("terminal/release", encode(params), lambda reply: None)
         self._terminals.clear()
+        self._renamed.clear()
+        self._creating = 0
 
     def client_gone(self, client: ClientConnection) -> None:
         self._terminals = {
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
-        for terminal, owner in self._owners.items():
-            if owner is client:
-                self._owners[terminal] = None
+        for terminal in [each for each, owner in self._owners.items() if owner is client]:
+            self._owners[terminal] = None
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -127,6 +138,7 @@ class Services:
         params = encode({"sessionId": self._session.id, "terminalId": known})
 
         def release(reply: Reply) -> None:
+            self._renamed.pop(terminal, None)
             if reply.ok:
                 self._keep_output(known, reply.result)
             self._record_output(known)
@@ -160,8 +172,9 @@ class Services:
         )
 
     def _result(self, request: Request, client: ClientConnection, reply: Reply) -> Reply:
-        if request.method == "terminal/create" and reply.ok:
-            return self._created(client, reply)
+        if request.method == "terminal/create":
+            self._creating = max(self._creating - 1, 0)
+            return self._created(client, reply) if reply.ok else reply
         if request.method == "terminal/output" and reply.ok:
             terminal = self._client_id(str(decode_object(request.params).get("terminalId")))
             self._keep_output(terminal, reply.result)
@@ -174,9 +187,13 @@ class Services:
         told = read_object(result)
         self._outputs[terminal] = str(told.get("output", ""))
         self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
-        if len(self._outputs) > MAX_OUTPUTS:
-            oldest = next(iter(self._outputs))
-            del self._outputs[oldest], self._ends[oldest]
+        size = sum(map(len, self._outputs.values()))
+        while len(self._outputs) > 1 and (
+            len(self._outputs) > limits.TERMINAL_OUTPUTS or size > limits.TERMINAL_OUTPUT_BYTES
+        ):
+            oldest = next(each for each in self._outputs if each != terminal)
+            size -= len(self._outputs.pop(oldest))
+            del self._ends[oldest]
 
     def _record_output(self, terminal: str) -> None:
         """Once, at its end: a poll would journal the same text again and again."""

@@ -33,7 +33,7 @@ from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.turn import Turn
 from dragoman.gateway.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import message
+from dragoman.wire import limits, message
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_SWALLOWED = 500
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
 """State that a client who comes later is told as it stands (G-163)."""
 LATEST = frozenset({*REMEMBERED, "usage_update", "plan"})
@@ -108,8 +107,9 @@ class Session:
         """The last turn ended with an error."""
         self.extra: JsonObject = {}
         """What else the directory keeps of it."""
-        self.swallowed: deque[bytes] = deque(maxlen=MAX_SWALLOWED)
+        self.swallowed: deque[bytes] = deque()
         """The end of a replay that was not shown, to compare it with the journal."""
+        self._swallowed_bytes = 0
         self._held: Callable[[str, bytes], None] | None = None
         """Gets the agent's next updates instead of everybody."""
         self._offered: JsonObject = {}
@@ -138,6 +138,7 @@ class Session:
         self._held = self._swallow if muted else None
         if muted:
             self.swallowed.clear()
+            self._swallowed_bytes = 0
 
     def attach(self, client: ClientConnection) -> Attachment:
         known = client.attachments.get(self.id)
@@ -317,6 +318,12 @@ class Session:
         """Not shown, but noticed: what the agent can do now is news, also in the middle of an old story."""
         if kind in HISTORY_KINDS:
             self.swallowed.append(line)
+            self._swallowed_bytes += len(line)
+            while len(self.swallowed) > 1 and (
+                len(self.swallowed) > limits.SWALLOWED_EVENTS
+                or self._swallowed_bytes > limits.SWALLOWED_BYTES
+            ):
+                self._swallowed_bytes -= len(self.swallowed.popleft())
         kind = dialects.RENAMED_KINDS.get(kind, kind)
         if kind in REMEMBERED:
             self.current.update((kind, shown) for shown in self._rewriter.rewrite(line))

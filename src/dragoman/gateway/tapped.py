@@ -66,6 +66,7 @@ class TappedAttachment(Attachment):
     def follow(self, position: int) -> None:
         """Read the journal that the other process writes; what it says is only taken as a sign that there is more."""
         self.position = position
+        self._returned = True
         self.fall_behind()
         self._look()
 
@@ -111,6 +112,8 @@ class TappedAttachment(Attachment):
             except StoreError as error:
                 log.error("journal cannot be read: %s", error, extra={"session": self.session.id})
                 return
+            if rows:
+                self._check_start(rows[0].first_seq)
             for row in rows:
                 await self._show_row(None, row)
             self._run_due(self.position)
@@ -122,6 +125,9 @@ class TappedAttachment(Attachment):
 
     def tell(self, title: str, severity: str) -> None:
         self._tap.unkept(_now(), [events.record("notice", title=title, severity=severity)])
+
+    def _tell_missing(self, first_seq: int, last_seq: int) -> None:
+        self._tap.missing(first_seq, last_seq)
 
     async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
         self._hand_over(row.first_seq, row.ts, row.events())

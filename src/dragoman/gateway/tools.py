@@ -6,16 +6,18 @@ import time
 
 from dragoman.gateway.dialects import is_one_of
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.remembered import Remembered
+from dragoman.wire import limits
 
 FINAL = frozenset({"completed", "failed"})
 
 
 class OpenTools:
     def __init__(self) -> None:
-        self._open: dict[str, str] = {}
+        self._open: Remembered[str] = Remembered(limits.OPEN_TOOL_CALLS)
         """Their kinds by id."""
-        self._since: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._since: Remembered[float] = Remembered(limits.OPEN_TOOL_CALLS)
+        self._told: Remembered[None] = Remembered(limits.OPEN_TOOL_CALLS)
 
     def told(self, tool_id: object) -> bool:
         """People have seen this call in the present turn."""
@@ -27,12 +29,15 @@ class OpenTools:
         if not isinstance(tool_id, str):
             return
         if "sessionUpdate" in tool:
-            self._told.add(tool_id)
+            self._told[tool_id] = None
         if is_one_of(tool.get("status"), FINAL):
             self._open.pop(tool_id, None)
-        elif tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None:
-            self._open.setdefault(tool_id, "")
-            self._since.setdefault(tool_id, time.monotonic())
+            self._since.pop(tool_id, None)
+        elif tool_id not in self._open and (
+            tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None
+        ):
+            self._open[tool_id] = ""
+            self._since[tool_id] = time.monotonic()
         if tool_id in self._open and isinstance(tool.get("kind"), str):
             self._open[tool_id] = tool["kind"]
 

@@ -73,6 +73,9 @@ class Tap(Protocol):
     def unkept(self, ts: int, events: list[bytes]) -> None:
         """Events that are in no journal, and so have no number."""
 
+    def missing(self, first_seq: int, last_seq: int) -> None:
+        """These events should come next, and are not kept any more."""
+
 
 @runtime_checkable
 class JournalLink(Protocol):

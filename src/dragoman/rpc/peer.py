@@ -68,7 +68,18 @@ OnReply = Callable[[Reply], None]
 class Request:
     """A request of the peer; answered exactly once, a second answer is ignored."""
 
-    __slots__ = ("_batch", "_peer", "answered", "id", "key", "method", "on_cancel", "on_result", "params")
+    __slots__ = (
+        "_batch",
+        "_peer",
+        "answered",
+        "id",
+        "key",
+        "method",
+        "on_cancel",
+        "on_result",
+        "params",
+        "size",
+    )
 
     def __init__(
         self, peer: Peer, id: bytes, key: IdKey, method: str, params: bytes, batch: Batch | None
@@ -79,6 +90,8 @@ class Request:
         self.key = key
         self.method = method
         self.params = params
+        self.size = len(id) + len(params)
+        """Bytes that it was read as."""
         self.answered = False
         self.on_cancel: Callable[[], None] | None = None
         """Called when the peer sends `$/cancel_request` for this one."""
@@ -102,7 +115,7 @@ class Request:
     def abandon(self) -> None:
         """Somebody else of this side answers it."""
         self.answered = True
-        self._peer.settled(self.key)
+        self._peer.settled(self)
 
     def answer(self, reply: Reply) -> None:
         """Pass on what another peer answered."""
@@ -115,7 +128,7 @@ class Request:
         if self.answered:
             return
         self.answered = True
-        self._peer.settled(self.key)
+        self._peer.settled(self)
         if self._peer.on_answer is not None:
             self._peer.on_answer(self.method, failed)
         if self._batch is not None:
@@ -165,6 +178,7 @@ class Peer:
         self._calls: dict[int, OnReply] = {}
         self._next_call = 0
         self._incoming: dict[IdKey, Request] = {}
+        self._incoming_bytes = 0
         self.closed = False
         self.on_answer: Callable[[str, bool], None] | None = None
         """Told of each request of the peer that was answered: its method, and whether with an error."""
@@ -198,8 +212,10 @@ class Peer:
     def incoming(self, key: IdKey) -> Request | None:
         return self._incoming.get(key)
 
-    def settled(self, key: IdKey) -> None:
-        self._incoming.pop(key, None)
+    def settled(self, request: Request) -> None:
+        if self._incoming.get(request.key) is request:
+            del self._incoming[request.key]
+            self._incoming_bytes -= request.size
 
     # -- LinkHandler
 
@@ -234,6 +250,7 @@ class Peer:
         for on_reply in calls.values():
             self._deliver(on_reply, Reply.failed(error))
         self._incoming.clear()
+        self._incoming_bytes = 0
 
     # -- incoming
 
@@ -275,14 +292,13 @@ class Peer:
         if batch is not None:
             batch.expect()
         if key in self._incoming:
-            self._refuse(
-                request, invalid_request("A request with this id is still in flight", "duplicate_id")
-            )
+            request.fail(invalid_request("A request with this id is still in flight", "duplicate_id"))
             return
-        if len(self._incoming) >= limits.MAX_REQUESTS_IN_FLIGHT:
-            self._refuse(request, internal("Too many requests in flight", "too_many_requests"))
+        if not self._has_room(request):
+            request.fail(internal("Too many requests in flight", "too_many_requests"))
             return
         self._incoming[key] = request
+        self._incoming_bytes += request.size
         try:
             self._receiver.peer_request(request)
         except RpcError as error:
@@ -293,12 +309,11 @@ class Peer:
             log.exception("request failed", extra={"request": request.id.decode(), "method": request.method})
             request.fail(RpcError(INTERNAL_ERROR, "Internal error in the gateway; its log has the details"))
 
-    def _refuse(self, request: Request, error: RpcError) -> None:
-        """Answer a request that never entered the table, leaving the one that is in it alone."""
-        held = self._incoming.get(request.key)
-        request.fail(error)
-        if held is not None:
-            self._incoming[request.key] = held
+    def _has_room(self, request: Request) -> bool:
+        if not self._incoming:
+            return True
+        size = self._incoming_bytes + request.size
+        return len(self._incoming) < limits.MAX_REQUESTS_IN_FLIGHT and size <= limits.REQUEST_BYTES_IN_FLIGHT
 
     def _notification(self, method: str, params: bytes) -> None:
         try:

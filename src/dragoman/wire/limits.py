@@ -32,8 +32,47 @@ ATTACHMENT_BACKLOG_BYTES = 2 * 1024 * 1024
 AGENT_BACKLOG_BYTES = 64 * 1024 * 1024
 """An agent that stops reading its stdin: further requests to it are refused, other sessions go on (G-084)."""
 
+REQUEST_BYTES_IN_FLIGHT = 128 * 1024 * 1024
+"""The same in bytes, ids and params together: ten thousand requests of the largest size. One alone always fits."""
+
 EARLY_UPDATES = 1000
-"""Updates held for a session whose `session/new` is not answered yet (G-044)."""
+"""Updates held for a session whose `session/new` is not answered yet (G-044), whatever sessions they name."""
+
+EARLY_BYTES = 16 * 1024 * 1024
+"""And their bytes together, with the ids that they name: a thousand updates of the largest size, or with such ids."""
+
+PEER_ID_LENGTH = 1024
+"""Longest id of a peer's choice (tool call, terminal, elicitation, option) that is remembered: an id of megabytes."""
+
+OPEN_TOOL_CALLS = 10_000
+"""Tool calls of a session that are followed until their end: an agent that begins calls and ends none."""
+
+ELICITATIONS = 1000
+"""Elicitations of an agent whose completion is still passed on: one that asks for pages and never completes them."""
+
+OPEN_TERMINALS = 1000
+"""Terminals that an agent has open at a client: one that creates and never releases."""
+
+KNOWN_TERMINALS = 10_000
+"""Terminals of a session, open or not, of which is known whose they are: one that creates and releases for days."""
+
+TERMINAL_OUTPUTS = 100
+"""Outputs of a session's terminals that are kept for other clients; older ones are in the journal."""
+
+TERMINAL_OUTPUT_BYTES = 32 * 1024 * 1024
+"""And their size together: a hundred outputs of the largest size. The last one is kept in any case."""
+
+PRINTED_CALLS = 100
+"""Tool calls of a turn whose output in `_meta` is shown as text: an agent that prints in thousands of them."""
+
+SWALLOWED_EVENTS = 500
+"""Events of an agent's replay that is not shown, kept to compare its end with the journal."""
+
+SWALLOWED_BYTES = 4 * 1024 * 1024
+"""And their bytes together: a replay of pictures."""
+
+CHOICES = 1000
+"""Settings of a session that the next agent process is told: a client that sets options which it makes up."""
 
 REMEMBERED_DECISIONS = 100
 """Answers of a session that are known to whoever answers a moment later: an agent that asks without end."""
