@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec import Raw
 
 from dragoman.agents.remote.credentials import Cookies
+from dragoman.agents.remote.ledger import Ledger
 from dragoman.agents.remote.lines import without_seq
 from dragoman.agents.remote.sse import EventDecoder, ServerEvent, TooLong
 
@@ -47,6 +50,17 @@ def test_only_the_number_comes_off(meta: str, left: str | None) -> None:
 
     assert without_seq(line(meta), Raw(meta.encode())) == (17, line(left))
     assert without_seq(line('{"a":1}'), Raw(b'{"a":1}')) == (None, line('{"a":1}'))
+
+
+@pytest.mark.parametrize("meta", ['{"a":1e400}', "[]", "5", '{"dragoman":{"seq":"x"}}', '{"dragoman":[]}'])
+def test_meta_of_any_shape_costs_no_update(meta: str) -> None:
+    ledger = Ledger({})
+    update = {"sessionUpdate": "session_info_update"}
+    line = f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":{json.dumps(update)}'
+    ledger.incoming(f'{line},"_meta":{meta}}}}}'.encode())
+    nested = line.replace("}", f',"_meta":{meta}}}', 1)
+    ledger.incoming(f"{nested}}}}}".encode())
+    assert len(ledger.to_gateway) == 2
 
 
 @pytest.mark.rule("G-127")

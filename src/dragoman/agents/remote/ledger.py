@@ -24,6 +24,7 @@ from dragoman.agents.remote.lines import (
     dragoman_facts,
     end_of_turn,
     lenient_members,
+    lenient_value,
     meta_of,
     setup_fields,
     text_of,
@@ -139,7 +140,8 @@ class Ledger:
         elif method == "session/prompt" and session_id in self._sessions:
             self._sessions[session_id].prompt = id
             blocks = params.get("prompt")
-            asked.echoes = msgspec.json.decode(blocks) if blocks is not None else []
+            echoes = lenient_value(blocks) if blocks is not None else []
+            asked.echoes = echoes if isinstance(echoes, list) else []
         return line
 
     def _answered(self, local: bytes, line: bytes) -> None:
@@ -191,7 +193,7 @@ class Ledger:
 
     def _told(self, session_id: str, known: Known, meta: Raw) -> bool:
         """A Dragoman says how its session stands; True if that is not for others."""
-        facts = dragoman_facts(msgspec.json.decode(meta)) if meta is not ABSENT else {}
+        facts = dragoman_facts(lenient_value(meta)) if meta is not ABSENT else {}
         if "caughtUp" in facts and known.returning:
             self._caught_up(session_id, known, str(facts.get("state")))
             return True
@@ -206,7 +208,7 @@ class Ledger:
         return True  # else of the turn before, whose answer came in time
 
     def _is_echo(self, prompt: Asked, content: Raw) -> bool:
-        if not prompt.echoes or content is ABSENT or msgspec.json.decode(content) != prompt.echoes[0]:
+        if not prompt.echoes or content is ABSENT or lenient_value(content) != prompt.echoes[0]:
             return False
         prompt.echoes.pop(0)
         prompt.seen = True

@@ -32,7 +32,7 @@ def wants_seq(params: dict[str, Raw]) -> bool:
     """Whether this `initialize` asks for the numbers of updates by itself."""
     capabilities = lenient_members(params.get("clientCapabilities", Raw(b"{}")))
     meta = capabilities.get("_meta")
-    return bool(meta is not None and dragoman_facts(msgspec.json.decode(meta)).get("seq"))
+    return bool(meta is not None and dragoman_facts(lenient_value(meta)).get("seq"))
 
 
 def with_seq_wanted(line: bytes, params: dict[str, Raw]) -> bytes:
@@ -61,10 +61,10 @@ def without_seq(line: bytes, meta: Raw) -> tuple[int | None, bytes]:
         tail = b',"_meta":%b}}' % raw
         if line.endswith(tail):
             return int(alone[1]), line[: -len(tail)] + b"}}"
-    decoded = msgspec.json.decode(raw)
+    decoded = lenient_value(raw)
     facts = dragoman_facts(decoded)
     seq = facts.pop("seq", None)
-    if not isinstance(seq, int):
+    if not isinstance(seq, int) or not isinstance(decoded, dict):
         return None, line
     envelope = message.members(line)
     params = message.members(envelope["params"])
@@ -89,9 +89,17 @@ def lenient_members(raw: Raw | bytes) -> dict[str, Raw]:
         return {}
 
 
+def lenient_value(raw: Raw | bytes) -> object:
+    """A value that a server sent; None for one that Python cannot hold, such as 1e400."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def meta_of(result: Raw) -> object:
     raw = lenient_members(result).get("_meta") if result is not ABSENT else None
-    return msgspec.json.decode(raw) if raw is not None else None
+    return lenient_value(raw) if raw is not None else None
 
 
 def dragoman_facts(meta: object) -> JsonObject:
@@ -102,5 +110,5 @@ def dragoman_facts(meta: object) -> JsonObject:
 def text_of(raw: Raw | None) -> str | None:
     if raw is None:
         return None
-    value = msgspec.json.decode(raw)
+    value = lenient_value(raw)
     return value if isinstance(value, str) else None
