@@ -26,6 +26,7 @@ from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.owner import DELAYS
 from dragoman.gateway.passthrough import LOAD, RESUME, OwnerGone, pass_through
 from dragoman.gateway.session import REMEMBERED, Session, result_line
 from dragoman.gateway.updates import update_line
@@ -62,14 +63,22 @@ async def _wherever_it_is(
     client: ClientConnection,
     request: Request,
 ) -> None:
-    """Again, if the process that had the session ended meanwhile: it is somewhere else now."""
-    while True:
+    """Again, if the process that had the session ended meanwhile, which may take a moment to let go of it."""
+    lost = False
+    for delay in (*DELAYS, None):
         try:
             await come_back(client, request)
-        except OwnerGone:
-            log.info("the owner is gone, trying again", extra={"method": request.method})
-        else:
             return
+        except OwnerGone:
+            lost = True
+            if delay is None:
+                raise
+        except RpcError as error:
+            held = as_object(error.data).get("reason") == "session_held"
+            if not (lost and held) or delay is None:
+                raise
+        log.info("owner ended, trying again", extra={"method": request.method})
+        await asyncio.sleep(delay)
 
 
 async def _load(client: ClientConnection, request: Request) -> None:

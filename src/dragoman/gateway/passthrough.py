@@ -36,7 +36,7 @@ LOAD = "session/load"
 RESUME = "session/resume"
 
 
-class OwnerGone(Exception):
+class OwnerGone(RpcError):
     """The process that had the session ended before it answered: whoever comes again finds the session elsewhere."""
 
 
@@ -86,7 +86,8 @@ async def _from_owner(
         if not (owner.alive or owner.cut_off or request.answered):
             if attachment.tapped:  # it was shown what it read by itself
                 request.params = encode(replay.with_after_seq(params, attachment.position))
-            raise OwnerGone
+            gone = owner.gone_error()
+            raise OwnerGone(gone.code, gone.message, gone.data)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
 
 
