@@ -15,6 +15,7 @@ from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.metrics import Metrics
 from dragoman.server.pages import Pages, missing_page, refused_page
+from dragoman.server.shares import Shares
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -24,8 +25,12 @@ Route = Callable[[Request], Awaitable[Response | None]]
 
 
 class App:
-    def __init__(self, gateway: Gateway, admission: Admission, fronts: Fronts, metrics: Metrics) -> None:
+    def __init__(
+        self, gateway: Gateway, admission: Admission, fronts: Fronts, metrics: Metrics, shares: Shares
+    ) -> None:
+        """`shares` are of what a token may have open at once."""
         self._gateway = gateway
+        self._shares = shares
         self._admission = admission
         self._fronts = fronts
         self._metrics = metrics
@@ -71,13 +76,17 @@ class App:
             if refused is not None:
                 raise HttpError(refused.status, refused.message, refused.headers)
             meter = self._admission.keys.meter(request.identity)
-            speaker = self._fronts.socket(request.path, request.identity, meter)
+            with self._shares.reserved(request.identity):
+                speaker = self._fronts.socket(request.path, request.identity, meter)
         except HttpError as error:
             await refuse(send, Response.refusal(error))
             return
         socket = AsgiSocket(speaker, receive, send, restarting=lambda: self._gateway.closing)
         cookies = (self._fronts.affinity.header(secure=request.visit.secure), *request.headers)
-        await socket.run(*cookies, subprotocol=request.visit.subprotocol)
+        try:
+            await socket.run(*cookies, subprotocol=request.visit.subprotocol)
+        finally:
+            self._shares.give_back(request.identity)
 
     async def _answer(self, request: Request) -> Response | None:
         try:
@@ -86,7 +95,10 @@ class App:
                 return self._pages.reader(200 if self._is_known(request.path) else 404)
             if refused is not None:
                 return refused_page(request.visit, refused) or Response.refusal(refused)
-            return await self._route(request)
+            if request.identity is NOBODY:
+                return await self._route(request)
+            with self._shares.taken(request.identity):
+                return await self._route(request)
         except (HttpError, RpcError, StoreError) as error:
             if request.started:
                 log.warning("response broke off: %s", error)

@@ -27,7 +27,7 @@ def raise_file_limit() -> int:
 class Crowd:
     def __init__(self, files: int, per_address: int) -> None:
         """`files` descriptors have to do for everything, also for agents and the store."""
-        self._room = min(limits.MAX_CONNECTIONS, max(limits.LEAST_CONNECTIONS, files - limits.RESERVED_FILES))
+        self.room = min(limits.MAX_CONNECTIONS, max(limits.LEAST_CONNECTIONS, files - limits.RESERVED_FILES))
         self._per_address = per_address
         self._inside = 0
         self._from: Counter[str] = Counter()
@@ -39,8 +39,8 @@ class Crowd:
     def enter(self, address: str) -> bool:
         """False when there is no room, or enough of them are here; whoever entered must leave."""
         origin = origin_of(address)
-        if self._inside >= self._room:
-            self._tell("connections refused: there are %d already", self._room)
+        if self._inside >= self.room:
+            self._tell("connections refused: there are %d already", self.room)
             return False
         if origin and self._per_address and self._from[origin] >= self._per_address:
             self._tell("connections of %s refused: serve.connections_per_address is reached", origin)
@@ -52,7 +52,7 @@ class Crowd:
 
     def leave(self, address: str) -> None:
         self._inside -= 1
-        self._told = self._told and self._inside > self._room // 2
+        self._told = self._told and self._inside > self.room // 2
         origin = origin_of(address)
         if origin:
             self._from[origin] -= 1

@@ -70,7 +70,15 @@ HAND_OVER_TIMEOUT = 10.0
 """Seconds that a load response waits for its replay to be read from the session stream (G-085)."""
 
 MAX_HTTP_CONNECTIONS = 1024
-"""Streamable HTTP connections: nothing tells us that a client which never says DELETE is gone."""
+"""Streamable HTTP connections of one token, and ids of clients at `/acp/rpc`: nothing tells us that a client which never
+says DELETE is gone, and one token must not use up what others need."""
+
+HTTP_CONNECTIONS_TOGETHER = 16 * MAX_HTTP_CONNECTIONS
+"""The same of all tokens together: memory."""
+
+TOKEN_SHARE = 0.5
+"""How much of the room for connections one token may have, as WebSockets and as requests that are being answered: behind
+a proxy all come from one address, and one token must not keep the others out."""
 
 HTTP_IDLE = 300.0
 """Seconds without a request or an open stream until such a connection ends; its sessions stay."""

@@ -16,6 +16,7 @@ from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.identity import Identity
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.shares import Shares
 from dragoman.server.streamable import SWEEP, send_events
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
@@ -96,10 +97,10 @@ class RpcFront:
         self._keep_alive = keep_alive
         self._clients: dict[tuple[Identity, str, str], RpcClient] = {}
         """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
+        self._shares = Shares("clients", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def post(self, request: Request) -> Response:
-        client = self._client(request)
         request.require_json()
         body = await request.message(self._max_bytes)
         try:
@@ -109,6 +110,7 @@ class RpcFront:
                 message.decode(body)
         except Malformed as error:
             raise HttpError(400, error.message) from error
+        client = self._client(request)
         client.client.peer.link_messages([body])
         return Response(202)
 
@@ -147,16 +149,16 @@ class RpcFront:
         key = (request.identity, request.identity.login, client_id)
         client = self._clients.get(key)
         if client is None:
-            if len(self._clients) >= limits.MAX_HTTP_CONNECTIONS:
-                raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
-            client = RpcClient(self._connect(request.identity), lambda _: self._forget(key))
+            with self._shares.reserved(request.identity):
+                client = RpcClient(self._connect(request.identity), lambda _: self._forget(key))
             self._clients[key] = client
             self._sweep_later()
         client.touch()
         return client
 
     def _forget(self, key: tuple[Identity, str, str]) -> None:
-        self._clients.pop(key, None)
+        if self._clients.pop(key, None) is not None:
+            self._shares.give_back(key[0])
 
     def _sweep_later(self) -> None:
         if self._sweeper is None:

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import Identity
 from dragoman.rpc.link import CodedLink, Link
+from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError
@@ -19,6 +21,7 @@ from dragoman.server.entrance import Entrance
 from dragoman.server.fronts import Fronts, Opener
 from dragoman.server.http_leg import HttpLeg
 from dragoman.server.metrics import Metrics
+from dragoman.server.shares import Shares
 from dragoman.server.tls import Certificate
 from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
@@ -52,9 +55,11 @@ class Server:
         self._admission = admission
         self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
-        app = App(gateway, admission, self._fronts, self._metrics)
-        self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
+        share = max(1, int(crowd.room * limits.TOKEN_SHARE))
+        self._shares = Shares("sockets and requests at once", share, limits.MAX_H2_STREAMS * crowd.room)
+        app = App(gateway, admission, self._fronts, self._metrics, self._shares)
+        self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
         self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence, self.refused)
         self._inside: set[Door] = set()
@@ -152,9 +157,10 @@ class Server:
             door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
             return
         try:
-            speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
+            with self._shares.reserved(admitted):
+                speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
         except HttpError as error:
-            door.refuse(error.status, "There is no WebSocket here.")
+            door.refuse(error.status, error.message, error.headers)
             return
         link = WebSocketLink(
             speaker.handler,
@@ -162,7 +168,7 @@ class Server:
             restarting=lambda: self._gateway.closing,
             initialize_first=speaker.initialize_first,
             ping_interval=self._gateway.config.serve.ping_interval,
-            on_end=lambda: self._left(link, door),
+            on_end=lambda: self._left(link, door, admitted),
         )
         self._metrics.traffic.opened(link)
         cookie = self._fronts.affinity.header(secure=visit.secure)
@@ -171,7 +177,8 @@ class Server:
             headers.append(("sec-websocket-protocol", visit.subprotocol))
         link.open(transport, _switching(key, headers), early)
 
-    def _left(self, link: WebSocketLink, door: Door) -> None:
+    def _left(self, link: WebSocketLink, door: Door, identity: Identity) -> None:
+        self._shares.give_back(identity)
         self._metrics.traffic.closed(link)
         self.leave(door)
 

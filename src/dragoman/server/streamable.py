@@ -14,6 +14,7 @@ from dragoman.server import limits
 from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response
 from dragoman.server.http_connection import Asked, HttpConnection
+from dragoman.server.shares import Shares
 from dragoman.server.streams import EventStream
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
@@ -50,6 +51,7 @@ class StreamableHttp:
         self._gateway = gateway
         self._connect = connect
         self._connections: dict[str, HttpConnection] = {}
+        self._shares = Shares("connections", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
         self._sweeper: asyncio.TimerHandle | None = None
         self._methods: dict[str, Callable[[Request], Awaitable[Response | None]]] = {
             "POST": self._post,
@@ -96,9 +98,9 @@ class StreamableHttp:
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
         if self._gateway.closing:
             raise HttpError(503, "Dragoman is shutting down.", code="shutdown")
-        if len(self._connections) >= limits.MAX_HTTP_CONNECTIONS:
-            raise HttpError(503, "There are too many connections.", [("retry-after", "30")])
-        connection = HttpConnection(self._connect(request.path, request.identity), request.path, self._ended)
+        with self._shares.reserved(request.identity):
+            client = self._connect(request.path, request.identity)
+        connection = HttpConnection(client, request.path, self._ended)
         self._connections[connection.id] = connection
         connection.receive(envelope.id, Asked("initialize"), line)
         try:
@@ -178,7 +180,8 @@ class StreamableHttp:
         return connection
 
     def _ended(self, connection: HttpConnection) -> None:
-        self._connections.pop(connection.id, None)
+        if self._connections.pop(connection.id, None) is not None:
+            self._shares.give_back(connection.client.terms.identity)
 
     def _sweep_later(self) -> None:
         if self._sweeper is None:

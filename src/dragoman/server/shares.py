@@ -1,0 +1,71 @@
+"""How much of what there is one token may have, so that there is some left for the others."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dragoman.gateway.identity import Identity
+from dragoman.server.asgi import HttpError
+
+log = logging.getLogger(__name__)
+
+
+class Shares:
+    def __init__(self, what: str, each: int, together: int) -> None:
+        """`each` for one token, `together` for all of them; `what` is counted, in the plural."""
+        self._what = what
+        self._each = each
+        self._together = together
+        self._taken: Counter[Identity] = Counter()
+        self._all = 0
+        self._told: set[Identity] = set()
+
+    def take(self, identity: Identity) -> None:
+        """Refuses one too many; whoever took one must give it back."""
+        if self._taken[identity] >= self._each:
+            self._tell(identity)
+            raise HttpError(
+                429,
+                f"The token {identity.name} has {self._each} {self._what} already; end some of them first.",
+                [("retry-after", "30")],
+            )
+        if self._all >= self._together:
+            raise HttpError(503, f"There are too many {self._what}.", [("retry-after", "30")])
+        self._taken[identity] += 1
+        self._all += 1
+
+    def give_back(self, identity: Identity) -> None:
+        self._all -= 1
+        self._taken[identity] -= 1
+        if not self._taken[identity]:
+            del self._taken[identity]
+            self._told.discard(identity)
+
+    @contextmanager
+    def reserved(self, identity: Identity) -> Iterator[None]:
+        """Take one for something that is being made; it is given back here only if that fails."""
+        self.take(identity)
+        try:
+            yield
+        except HttpError:
+            self.give_back(identity)
+            raise
+
+    @contextmanager
+    def taken(self, identity: Identity) -> Iterator[None]:
+        self.take(identity)
+        try:
+            yield
+        finally:
+            self.give_back(identity)
+
+    def _tell(self, identity: Identity) -> None:
+        """Once, not for each that is refused."""
+        if identity not in self._told:
+            self._told.add(identity)
+            log.warning(
+                "token has its share of %s", self._what, extra={"token": identity.name, "share": self._each}
+            )
