@@ -79,6 +79,7 @@ def parse_flags(arguments: list[str]) -> argparse.Namespace:
     add("--chatter", type=int, default=0, metavar="N", help="lines that are not JSON before everything else")
     add("--new-error", action="store_true", help="session/new fails with code 4242 and data")
     add("--new-hang", action="store_true", help="session/new is never answered")
+    add("--hang", action="append", default=[], metavar="METHOD", help="a method that is never answered")
     add("--new-extra", type=json.loads, default={}, metavar="JSON", help="more fields for session results")
     add(
         "--answer",
@@ -291,6 +292,8 @@ class Agent:
         if members is not None:
             line = f'{{"jsonrpc":"2.0","id":{json.dumps(message["id"])},{members}}}\n'
             self.connection.send_bytes(line.encode())
+            return
+        if message["method"] in self.flags.hang:
             return
         with self.connection.answering(message["id"]) as reply:
             if handler is None:

@@ -232,6 +232,13 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         float,
         Meta(ge=0, description="Seconds an agent has to end a cancelled turn before the gateway ends it."),
     ] = 30.0
+    session_timeout: Annotated[
+        float,
+        Meta(
+            gt=0,
+            description="Seconds an agent may be silent before it answers `session/new`, `load` or `resume`.",
+        ),
+    ] = 120.0
     start_timeout: Annotated[
         float,
         Meta(gt=0, description="Seconds an agent has to answer `initialize`; slow ones need 20 under load."),

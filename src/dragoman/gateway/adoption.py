@@ -36,9 +36,14 @@ LOOK_INTERVAL = 0.1
 PARTIAL = "The beginning of this conversation is not complete: the agent was cut off while it told it."
 
 
-async def adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int:
-    """Journal the agent's own replay, if only the agent knows the session. Returns where history ends."""
+async def adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int | None:
+    """Journal the agent's own replay, if only the agent knows the session.
+
+    Returns where history ends; None if nothing of it can be stored.
+    """
     while client.may_control and (session.adoption is not None or _needed(session, journal)):
+        if journal.broken and session.adoption is None:
+            return None
         adoption = session.adoption or Adoption(session, client, journal)
         try:
             return await adoption.wait(client)
@@ -65,8 +70,8 @@ class Adoption:
         self._task = session.gateway.spawn(self._run())
         self._task.add_done_callback(self._over)
 
-    async def wait(self, client: ClientConnection) -> int:
-        """Where history ends; raises the `RpcError` with which it failed."""
+    async def wait(self, client: ClientConnection) -> int | None:
+        """Where history ends, if it was stored; raises the `RpcError` with which it failed."""
         self._waiting[client] += 1
         try:
             await asyncio.wait((self._task,))
@@ -78,11 +83,11 @@ class Adoption:
             raise RpcError(-32800, "Request cancelled")
         return self._task.result()
 
-    async def _run(self) -> int:
+    async def _run(self) -> int | None:
         with self._session.gateway.places.wake(self.client, self._session):
             return await self._journal_replay()
 
-    async def _journal_replay(self) -> int:
+    async def _journal_replay(self) -> int | None:
         session = self._session
         agent = await session.gateway.pool.take(
             self.client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
@@ -96,7 +101,9 @@ class Adoption:
             await self._give_up(agent)
             raise
         await session.settled()
-        return self._end
+        if self._journal.broken and not self._journal.delivered:
+            return None
+        return min(self._end, self._journal.delivered)
 
     def _over(self, _: object) -> None:
         if self._session.adoption is self:
@@ -109,7 +116,8 @@ class Adoption:
         self._journal.hold()
         self._look()
         params = {"sessionId": session.agent_session_id, "cwd": session.cwd, "mcpServers": servers}
-        reply = await agent.call("session/load", encode(params), heard=self._heard)
+        patience = session.gateway.config.limits.session_timeout
+        reply = await agent.call("session/load", encode(params), heard=self._heard, patience=patience)
         if not reply.ok:
             raise revival.as_error(reply_for_client(reply, session.agent_session_id, session.id))
         session.session_result(reply, boolean=self.client.capabilities.boolean_options)

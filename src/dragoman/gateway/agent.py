@@ -25,7 +25,7 @@ from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
-from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+from dragoman.wire.errors import INTERNAL_ERROR, Malformed, RpcError, internal, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -37,6 +37,10 @@ Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 
 MAX_TOLD = 200
 """Letters of an agent's own session id that the log is told."""
+
+
+class SilentAgent(RpcError):
+    """It says nothing although it was asked."""
 
 
 class AgentConnection:
@@ -182,11 +186,12 @@ class AgentConnection:
         params: bytes,
         origin: Request | None = None,
         heard: Callable[[Reply], None] | None = None,
+        patience: float | None = None,
     ) -> Reply:
         """Ask and wait, for the few requests that set something up.
 
         `origin` is the client's request behind it; `heard` is called with the answer before anything that the agent
-        said after it is handled.
+        said after it is handled. An agent that says nothing for `patience` seconds is not waited for any longer.
         """
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
@@ -205,8 +210,8 @@ class AgentConnection:
         if origin is not None:
             self.origins[call] = origin.id
         try:
-            reply = await future
-        except asyncio.CancelledError:
+            reply = await self._within(future, method, patience)
+        except (asyncio.CancelledError, SilentAgent):
             self.peer.cancel(call)
             self.peer.forget(call)
             raise
@@ -215,6 +220,23 @@ class AgentConnection:
         if not reply.ok and self.alive:
             log_refusal(self, method, params, reply)
         return reply
+
+    async def _within(self, answer: asyncio.Future[Reply], method: str, patience: float | None) -> Reply:
+        """The answer, unless the agent is silent; one that asks back, or that is held, has a reason to be."""
+        while patience is not None:
+            reads = self.peer.reads
+            await asyncio.wait((answer,), timeout=patience)
+            if answer.done():
+                break
+            if reads == self.peer.reads and not self.peer.waits_for_us and not self._holds:
+                raise SilentAgent(
+                    INTERNAL_ERROR,
+                    f"The agent {self.name} did not answer {method}: it has said nothing for {patience:g} s "
+                    f"(limits.session_timeout). Try again, or see with `dragoman agents check {self.name}` whether it "
+                    f"works{self._stderr()}",
+                    {"reason": "agent_unavailable", "agent": self.name},
+                )
+        return await answer
 
     async def ask(
         self,

@@ -313,6 +313,7 @@ class ClientConnection:
         keep = self.terms.keep_sessions or not self.may_control
         if not keep:
             await self._cancel_turns(sessions)
+            await self._send_answers([each for each in sessions if len(each.attachments) == 1])
         for session in sessions:
             session.detach(self)
         if not keep:
@@ -337,6 +338,15 @@ class ClientConnection:
             await asyncio.wait(
                 [asyncio.ensure_future(turn.done.wait()) for turn in turns], timeout=GOODBYE_TIMEOUT
             )
+
+    async def _send_answers(self, sessions: list[Session]) -> None:
+        """Of sessions that end now: a store that hangs or fails does not keep their last answers."""
+        if sessions:
+            waits = [asyncio.ensure_future(session.settled()) for session in sessions]
+            await asyncio.wait(waits, timeout=GOODBYE_TIMEOUT)
+        for session in sessions:
+            if session.journal is not None:
+                session.journal.end()
 
 
 Handler = Callable[[ClientConnection, Request], None]

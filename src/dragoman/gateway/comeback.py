@@ -23,7 +23,7 @@ from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.adoption import PARTIAL, adopt
 from dragoman.gateway.attachment import Attachment
 from dragoman.gateway.directory import Kept
-from dragoman.gateway.feed import REPLAY, REPLAYED
+from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.owner import DELAYS
@@ -90,6 +90,9 @@ async def _load(client: ClientConnection, request: Request) -> None:
         return
     with _coming(session):
         until = await adopt(session, client, journal)
+        if until is None:
+            await _without_journal(client, request, session, params, LOAD)
+            return
         terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
         terminals.update(session.services.outputs)
         if client.capabilities.replays:
@@ -144,7 +147,9 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         return
     after = replay.after_seq(params)
     with _coming(session):
-        await adopt(session, client, journal)
+        if await adopt(session, client, journal) is None:
+            await _without_journal(client, request, session, params, RESUME)
+            return
         wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
         facts = await _revive(session, client, wake=wake is not False)
         if after is not None:
@@ -242,6 +247,27 @@ async def _take_up(client: ClientConnection, known: Kept, params: JsonObject) ->
         gateway.add(session)
         return session
     return await takeover.take(session, client)
+
+
+async def _without_journal(
+    client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
+) -> None:
+    """Nothing of what its agent told could be stored: the agent shows it, as where no journal is kept.
+
+    The journal stays empty, so that the whole history is stored when the session is loaded anew and there is room.
+    """
+    journal = session.journal
+    if journal is not None:  # another client that waited for the same may have been faster
+        agent, session.feed = session.agent, DirectFeed(session.id)
+        if agent is not None:
+            revival.unbind(session, agent)
+            session.gateway.pool.reap(agent)
+        journal.stop()
+        for attachment in journal.attachments:
+            session.feed.add(attachment)
+    await pass_through(client, request, session, params, method)
+    if journal is not None and session.attachments:
+        session.notice(f"This conversation is not being saved: {journal.trouble}", "error")
 
 
 async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:

@@ -82,6 +82,7 @@ class JournalFeed:
         self._waits_since = 0.0
         self._published = 0
         self._unclaimed = False
+        self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         if missing is not None:
@@ -323,6 +324,7 @@ class JournalFeed:
 
     def stop(self) -> None:
         """The session is put away: nobody publishes any more."""
+        self._stopped = True
         if self.state is Keeping.UNKEPT:
             self._stop_trying()
 
@@ -336,7 +338,8 @@ class JournalFeed:
                 self._move(Keeping.ENDED, self.trouble or self._error)
 
     def _try_in(self, seconds: float) -> None:
-        self._timer = self._loop.call_later(seconds, self._try)
+        if not self._stopped or self.state is Keeping.WAITING:
+            self._timer = self._loop.call_later(seconds, self._try)
 
     def _stop_trying(self) -> None:
         if self._timer is not None:

@@ -113,7 +113,8 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
     agent.expect_session()
     created = kept = False
     try:
-        reply = await agent.call(method, params, request)
+        patience = client.gateway.config.limits.session_timeout
+        reply = await agent.call(method, params, request, patience=patience)
         if not reply.ok:
             request.answer(reply_for_client(reply, "", ""))
             return

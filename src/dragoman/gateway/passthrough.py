@@ -114,7 +114,8 @@ async def _relay(
         if hidden:
             feed.expect_replay(attachment)
         try:
-            reply = await owner.call(method, raw, request, heard)
+            patience = session.gateway.config.limits.session_timeout
+            reply = await owner.call(method, raw, request, heard, patience)
             await feed.replayed()
         finally:
             feed.replay_ended()
@@ -197,14 +198,15 @@ async def _ask(
     heard: Callable[[Reply], None],
 ) -> Reply:
     """`resume` is made of `load` for agents that lack it, or advertise it in vain (qwen 0.15): replay swallowed."""
+    patience = session.gateway.config.limits.session_timeout
     if method == RESUME and agent.capabilities.session("resume"):
-        reply = await agent.call(RESUME, raw, request, heard)
+        reply = await agent.call(RESUME, raw, request, heard, patience)
         if reply.ok or decode_object(reply.error).get("code") != METHOD_NOT_FOUND:
             return reply
     if not agent.capabilities.load:
         raise method_not_found(method)
     session.mute(method == RESUME)
-    return await agent.call(LOAD, raw, request, heard)
+    return await agent.call(LOAD, raw, request, heard, patience)
 
 
 def _watch(client: ClientConnection, request: Request, session: Session) -> None:

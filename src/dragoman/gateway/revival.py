@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import dialects, takeover, transcript
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
-from dragoman.gateway.ports.store import SessionChanges
+from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
@@ -168,7 +168,11 @@ async def _remembers(session: Session) -> bool:
     journal = session.journal
     if journal is None or not journal.delivered:
         return True
-    last = await transcript.last_prompt(journal.store, session.id)
+    try:
+        last = await transcript.last_prompt(journal.store, session.id)
+    except StoreError as error:
+        log.warning("cannot tell whether the agent remembers: %s", error, extra={"session": session.id})
+        return True
     if last is None:
         return True
     replayed = [transcript.read_update(line) or {} for line in session.swallowed]
@@ -203,8 +207,12 @@ async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> J
     agent.release_early(session)
     journal = session.journal
     assert journal is not None
-    text = await transcript.for_agent(journal.store, session.id)
-    session.context_lost = bool(text)
+    try:
+        text = await transcript.for_agent(journal.store, session.id)
+        session.context_lost = bool(text)
+    except StoreError as error:
+        log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
+        text, session.context_lost = "", True
     session.seed = encode({"type": "text", "text": text}) if text else None
     await _rename(session)
     return session.session_result(reply, boolean=boolean)
@@ -212,7 +220,10 @@ async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> J
 
 async def _rename(session: Session) -> None:
     """The agent's new id; where another session has the same one, that one is from before a restart (G-040)."""
-    await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
+    try:
+        await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
+    except StoreError as error:
+        log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
     session.save(SessionChanges(agent_session_id=session.agent_session_id))
 
 

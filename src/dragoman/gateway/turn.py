@@ -22,6 +22,7 @@ from msgspec import Raw
 from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import check_prompt, prompt_params
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, Observed
 from dragoman.gateway.refusals import reason
 from dragoman.gateway.rewrite import meta_of
@@ -85,6 +86,8 @@ class Turn:
             self.settle(Reply.failed(error))
         except Malformed as error:
             self.settle(Reply.failed(error.as_error()))
+        except StoreError as error:
+            self.settle(Reply.failed(internal(str(error), error.code)))
         except Exception:  # a bug of ours must not leave the session in a turn that never ends
             log.exception("turn could not start")
             self.settle(Reply.failed(internal("Internal error in the gateway; its log has the details")))
@@ -231,7 +234,10 @@ class Turn:
         await self.session.settled()
         journal, words = self.session.journal, None
         if journal is not None:
-            words = await transcript.last_words(journal.store, self.session.id)
+            try:
+                words = await transcript.last_words(journal.store, self.session.id)
+            except StoreError as error:  # the turn ends all the same, only less is said
+                log.warning("the agent's last words cannot be read: %s", error, extra=self._about)
         why = f": {words}" if words else "; the agent's last message says why"
         self.settle(Reply.failed(internal(f"The turn failed{why}", "agent_error")))
 

@@ -179,6 +179,8 @@ class Peer:
         self._next_call = 0
         self._incoming: dict[IdKey, Request] = {}
         self._incoming_bytes = 0
+        self.reads = 0
+        """How often something was read: whoever waits for an answer sees by it that the other side is not silent."""
         self.closed = False
         self.on_answer: Callable[[str, bool], None] | None = None
         """Told of each request of the peer that was answered: its method, and whether with an error."""
@@ -223,6 +225,7 @@ class Peer:
         self.link = link
 
     def link_messages(self, frames: list[Frame]) -> None:
+        self.reads += 1
         intercept = self._intercept
         for frame in frames:
             if isinstance(frame, FramingError):
@@ -237,6 +240,11 @@ class Peer:
                 handled = True
             if not handled:
                 self.receive(frame)
+
+    @property
+    def waits_for_us(self) -> bool:
+        """It asked something that is not answered yet."""
+        return bool(self._incoming)
 
     def link_writable(self, writable: bool) -> None:
         self._receiver.peer_writable(writable)
