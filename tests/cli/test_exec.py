@@ -202,13 +202,29 @@ def test_a_question_without_a_way_to_refuse_is_cancelled(shell: CommandLine) -> 
     assert chosen(shell.run("exec", f"permission {options}").stdout) == "cancelled"
 
 
-@pytest.mark.parametrize(("key", "option"), [("y", "yes"), ("a", "always"), ("n", "no")])
-def test_a_person_answers_with_a_key(shell: CommandLine, key: str, option: str) -> None:
+@pytest.mark.parametrize(("typed", "option"), [("y\n", "yes"), ("2\n", "always"), ("n\n", "no")])
+def test_a_person_answers(shell: CommandLine, typed: str, option: str) -> None:
     with shell.terminal("exec", "permission") as terminal:
-        terminal.until("[y] Allow, [a] Always allow, [n] Reject: ")
-        terminal.type(f"x{key}")  # what means nothing does nothing
+        terminal.until("[y] Allow, [2 Enter] Always allow, [n] Reject: ")
+        terminal.type(f"x\n{typed}")  # what means nothing does nothing
         assert terminal.end() == (3 if option == "no" else 0)
         assert chosen(terminal.shown) == option
+
+
+def test_one_key_answers_once_the_question_has_been_seen(shell: CommandLine) -> None:
+    with shell.terminal("exec", "permission") as terminal:
+        terminal.until("[n] Reject: ")
+        while not terminal.ended():
+            terminal.type("\x7fy")  # a key of the first moment becomes a line: erase it, press again
+        assert '"optionId": "yes"' in terminal.shown
+
+
+def test_no_single_key_answers_for_good(shell: CommandLine) -> None:
+    with shell.terminal("exec", "permission") as terminal:
+        terminal.until("[n] Reject: ")
+        terminal.type("a2\x15" * 40 + "n\n")
+        assert terminal.end() == 3
+        assert chosen(terminal.shown) == "no"
 
 
 EDIT = (
@@ -222,16 +238,16 @@ def test_a_person_sees_the_diff_before_they_decide(shell: CommandLine) -> None:
         terminal.until("[y] Allow")
         question = terminal.shown
         assert question.index("? Edit (edit)") < question.index("  -one\n  +two\n") < question.index("[y]")
-        terminal.type("y")
+        terminal.type("y\n")
         assert terminal.end() == 0
 
 
 def test_keys_for_one_question_do_not_answer_the_next(shell: CommandLine) -> None:
     with shell.terminal("exec", "\n".join([EDIT % "c", EDIT % "d"])) as terminal:
         terminal.until("[y] Allow")
-        terminal.type("yyy")
+        terminal.type("y\nyy")
         terminal.until("[y] Allow", times=2)
-        terminal.type("n")
+        terminal.type("\x15n\n")
         assert terminal.end() == 0
         assert '"optionId": "no"' in terminal.shown or '"optionId":"no"' in terminal.shown
 

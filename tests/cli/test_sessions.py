@@ -326,7 +326,7 @@ def test_a_person_talks_answers_cancels_and_leaves(shell: CommandLine) -> None:
         assert "> say before\nbefore\n" in terminal.shown
         terminal.type("permission\n")
         terminal.until("[n] Reject: ")
-        terminal.type("y")
+        terminal.type("y\n")
         terminal.until('"optionId": "yes"')
         terminal.type("sleep-until-cancel dozing\n")
         terminal.until("\ndozing")
@@ -356,10 +356,30 @@ async def test_a_session_of_an_editor_is_followed_and_answered(shell: CommandLin
         turn = editor.start_prompt(session, "say from the editor\npermission")
         await asyncio.to_thread(terminal.until, "[n] Reject: ")
         assert "> say from the editor" in terminal.shown
-        terminal.type("n")
+        terminal.type("n\n")
         assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
         terminal.type("say from the terminal\n")
         await editor.next_message(lambda message: "from the terminal" in json.dumps(message))
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+async def test_a_question_takes_no_key_of_a_line_that_was_begun_before_it(
+    shell: CommandLine, dragoman: Start
+) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        text = "say any yes"
+        for round, moment in enumerate((0, 1, 4, 5, 8), 1):
+            terminal.type(text[:moment])
+            turn = editor.start_prompt(session, "permission")
+            await asyncio.to_thread(partial(terminal.until, "[n] Reject: ", times=round))
+            terminal.type(text[moment:] + "\n")  # queued behind the turn
+            await asyncio.to_thread(partial(terminal.until, "(waits until this turn ends)", times=round))
+            terminal.type("n\n")
+            assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
+            await asyncio.to_thread(partial(terminal.until, "\nany yes", times=round))
         terminal.type(CTRL_D)
         assert await asyncio.to_thread(terminal.end) == 0
 

@@ -62,6 +62,11 @@ class Terminal:
             pass
         return self.process.wait(max(0.1, deadline - time.monotonic()))
 
+    def ended(self, timeout: float = 0.05) -> bool:
+        """Whether the program has ended; waits a moment for what it shows."""
+        self._read(timeout)
+        return self.process.poll() is not None and not self._read(0)
+
     def _read(self, timeout: float) -> bool:
         if not select.select([self._master], [], [], timeout)[0]:
             return False

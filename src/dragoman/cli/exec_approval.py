@@ -14,8 +14,9 @@ from dragoman.gateway.policy import choose_option
 Approve = Literal["all", "reads", "none"]
 
 READ_KINDS = frozenset({"read", "search"})
-KEYS = {"allow_once": "y", "allow_always": "a", "reject_once": "n", "reject_always": "r"}
-"""The key that stands for an option, by its kind; others get a number."""
+KEYS = {"allow_once": "y", "reject_once": "n"}
+"""The key that stands for an option, by its kind. Others, and all that holds for longer than once, have a number, which
+counts with Enter only: one key that slipped must not decide for good."""
 
 
 class Kinds:
@@ -48,25 +49,36 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
     """Show the question with a key for every option and wait for one of them."""
     keys = option_keys(question.options)
 
-    def pressed(key: str) -> None:
-        option = keys.get(key.lower())
-        if option is not None and question.open:
-            question.choose(str(option.get("optionId")))
-            question.allowed = str(option.get("kind")).startswith("allow")
-            settled(str(option.get("name") or option.get("optionId")))
+    def entered(text: str) -> bool:
+        option = keys.get(text.strip().lower())
+        if option is None or not question.open:
+            return False
+        question.choose(str(option.get("optionId")))
+        question.allowed = str(option.get("kind")).startswith("allow")
+        settled(str(option.get("name") or option.get("optionId")))
+        return True
+
+    def pressed(key: str) -> bool:
+        return not key.isdigit() and entered(key)
 
     def settled(how: str) -> None:
         keyboard.want_lines()
         narrator.screen.more(how, finished=True, bold=True)
+        if keyboard.begun:
+            narrator.screen.more(keyboard.begun)
         done()
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
-    keyboard.want_key(pressed)  # drops what was typed so far: it was no answer to what is seen only now
-    offered = ", ".join(
-        f"[{key}] {option.get('name') or option.get('optionId')}" for key, option in keys.items()
+    keyboard.ask(pressed, entered, narrator.screen.typed)  # before the offer: what follows it is meant for it
+    narrator.screen.progress(f"  {_offer(keys)}: {keyboard.begun}", finished=False)
+
+
+def _offer(keys: dict[str, JsonObject]) -> str:
+    return ", ".join(
+        f"[{key}{' Enter' if key.isdigit() else ''}] {option.get('name') or option.get('optionId')}"
+        for key, option in keys.items()
     )
-    narrator.screen.progress(f"  {offered}: ", finished=False)
 
 
 def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:

@@ -1,9 +1,15 @@
-"""What a person types: lines, or single keys while a question waits for one."""
+"""What a person types: lines, or single keys while a question waits for one.
+
+A question may appear in the middle of a line. No key answers it while a line is begun, nor in the first moment: such a
+key was meant for the line, which goes on as it was. The terminal edits lines by itself; while a question is open it does
+not, because its driver hands over whole lines only, so the few keys that edit a line are done here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import select
 import sys
 import termios
 import threading
@@ -11,14 +17,23 @@ from collections.abc import Callable
 from typing import Any
 
 READ_SIZE = 4096
+GRACE = 0.5
+"""For so many seconds after a question is shown no key answers it."""
+ENTER, ERASE, KILL, END = "\r\n", "\x7f\b", "\x15", "\x04"
+
+Answers = Callable[[str], bool]
+"""Whether a key, or a line, is an answer to the question."""
 
 
 class Keyboard:
-    """Reads stdin in the background; `on_line` gets None at its end, `on_key` is set while keys are wanted."""
+    """Reads stdin in the background; `on_line` gets None at its end."""
 
     def __init__(self) -> None:
         self.on_line: Callable[[str | None], None] = lambda line: None
-        self._on_key: Callable[[str], None] | None = None
+        self._question: tuple[Answers, Answers] | None = None
+        """What takes a key, and what takes a line, while a question is open."""
+        self._shown_at = 0.0
+        self._echo: Callable[[str], None] = lambda text: None
         self._loop = asyncio.get_running_loop()
         self._rest = b""
         self._saved: list[Any] | None = None
@@ -35,20 +50,29 @@ class Keyboard:
         else:  # files cannot be polled
             threading.Thread(target=self._read_all, daemon=True).start()
 
-    def want_key(self, on_key: Callable[[str], None]) -> None:
-        """The next keys go to `on_key`, without Enter and unseen; what was typed before is dropped."""
-        self._on_key = on_key
+    def ask(self, on_key: Answers, on_line: Answers, echo: Callable[[str], None]) -> None:
+        """A question is shown now: single keys and whole lines are offered to it first."""
+        self._question, self._echo = (on_key, on_line), echo
+        self._shown_at = self._loop.time()
         if self.terminal and self._saved is None:
             self._saved = termios.tcgetattr(self._fd)
             wanted = list(self._saved)
             wanted[3] &= ~(termios.ICANON | termios.ECHO)
-            termios.tcsetattr(self._fd, termios.TCSAFLUSH, wanted)  # an answer must be meant as one
+            termios.tcsetattr(self._fd, termios.TCSANOW, wanted)
+            if select.select([self._fd], [], [], 0)[0]:  # the line that was begun can be read now
+                self._take(os.read(self._fd, READ_SIZE))
 
     def want_lines(self) -> None:
-        self._on_key = None
+        """No question is open any more; a line that was begun goes on."""
+        self._question = None
         if self._saved is not None:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
             self._saved = None
+
+    @property
+    def begun(self) -> str:
+        """The line that is not complete yet, as far as it is known."""
+        return self._rest.decode("utf-8", "replace")
 
     def stop(self) -> None:
         self.want_lines()
@@ -61,13 +85,37 @@ class Keyboard:
             data = os.read(self._fd, READ_SIZE)
         except OSError:  # the terminal is gone
             data = b""
-        if self._on_key is None or not data:
+        if self._question is None or not data:
             self._take(data)
             return
-        asked = self._on_key
-        for key in data.decode("utf-8", "replace"):
-            if self._on_key is asked:  # what was typed for one question is no answer to the next
-                asked(key)
+        asked = self._question
+        text = data.decode("utf-8", "replace")
+        for index, key in enumerate(text):
+            if self._question is not asked:  # what was typed for one question is no answer to the next
+                self._take(text[index:].encode())
+                return
+            self._key(key, *asked)
+
+    def _key(self, key: str, on_key: Answers, on_line: Answers) -> None:
+        line = self.begun
+        if key in ENTER:
+            self._rest = b""
+            self._shown_at = self._loop.time()  # the next key may still belong to what was being written
+            if line:
+                self._echo("\n")
+            if line and not on_line(line):
+                self.on_line(line)
+        elif key in ERASE or key == KILL:
+            gone = len(line) if key == KILL else min(1, len(line))
+            self._rest = line[: len(line) - gone].encode()
+            self._echo("\b \b" * gone)
+        elif key == END and not line:
+            self.on_line(None)
+        elif not line and self._loop.time() - self._shown_at >= GRACE and on_key(key):
+            return
+        elif key.isprintable():
+            self._rest += key.encode()
+            self._echo(key)
 
     def _take(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -39,6 +39,11 @@ class Screen:
         """Go on in the line that is there."""
         self._style(text, how, finished)
 
+    def typed(self, text: str) -> None:
+        """What a person types while the terminal does not show it by itself."""
+        if text:
+            self._write(self._progress, text, text.endswith("\n"), styled=True)
+
     def end_line(self, stream: TextIO | None = None) -> None:
         """Begin a new line, if there is something in this one."""
         stream = self._answers if stream is None else stream
