@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import cast
 
 from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFailed
-from wsproto.frame_protocol import Frame as SocketFrame
 
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
@@ -253,17 +252,18 @@ class WebSocket(asyncio.Protocol):
         delay: float | None = None
         messages: list[Frame] = []
         try:
-            for frame in self._frames.received_frames():
-                if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
-                    done = self._message.add(frame.opcode, frame.payload, frame.message_finished)
+            for opcode, payload, frame_finished, finished in self._frames.received_frames():
+                if opcode is Opcode.TEXT or opcode is Opcode.BINARY:
+                    done = self._message.add(opcode, payload, finished)
                     if done is not None:
                         messages.append(done)
                 else:
-                    self._control(frame.opcode, frame.payload)
-                left -= 1
-                if _says_nothing(frame) and not self._idle_frames.take():
+                    done = None
+                    self._control(opcode, payload)
+                if done is None and frame_finished and not self._may_send(opcode, payload):
                     delay = self._idle_frames.wait
                     break
+                left -= 1
                 if not left:
                     delay = 0.0
                     break
@@ -275,6 +275,14 @@ class WebSocket(asyncio.Protocol):
             return None
         self._hand_over(messages)
         return delay
+
+    def _may_send(self, opcode: Opcode, payload: object) -> bool:
+        """Counts a frame that ended no message, if it says nothing: see `limits.IDLE_FRAMES`."""
+        if opcode is Opcode.TEXT:
+            says = len(cast("str", payload)) >= limits.TINY_FRAGMENT_BYTES
+        else:
+            says = opcode is Opcode.CLOSE
+        return says or self._idle_frames.take()
 
     def _control(self, opcode: Opcode, payload: object) -> None:
         if opcode is Opcode.PING:
@@ -337,17 +345,6 @@ class _Message:
             error = f"Message of {size} bytes exceeds the limit of {self._max}"
             return FramingError(error, whole[:OVERSIZE_PREFIX_BYTES], oversize=True)
         return single_line(whole)
-
-
-def _says_nothing(frame: SocketFrame) -> bool:
-    """A frame that costs its sender less than its reader: see `limits.IDLE_FRAMES`."""
-    if frame.opcode is Opcode.TEXT:
-        return (
-            frame.frame_finished
-            and not frame.message_finished
-            and len(frame.payload) < limits.TINY_FRAGMENT_BYTES
-        )
-    return frame.opcode is not Opcode.CLOSE and frame.frame_finished
 
 
 def _echo(code: int) -> int:

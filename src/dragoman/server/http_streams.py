@@ -21,6 +21,9 @@ from dragoman.wire import limits
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 16
+"""Pieces of a body, or frames, that are taken before the clock is looked at; hypercorn needs long for each."""
+
 
 class FairHttpStream(http_stream.HTTPStream):
     """A body may come in pieces of one byte: they are taken some at a time."""
@@ -30,7 +33,7 @@ class FairHttpStream(http_stream.HTTPStream):
     async def handle(self, event: Event) -> None:
         if isinstance(event, Body):
             self._pieces += 1
-            if not self._pieces % limits.FRAMES_AT_ONCE:
+            if not self._pieces % AT_ONCE:
                 await turn_budget().turn()
         await super().handle(event)
 
@@ -84,7 +87,7 @@ class FairWebSocketStream(ws_stream.WSStream):
                     await self._send_wsproto_event(event.response())
                 await self.send(StreamClosed(stream_id=self.stream_id))
             self._frames += 1
-            if not self._frames % limits.FRAMES_AT_ONCE:
+            if not self._frames % AT_ONCE:
                 await turn_budget().turn()
 
     async def _take(self, event: Message[Any]) -> None:

@@ -93,7 +93,7 @@ STDERR_LINE_BYTES = 4 * 1024
 TURN_SECONDS = 0.001
 """Seconds of one loop turn for reading frames, of all peers together: megabytes of frames that are a few bytes long."""
 
-FRAMES_AT_ONCE = 16
+FRAMES_AT_ONCE = 32
 """Frames that are read before the clock is looked at."""
 
 IDLE_FRAMES = 1000
