@@ -12,7 +12,8 @@ from support.answers import EVERYTHING
 from support.boxes import PYTHON, Kind
 from support.gateway import Dragoman, Start
 
-ROUNDS = 300
+ROUNDS = 320
+"""Writes, and as many reads."""
 
 SWAPPING = """
 import itertools, os, sys
@@ -58,31 +59,30 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("offers", [True, False], ids=["with an editor's files", "without"])
 async def test_swapped_symlinks_lead_no_call_out_of_the_box(
-    dragoman: Start, bubblewrap: Kind, project: Path, outside: Path, offers: bool
+    dragoman: Start, bubblewrap: Kind, project: Path, outside: Path
 ) -> None:
     (project / "swap.py").write_text(SWAPPING)
     gateway = await dragoman("acp", "scripted", **bubblewrap.config())
-    await gateway.initialize(clientCapabilities=EVERYTHING if offers else {})
+    await gateway.initialize(clientCapabilities=EVERYTHING)
     offer_files(gateway)
     session = await gateway.new_session(project)
     begin = f"sh ({PYTHON} -S -E swap.py {outside} >/dev/null 2>&1 &) ; until [ -e swapping ]; do :; done"
     calls = [
         directive
-        for at in range(ROUNDS)
+        for at in range(ROUNDS // 2)
         for directive in (
             f"fswrite {bubblewrap.inside}/folder/planted-{at} x",
+            f"fsread {bubblewrap.inside}/file",
             f"fswrite {bubblewrap.inside}/file overwritten",
             f"fsread {bubblewrap.inside}/folder/file",
-            f"fsread {bubblewrap.inside}/file",
         )
     ]
     turn = await gateway.prompt(session, "\n".join([begin, *calls]))
     assert [path.name for path in outside.iterdir()] == ["file"]
     assert (outside / "file").read_text() == "secret"
     answers = [*turn.reports("fsread"), *turn.reports("fswrite")]
-    assert len(answers) == 4 * ROUNDS
+    assert len(answers) == 2 * ROUNDS
     assert "secret" not in json.dumps(answers)
     assert any("result" in answer for answer in answers), "the race was never lost: nothing was tested"
     assert not [each for each in gateway.received if each.get("method", "").startswith("fs/")]
