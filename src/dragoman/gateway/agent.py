@@ -224,11 +224,11 @@ class AgentConnection:
     async def _within(self, answer: asyncio.Future[Reply], method: str, patience: float | None) -> Reply:
         """The answer, unless the agent is silent; one that asks back, or that is held, has a reason to be."""
         while patience is not None:
-            reads = self.peer.reads
+            reads, excused = self.peer.reads, self._may_be_silent
             await asyncio.wait((answer,), timeout=patience)
             if answer.done():
                 break
-            if reads == self.peer.reads and not self.peer.waits_for_us and not self._holds:
+            if reads == self.peer.reads and not excused and not self._may_be_silent:
                 raise SilentAgent(
                     INTERNAL_ERROR,
                     f"The agent {self.name} did not answer {method}: it has said nothing for {patience:g} s "
@@ -237,6 +237,10 @@ class AgentConnection:
                     {"reason": "agent_unavailable", "agent": self.name},
                 )
         return await answer
+
+    @property
+    def _may_be_silent(self) -> bool:
+        return self.peer.waits_for_us or bool(self._holds)
 
     async def ask(
         self,

@@ -1,4 +1,4 @@
-"""Sessions known by id, live or not: in the store, or, without a journal, in this process's memory."""
+"""Sessions known by id, live or not, in the store; without a journal they are in `memory_directory`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import (
-    BadCursor,
     Fenced,
     HeldElsewhere,
     SessionChanges,
@@ -102,73 +101,6 @@ class Directory(Protocol):
         """An agent issued this id anew: a session that had it before has lost its agent's memory (G-040)."""
 
 
-class MemoryDirectory:
-    """For `sessions.journal = false`: one page, one process, nothing survives."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Kept] = {}
-
-    async def create(self, session: Session, original: Session | None) -> None:
-        await self.claim(session.agent_name, session.agent_session_id)
-        self._known[session.id] = Kept(
-            id=session.id,
-            agent=session.agent_name,
-            cwd=session.cwd,
-            agent_session_id=session.agent_session_id,
-        )
-
-    async def get(self, session_id: str) -> Kept | None:
-        return self._known.get(session_id)
-
-    async def list(
-        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
-    ) -> KeptPage:
-        if cursor is not None:
-            raise BadCursor("Unknown cursor: this list has only one page")
-        found = [
-            kept
-            for kept in self._known.values()
-            if (agent is None or kept.agent == agent)
-            and (cwd is None or kept.cwd == cwd)
-            and (
-                not query
-                or any(query.lower() in str(each).lower() for each in (kept.title, kept.cwd, kept.id))
-            )
-        ]
-        return KeptPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
-
-    async def listed(self, agent: str, info: JsonObject) -> None:
-        asid = str(info["sessionId"])
-        kept = self._find(agent, asid)
-        if kept is None:
-            kept = Kept(id=new_session_id(), agent=agent, cwd=str(info.get("cwd", "")), agent_session_id=asid)
-            self._known[kept.id] = kept
-        kept.title, kept.updated_at, kept.info = _seen(info)
-
-    async def own(self, session: Session) -> HeldElsewhere | None:
-        return None
-
-    async def release(self, session: Session) -> None:
-        pass
-
-    async def claim_journal(self, session: Session) -> None:
-        pass
-
-    async def delete(self, session_id: str) -> None:
-        self._known.pop(session_id, None)
-
-    async def claim(self, agent: str, agent_session_id: str) -> None:
-        kept = self._find(agent, agent_session_id)
-        if kept is not None:
-            kept.agent_session_id = None
-
-    def _find(self, agent: str, asid: str) -> Kept | None:
-        return next(
-            (kept for kept in self._known.values() if kept.agent == agent and kept.agent_session_id == asid),
-            None,
-        )
-
-
 class StoreDirectory:
     """The store's sessions; makes and repairs their journals."""
 
@@ -236,7 +168,7 @@ class StoreDirectory:
         return KeptPage(await self._kept(page.records), page.next_cursor)
 
     async def listed(self, agent: str, info: JsonObject) -> None:
-        title, updated_at, rest = _seen(info)
+        title, updated_at, rest = seen(info)
         record = await self.store.find(agent, str(info["sessionId"]))
         if record is None:
             cwd = str(info.get("cwd", ""))
@@ -422,7 +354,7 @@ def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:
     )
 
 
-def _seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
+def seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
     """Title, time and the rest of an agent's `SessionInfo`; nulls count as absent (D-37)."""
     rest = {key: value for key, value in info.items() if value is not None}
     for name in ("sessionId", "cwd"):

@@ -16,9 +16,10 @@ from dragoman.config.model import AgentConfig, Config, PolicyConfig
 from dragoman.gateway import owner
 from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.client import ClientConnection, Terms
-from dragoman.gateway.directory import Directory, MemoryDirectory, StoreDirectory
+from dragoman.gateway.directory import Directory, StoreDirectory
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.keeping import Keeping
+from dragoman.gateway.memory_directory import MemoryDirectory
 from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
