@@ -165,6 +165,19 @@ async def test_events_that_nobody_can_store_cost_only_themselves(patient: Bench)
     assert patient.feed.state is Keeping.STORED
 
 
+async def test_what_waits_behind_events_that_cannot_be_stored_is_stored_once(patient: Bench) -> None:
+    await patient.say("bad", "c", "d")
+    patient.store.answer(FULL, GAP, GAP)
+    assert await patient.store.asked() == (1, [b"bad"])
+    patient.store.answer(BadEvent("It has a line feed in it."))
+    assert patient.store.appends[-2:] == [(2, [b"c"]), (3, [b"d"])]
+    sent = len(patient.store.appends)
+    patient.store.answer(None, None, None)
+    assert len(patient.store.appends) == sent
+    assert [seq for seq, _ in patient.shown] == [None, 1, 2, 3]
+    assert patient.feed.state is Keeping.STORED
+
+
 async def test_a_session_that_is_gone_from_the_store_does_not_wait(patient: Bench) -> None:
     await patient.say("a")
     patient.store.answer(UnknownSession("Deleted."))

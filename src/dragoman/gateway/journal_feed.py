@@ -288,11 +288,12 @@ class JournalFeed:
         self._watcher.keeping_changed(state, error)
 
     def _append_all(self) -> None:
-        """Everything that waits, behind a record of what was not kept."""
+        """Everything that waits, behind a record of what was not kept; what is in flight is not sent twice."""
         if self.missing is not None and not (self._pending and self._pending[0].gap):
             self._pending.appendleft(gap_batch(self.missing))
         for batch in self._pending:
-            self._append(batch)
+            if not batch.first_seq:
+                self._append(batch)
 
     # -- trying again
 
