@@ -345,7 +345,8 @@ class ClientConnection:
             waits = [asyncio.ensure_future(session.settled()) for session in sessions]
             await asyncio.wait(waits, timeout=GOODBYE_TIMEOUT)
         for session in sessions:
-            if session.journal is not None:
+            # Another client may have come meanwhile: for it the session goes on, and its journal with it.
+            if session.journal is not None and len(session.attachments) == 1 and not session.comers:
                 session.journal.end()
 
 
