@@ -48,6 +48,8 @@ def test_a_share_is_given_back_and_the_whole_is_bounded_too() -> None:
         pass
     with pytest.raises(HttpError) as refused, shares.reserved(one):
         raise HttpError(404, "There is nothing here.")
+    with pytest.raises(ValueError), shares.reserved(one):
+        raise ValueError("a bug of ours")
     with shares.reserved(one):
         pass
     with pytest.raises(HttpError):

@@ -50,7 +50,7 @@ class Shares:
         self.take(identity)
         try:
             yield
-        except HttpError:
+        except BaseException:
             self.give_back(identity)
             raise
 
