@@ -2,8 +2,8 @@
 
 `guard` stands before stdout and stderr of every command. On a terminal it leaves out each character that moves the
 cursor, starts an escape sequence (OSC 52 writes to the clipboard, OSC 0 to the title), or turns the order of the text
-around. The rest of a sequence stays to be read. Our own colours carry a mark that nobody else can know, so that they
-alone become sequences again. Where no terminal reads, text passes as it is.
+around. The rest of a sequence stays to be read. Our own colours, and steps back over a typed character, carry a random
+mark, so that they alone become sequences again. Where no terminal reads, text passes as it is.
 
 `escape` and `escape_json` are for the log and for JSON, where such a character is better seen than left out.
 """
@@ -26,7 +26,8 @@ _UNSAFE = (
 _FIND = re.compile(f"[{_UNSAFE}]")
 _FIND_IN_LINE = re.compile(f"[{_UNSAFE}\t\n]")
 _MARK = f"\ufdd0{os.urandom(6).hex()}"
-_MARKED = re.compile(rf"{_MARK}(\[[0-9;]{{0,20}}m)")
+_MARKED = re.compile(rf"{_MARK}(\[(?:[0-9;]{{0,20}}m|D))")
+_GUARDED_BACK = f"{_MARK}[D"
 
 
 def clean(text: str) -> str:
@@ -51,11 +52,16 @@ def _escaped(found: re.Match[str]) -> str:
 
 def style(text: str, **how: Any) -> str:
     """Coloured text, as `click.style` has it; plain until there is a `guard` that knows the mark."""
-    if not isinstance(sys.stdout, Guarded) and not isinstance(sys.stderr, Guarded):
+    if not _is_guarded():
         return text
     import click
 
     return click.style(clean(text), **how).replace("\x1b", _MARK)
+
+
+def backspaced(text: str) -> str:
+    """Text of ours in which a backspace moves the cursor, also on a stream that leaves out all others."""
+    return text.replace("\b", _GUARDED_BACK) if _is_guarded() else text
 
 
 def guard() -> None:
@@ -121,6 +127,10 @@ class _Bytes:
     @property
     def closed(self) -> bool:
         return bool(self._above.closed)
+
+
+def _is_guarded() -> bool:
+    return isinstance(sys.stdout, Guarded) or isinstance(sys.stderr, Guarded)
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -227,6 +227,14 @@ def test_no_single_key_answers_for_good(shell: CommandLine) -> None:
         assert chosen(terminal.shown) == "no"
 
 
+def test_a_key_that_erases_takes_back_what_is_seen_too(shell: CommandLine) -> None:
+    with shell.terminal("exec", "permission") as terminal:
+        terminal.until("[n] Reject: ")
+        terminal.type("no\x7f\x7f\x7fn\n")
+        assert terminal.end() == 3
+        assert "no" + 2 * "\x1b[D \x1b[D" + "n" in terminal.raw
+
+
 EDIT = (
     'permission {"toolCall":{"toolCallId":"%s","title":"Edit","kind":"edit","content":'
     '[{"type":"diff","path":"/a.txt","oldText":"one\\n","newText":"two\\n"}]}}'

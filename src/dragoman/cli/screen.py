@@ -11,7 +11,7 @@ import os
 from typing import Any, TextIO
 
 from dragoman.cli.entry import complain
-from dragoman.terminal import clean, style
+from dragoman.terminal import backspaced, clean, style
 
 
 class Screen:
@@ -42,7 +42,7 @@ class Screen:
     def typed(self, text: str) -> None:
         """What a person types while the terminal does not show it by itself."""
         if text:
-            self._write(self._progress, text, text.endswith("\n"), styled=True)
+            self._write(self._progress, backspaced(text), text.endswith("\n"), styled=True)
 
     def end_line(self, stream: TextIO | None = None) -> None:
         """Begin a new line, if there is something in this one."""
