@@ -26,7 +26,7 @@ _UNASKED = re.compile(
     r"|trust-?all|no-?(confirm|approval|sandbox|permission)|never-?ask|acceptEdits",
     re.IGNORECASE,
 )
-"""How agents of today spell that they ask nobody; a new spelling belongs here."""
+"""How agents of today spell that they do not ask for permission; a new spelling belongs here."""
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 

@@ -1,7 +1,7 @@
 """Whether a folder is the user's own: what lies in it runs programs and opens doors.
 
-Whoever can write into the folder of the settings chooses the commands that agents run; whoever can write into that of
-the tokens comes in. So a folder that another user made, or may change, is not taken over. Parents do not matter: what
+A user who can write into the folder of the settings chooses the commands that agents run; one who can write into that
+of the tokens comes in. So a folder that another user made, or may change, is not taken over. Parents do not matter: what
 is swapped in there is another user's again.
 """
 
@@ -17,7 +17,7 @@ ROOT = 0
 
 
 def check_own(folder: Path) -> None:
-    """Raises `ConfigError` unless the folder is this user's (or root's) and nobody else may write to it.
+    """Raises `ConfigError` unless the folder is this user's (or root's) and no other user may write to it.
 
     One that does not exist yet is fine.
     """
@@ -25,7 +25,7 @@ def check_own(folder: Path) -> None:
         link = folder.lstat()
         status = folder.stat() if stat.S_ISLNK(link.st_mode) else link
     except OSError:
-        return  # whoever uses it says what is wrong
+        return  # the code that uses it says what is wrong
     if not stat.S_ISDIR(status.st_mode):
         return
     if status is not link and not _trusted(link.st_uid):

@@ -74,7 +74,7 @@ class Paths:
                 part.mkdir(mode=PRIVATE_DIR, exist_ok=True)
             except OSError as error:
                 raise ConfigError(f"cannot make the directory {part}: {error.strerror}") from error
-        self.check()  # also against whoever was faster
+        self.check()  # also when another process made it first
         return directory
 
 

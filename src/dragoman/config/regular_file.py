@@ -1,4 +1,4 @@
-"""Reading a file whose place anybody may have filled: a regular one, and no more of it than is sensible.
+"""Reading a file that another program may have put there: a regular one, and no more of it than is sensible.
 
 A device or a FIFO in its place would block for ever or bring bytes without an end.
 """

@@ -1,6 +1,6 @@
 """The first load of a session that only its agent knows: the agent's own replay becomes its journal.
 
-One load does it; whoever else comes meanwhile, in this process or through another, waits for it and then reads the
+One load does it; other clients that come meanwhile, in this process or through another, wait for it and then read the
 journal. When it fails, the next of those who wait tries for itself; it is given up when no client waits any more.
 
 Nothing of a replay is journaled before the agent has answered, and then all of it at once: a load that fails or is cut

@@ -39,7 +39,7 @@ FIRST_EVENTS = 32
 
 
 def missing(first_seq: int, last_seq: int) -> str:
-    """For whoever comes back to events that retention has removed."""
+    """For a client that comes back to events that retention has removed."""
     return f"Events {first_seq} to {last_seq} of this conversation are not kept any more (sessions.retain_bytes)."
 
 
@@ -133,7 +133,7 @@ class Attachment:
         self._history_until = history_until
         self._first = FIRST_EVENTS
         self._terminals = terminals or {}
-        self._returned = not history_until  # whoever loads is told of a removed beginning with the answer
+        self._returned = not history_until  # a load is told of a removed beginning with its answer
         self.fall_behind()
         self.catch_up()
 

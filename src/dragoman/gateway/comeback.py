@@ -176,7 +176,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
 
 
 async def _pruned(session: Session, after: int) -> JsonObject:
-    """The first event that is kept, for whoever asks for those before it."""
+    """The first event that is kept, for a client that asks for those before it."""
     known = await session.gateway.directory.get(session.id)
     return {"firstSeq": known.first_seq} if known is not None and known.first_seq > after + 1 else {}
 

@@ -158,7 +158,7 @@ class JournalFeed:
             self._flush(self._open)
 
     def drop_held(self) -> None:
-        """As if it had never been published; whoever waits for an answer gets it."""
+        """As if it had never been published; the answers behind it go out."""
         if self._holding:
             self._holding = False
             batch, self._open = self._open, None
@@ -215,7 +215,7 @@ class JournalFeed:
                 self._all_answered()
 
     def _is_there(self, error: StoreError) -> bool:
-        """An append that was reported as failed and is in the journal all the same: nobody else writes at our epoch."""
+        """An append that was reported as failed and is in the journal all the same: only we write at our epoch."""
         batch = self._pending[self._failed]
         return isinstance(error, SequenceGap) and not batch.gap and error.last_seq >= batch.last_seq
 
@@ -324,7 +324,7 @@ class JournalFeed:
             self._try_in(HEAL_SECONDS)
 
     def stop(self) -> None:
-        """The session is put away: nobody publishes any more."""
+        """The session is put away: nothing is published any more."""
         self._stopped = True
         if self.state is Keeping.UNKEPT:
             self._stop_trying()
@@ -381,7 +381,7 @@ class JournalFeed:
             self._show(batch)
 
     def _drop_pending(self) -> None:
-        """Refused: shown to nobody, but whoever waits for an answer gets it."""
+        """Refused: not shown to any client, but the answers behind it go out."""
         while self._pending:
             self._run(self._pending.popleft())
 
@@ -389,9 +389,7 @@ class JournalFeed:
         for attachment in self.attachments:
             try:
                 attachment.push(batch)
-            except (
-                Exception
-            ):  # one client's trouble must not cost the others their events, nor anybody an answer
+            except Exception:  # one client's trouble must not cost the others their events or answers
                 log.exception("events could not be shown", extra={"session": self._session_id})
         self._run(batch)
 

@@ -61,7 +61,7 @@ def is_hopeless(error: StoreError) -> bool:
 
 
 def is_its_own_fault(error: StoreError) -> bool:
-    """These events cannot be stored by anybody; others can."""
+    """No store takes these events; others can be stored."""
     return isinstance(error, BadEvent)
 
 

@@ -22,7 +22,7 @@ TEXT_CHUNKS = tuple(
 
 
 class MappedRequest(Request):
-    """A request of an agent in a box; its answer goes in translated, whoever gives it."""
+    """A request of an agent in a box; its answer goes in translated, from a client or from the gateway."""
 
     __slots__ = ()
 

@@ -37,7 +37,7 @@ RESUME = "session/resume"
 
 
 class OwnerGone(RpcError):
-    """The process that had the session ended before it answered: whoever comes again finds the session elsewhere."""
+    """The process that had the session ended before it answered: the next try finds the session elsewhere."""
 
 
 async def pass_through(

@@ -83,7 +83,7 @@ URI_MEMBER = b'"uri"'
 """What a message chunk must contain to be worth decoding: it holds no paths anywhere else."""
 
 MAX_ERROR_BYTES = 256 * 1024
-"""The largest error that is searched for paths, which takes 25 ms: everybody waits meanwhile."""
+"""The largest error that is searched for paths, which takes 25 ms: all clients wait meanwhile."""
 MAX_MESSAGE = 16 * 1024
 """What is left of the text of a larger one."""
 

@@ -2,9 +2,9 @@
 
 Clients, pages and other processes of ours believe what stands there: the number of an event, the name of a question, the
 end of a turn, a notice. An agent that could write it would answer one question with the consent to another, or end a
-turn that runs. So it is removed at the agent's door, wherever somebody may look for it: in `_meta` of params and
-results, of an update (also of the tool call or the plan that older shapes nest in it), of a question's tool call and of
-its options.
+turn that runs. So it is removed where an agent's messages enter, in every place where it is read: in `_meta` of params
+and results, of an update (also of the tool call or the plan that older shapes nest in it), of a question's tool call and
+of its options.
 
 Agents that are part of Dragoman mark what they say there and keep it: `OURS`.
 """
@@ -61,7 +61,7 @@ def cleaned(line: bytes) -> bytes:
             return line if found == entries else b"[" + b",".join(found) + b"]"
         return _without(line, _BELOW) or line
     except Malformed:
-        return line  # whoever reads it says what is wrong with it
+        return line  # the code that reads it says what is wrong with it
 
 
 def _without(raw: bytes | Raw, below: dict[str, object]) -> bytes | None:

@@ -1,7 +1,7 @@
 """How much of one loop turn the bytes of peers may take; what is left over waits for another turn.
 
 One read can bring megabytes of frames that are a few bytes long, and reading them all before anything else runs stops
-every other client for seconds. So whoever reads frames does it some at a time, and asks in between:
+every other client for seconds. So frames are read some at a time, and the reader asks in between:
 
     read some ─ spent()? ─ no ─ read some …
                   └ yes ─ later(go_on), or `await turn()`; and nothing more is read from the socket meanwhile
@@ -29,7 +29,7 @@ class TurnBudget:
         self._deadline = 0.0
 
     def spent(self) -> bool:
-        """Whether whoever asks has to wait for another turn."""
+        """Whether the caller has to wait for another turn."""
         if not self._counting:
             self._begin()
             return False

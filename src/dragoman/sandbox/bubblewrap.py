@@ -48,7 +48,7 @@ PROC = tuple(
 """What of /proc changes the machine itself. Its files belong to root, who needs no capability to write them."""
 
 FILTER_FD = 9
-"""Any that nobody else uses, of one digit for the shell's sake."""
+"""Any that is not in use, of one digit for the shell's sake."""
 
 _MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

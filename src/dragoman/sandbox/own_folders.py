@@ -1,6 +1,6 @@
 """Dragoman's own folders, which no box may show.
 
-They hold the token, the sockets, what is trusted and everybody's sessions: an agent that can read them is not in a box
+They hold the token, the sockets, what is trusted and all sessions: an agent that can read them is not in a box
 any more. A box that would show one, from above or from inside, is refused.
 """
 

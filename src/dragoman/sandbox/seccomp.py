@@ -6,7 +6,7 @@ needs. Namespaces, mounts and ptrace stay, since agents and browsers make sandbo
 - the keyrings: a process inherits the session keyring of the gateway, with whatever the login put there;
 - `bpf`, `perf_event_open`, `userfaultfd`, `open_by_handle_at`, `syslog`: the kernel's insides and its log;
 - the `ioctl`s that type into a terminal from below;
-- for root, files with the setuid bit: one in the workspace would make root of whoever runs it outside. Calls that
+- for root, files with the setuid bit: one in the workspace would make root of a user who runs it outside. Calls that
   hide their arguments from a filter do not exist then.
 
 The filter is a flat list: the machine's name, then one comparison for each call, then "allow".

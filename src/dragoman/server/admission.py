@@ -43,7 +43,7 @@ SUBPROTOCOL = "dragoman.v1"
 
 COOKIE_PATHS = frozenset({"/", "/readyz"})
 ASSETS = "/assets/"
-"""What the cookie opens without the page secret: files that are the same for everybody, and whether we are ready."""
+"""What the cookie opens without the page secret: files that are the same for all, and whether we are ready."""
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 

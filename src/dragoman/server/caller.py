@@ -271,7 +271,7 @@ class Callers:
         self._shared: dict[tuple[Identity, str | None], Caller] = {}
 
     def get(self, identity: Identity, agent: str | None) -> Caller:
-        identity = replace(identity, login="")  # it outlives the login of whoever asks first
+        identity = replace(identity, login="")  # it outlives the login of the first request
         key = (identity, agent)
         caller = self._shared.get(key)
         if caller is None:

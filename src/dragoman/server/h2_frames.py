@@ -7,7 +7,7 @@ they are only looked at (RFC 9113 §4.1): nine bytes say how long a frame is and
     DATA, HEADERS        go on; data that is empty and not the end counts as control
     PRIORITY             dropped, which RFC 9113 §5.3.2 allows; counted, with more room
     WINDOW_UPDATE        some for each stream and for each piece that we have sent, as in Envoy
-    all the others       control frames, of kinds that nobody knows too
+    all the others       control frames, of unknown kinds too
 """
 
 from __future__ import annotations

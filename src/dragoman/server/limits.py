@@ -108,7 +108,7 @@ KEPT_ON_ONE_STREAM = 1024
 """The same for a client whose sessions all come on one stream, where updates have no stream of their own."""
 
 MAX_LOGINS = 256
-"""Browsers logged in with one token; those longest unused are logged out: whoever has it could fill the disk."""
+"""Browsers logged in with one token; those longest unused are logged out: its holder could fill the disk."""
 
 MAX_PAGE_SECRETS = 8
 """Secrets that go with one browser's cookie: each opening of the printed address makes one."""

@@ -24,7 +24,7 @@ class Shares:
         self._told: set[Identity] = set()
 
     def take(self, identity: Identity) -> None:
-        """Refuses one too many; whoever took one must give it back."""
+        """Refuses one too many; each that is taken must be given back."""
         if self._taken[identity] >= self._each:
             self._tell(identity)
             raise HttpError(

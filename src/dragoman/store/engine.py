@@ -208,7 +208,7 @@ class SqliteStore:
             ended = asyncio.Event()
             self._writer.finish(lambda: self._call_in_loop(ended.set))
             await ended.wait()
-            # On a full disk it fails, and a lock that nobody holds says the same.
+            # On a full disk it fails, and a lock that no process holds says the same.
             owner.retire(unregistered=farewell.exception() is None)
 
     async def _write(self, run: Callable[[sqlite3.Connection], T]) -> T:

@@ -1,9 +1,9 @@
 """Which processes share the store: each holds a lock file that dies with it.
 
-The file lies beside the data, so that whoever sees the data sees it too: a runtime folder goes with the last logout, and
-containers that share a home have one each. It is locked for as long as the process lives; the kernel lets go of it
-whatever ends the process. Its descriptor is closed on exec and in forked children, so that no agent that outlives us
-keeps it locked. Probing takes a shared lock, so that two probes do not take each other for the owner.
+The file lies beside the data, so that every process that sees the data sees it too: a runtime folder goes with the last
+logout, and containers that share a home have one each. It is locked for as long as the process lives; the kernel lets go
+of it whatever ends the process. Its descriptor is closed on exec and in forked children, so that no agent that outlives
+us keeps it locked. Probing takes a shared lock, so that two probes do not take each other for the owner.
 
     locked               alive
     there, not locked    dead

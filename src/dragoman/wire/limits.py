@@ -75,7 +75,7 @@ CHOICES = 1000
 """Settings of a session that the next agent process is told: a client that sets options which it makes up."""
 
 REMEMBERED_DECISIONS = 100
-"""Answers of a session that are known to whoever answers a moment later: an agent that asks without end."""
+"""Answers of a session that are known to a client that answers a moment later: an agent that asks without end."""
 
 HELD_REPLAY_BYTES = 64 * 1024 * 1024
 """An agent's own history that is journaled all at once when it is loaded for the first time; more is journaled as it
