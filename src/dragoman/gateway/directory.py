@@ -255,7 +255,7 @@ class StoreDirectory:
             unborn = self._unborn.get(session.id)
             if unborn is not None:
                 await self._add(structs.replace(unborn, agent_session_id=session.agent_session_id or None))
-                del self._unborn[session.id]
+                self._unborn.pop(session.id, None)  # gone already if it was closed meanwhile
                 journal.claimed(unborn.epoch, 0)
                 return
             lease = await self.store.acquire(session.id)
