@@ -14,7 +14,7 @@ from dragoman.bridge.dispatch import Seen
 from dragoman.bridge.errors import unknown_session
 from dragoman.bridge.lookback import Recalled, look_back
 from dragoman.bridge.room import Room
-from dragoman.bridge.steward import Stewards
+from dragoman.bridge.steward import Stewards, Tokens
 from dragoman.bridge.summary import summary
 from dragoman.gateway.client import Terms
 from dragoman.gateway.directory import Kept
@@ -31,13 +31,15 @@ log = logging.getLogger(__name__)
 class Bridge:
     """Implements `SessionWatcher`."""
 
-    def __init__(self, gateway: Gateway, describe_agents: Callable[[], list[JsonObject]]) -> None:
+    def __init__(
+        self, gateway: Gateway, describe_agents: Callable[[], list[JsonObject]], tokens: Tokens
+    ) -> None:
         self.gateway = gateway
         self.clients: set[BridgeClient] = set()
         self.rooms: dict[str, Room] = {}
         self.seen = Seen()
         self._describe_agents = describe_agents
-        self.stewards = Stewards(gateway)
+        self.stewards = Stewards(gateway, tokens)
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         gateway.watchers.append(self)

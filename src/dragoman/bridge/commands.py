@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.bridge import fields, limits, opening, paths
 from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.room import Message
+from dragoman.bridge.message import Message
 from dragoman.bridge.summary import summary
 from dragoman.bridge.translate import timestamp, translate
 from dragoman.gateway.directory import RUNNING_STATES
@@ -160,7 +160,9 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
     try:
-        (await client.bridge.room(session.id)).edit(session, command.get("queuedId"), message)
+        (await client.bridge.room(session.id)).edit(
+            session, command.get("queuedId"), message, client.terms.identity
+        )
         await session.settled()
     finally:
         client.bridge.rest(session)

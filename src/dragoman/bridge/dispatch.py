@@ -86,9 +86,11 @@ def _find(client: BridgeClient, command: JsonObject) -> Command:
     if known is None:
         names = "Known are " + ", ".join(COMMANDS) + "."
         raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", names)
-    refused = None if known.observers else client.terms.identity.refusal(Role.CONTROL, command["type"])
-    if refused is not None:
-        raise refused
+    if not known.observers:
+        refused = client.terms.identity.refusal(Role.CONTROL, command["type"])
+        if refused is not None:
+            raise refused
+        client.bridge.stewards.check(client.terms.identity)
     return known
 
 

@@ -39,6 +39,9 @@ async def look_back(store: Store, session_id: str) -> Recalled:
             seen += row.count
             size += len(row.data)
         before = rows[0].first_seq
+    if recalled.queue is not None:  # what is among the events was sent, whatever the queue's last record says
+        sent = set(recalled.message_ids)
+        recalled.queue = [each for each in recalled.queue if each.get("clientMessageId") not in sent]
     return recalled
 
 
@@ -69,4 +72,4 @@ def _see_record(recalled: Recalled, event: bytes) -> None:
         recalled.state.setdefault("offered", record)
     elif recalled.queue is None:
         queue = record.get("queue")
-        recalled.queue = queue if isinstance(queue, list) else []
+        recalled.queue = [as_object(each) for each in queue] if isinstance(queue, list) else []

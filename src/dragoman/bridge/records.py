@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dragoman.bridge.errors import friendly
+from dragoman.bridge.message import Message
 from dragoman.gateway.json_types import JsonObject, as_object
 
 Fields = JsonObject
@@ -118,7 +119,8 @@ def _unkept(record: JsonObject) -> Fields:
 
 
 def _queue(record: JsonObject) -> Fields:
-    return {"type": "queue_changed", "queue": record.get("queue") or []}
+    queue = [Message.kept(as_object(each)).as_shown() for each in record.get("queue") or ()]
+    return {"type": "queue_changed", "queue": queue}
 
 
 def _offered(record: JsonObject) -> Fields:

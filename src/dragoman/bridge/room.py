@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from dragoman.bridge import limits
 from dragoman.bridge.errors import BridgeError, as_bridge_error, friendly
 from dragoman.bridge.lookback import Recalled
+from dragoman.bridge.message import Message
 from dragoman.bridge.steward import Stewards
 from dragoman.bridge.translate import translate
-from dragoman.gateway.identity import LOCAL, Identity
+from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import Session
 from dragoman.rpc.peer import Reply
@@ -22,29 +22,6 @@ Done = Callable[[BridgeError | None], None]
 STOPPED = BridgeError("cancelled", "The turn was cancelled before this message reached the agent.")
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    id: str
-    blocks: list[JsonObject]
-
-    def as_json(self) -> JsonObject:
-        return {"clientMessageId": self.id, "content": self.blocks}
-
-    @classmethod
-    def read(cls, command: JsonObject, id: object) -> Message:
-        """From a command's `content`: a string, or ACP's blocks."""
-        content = command.get("content")
-        if isinstance(content, str):
-            content = [{"type": "text", "text": content}]
-        if (
-            not isinstance(content, list)
-            or not content
-            or not all(isinstance(each, dict) for each in content)
-        ):
-            raise BridgeError("bad_request", "`content` must be a text or a list of content blocks.")
-        return cls(id if isinstance(id, str) else f"q_{secrets.token_hex(8)}", content)
-
-
 class Room:
     def __init__(self, session_id: str, stewards: Stewards, recalled: Recalled) -> None:
         self.session_id = session_id
@@ -52,12 +29,7 @@ class Room:
         """What the journal says still holds, for the time in which no agent runs."""
         self.watchers = 0
         self._stewards = stewards
-        self._senders: dict[str, Identity] = {}
-        """Whose the messages of the queue are."""
-        self._queue = [
-            Message(str(each.get("clientMessageId")), each.get("content") or [])
-            for each in recalled.queue or []
-        ]
+        self._queue = [Message.kept(each) for each in recalled.queue or []]
         self._ids: dict[str, None] = dict.fromkeys(reversed(recalled.message_ids))
         self._ids.update(dict.fromkeys(message.id for message in self._queue))
         self._running = False
@@ -85,7 +57,8 @@ class Room:
 
     @property
     def queue(self) -> list[JsonObject]:
-        return [message.as_json() for message in self._queue]
+        """As pages are shown it."""
+        return [message.as_shown() for message in self._queue]
 
     def knows(self, message_id: object) -> bool:
         return message_id in self._ids
@@ -101,18 +74,22 @@ class Room:
         if len(self._queue) >= limits.QUEUED_MESSAGES or size > limits.QUEUED_BYTES:
             raise BridgeError("queue_full", "Too many messages wait for the end of this turn already.")
         self._remember(message.id)
-        self._senders[message.id] = sender
-        self._set_queue(session, [*self._queue, message])
+        self._set_queue(session, [*self._queue, replace(message, sender=self._stewards.sender(sender))])
         session.after_events(lambda: done(None))
         self.send_on(session)
 
-    def edit(self, session: Session, queued_id: object, message: Message | None) -> None:
-        """Replace a waiting message, or with None drop it."""
-        found = next((index for index, each in enumerate(self._queue) if each.id == queued_id), None)
-        if found is None:
+    def edit(self, session: Session, queued_id: object, message: Message | None, editor: Identity) -> None:
+        """Replace a waiting message, which is the editor's then, or with None drop it."""
+        found = next((each for each in self._queue if each.id == queued_id), None)
+        if found is None or found.id == self._starting:
             raise BridgeError("not_queued", "This message does not wait any more: it was sent or dropped.")
-        changed = [] if message is None else [Message(self._queue[found].id, message.blocks)]
-        self._set_queue(session, [*self._queue[:found], *changed, *self._queue[found + 1 :]])
+        if message is None:
+            self._set_queue(session, [each for each in self._queue if each is not found])
+            return
+        changed = Message(found.id, message.blocks, self._stewards.sender(editor))
+        self._set_queue(session, [changed if each is found else each for each in self._queue])
+        if found.held:
+            self.send_on(session)
 
     def turn_over(self, session: Session) -> bool:
         """Whether a turn has ended since the last look; after one that failed, the queue waits for people."""
@@ -121,30 +98,40 @@ class Room:
         return over and not session.failed
 
     def send_on(self, session: Session) -> None:
-        """The next message of the queue, if nothing runs."""
-        if session.turn is not None or self._starting or not self._queue or session.gateway.closing:
-            return
-        message = self._queue[0]
-        sender = self._senders.get(message.id, LOCAL)
-        self._set_queue(session, self._queue[1:])
+        """The next message whose sender may still send it, if nothing runs.
 
+        It stays in the queue until it is among the session's events: a process that dies meanwhile loses nothing.
+        """
+        if session.turn is not None or self._starting or session.remote or session.gateway.closing:
+            return
+        for message in self._queue:
+            sender = self._stewards.identity(message.sender)
+            if isinstance(sender, Identity):
+                self._send(session, message, sender)
+                return
+            self._hold(session, message, sender)
+
+    def _send(self, session: Session, message: Message, sender: Identity) -> None:
         def done(error: BridgeError | None) -> None:
             if error is not None:
-                self._put_back(session, message, sender, error)
+                session.notice(
+                    f"A message that waited could not be sent: {error.message} It still waits: change it, drop it, "
+                    "or send another to try again."
+                )
 
         try:
             self._start(session, message, sender, done)
         except BridgeError as error:
             done(error)
 
-    def _put_back(self, session: Session, message: Message, sender: Identity, error: BridgeError) -> None:
-        """It could not start: it waits where it was, and the queue with it, until people send another."""
-        self._remember(message.id)
-        self._senders[message.id] = sender
-        self._set_queue(session, [message, *self._queue])
+    def _hold(self, session: Session, message: Message, reason: str) -> None:
+        """Its sender may not send it any more: it is not sent, and those behind it do not wait for it."""
+        if message.held == reason:
+            return
+        held = replace(message, held=reason)
+        self._set_queue(session, [held if each is message else each for each in self._queue])
         session.notice(
-            f"A message that waited could not be sent: {error.message} It still waits: change it, drop it, "
-            "or send another to try again."
+            f"A message that waited is not sent: {reason} Change it to send it in your name, or drop it."
         )
 
     def _start(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
@@ -163,12 +150,15 @@ class Room:
                 done(error)
 
         def shown() -> None:
+            # In the turn of the loop in which the message was published, so that both are stored together.
             self._starting = None
+            if any(each.id == message.id for each in self._queue):
+                self._set_queue(session, [each for each in self._queue if each.id != message.id])
             session.after_events(lambda: tell(None))
 
         def answered(reply: Reply) -> None:
             if self._starting == message.id:  # never shown
-                self._forget(message.id)
+                self._not_started(message)
                 tell(STOPPED if reply.ok else friendly(decode_object(reply.error)))
 
         self._remember(message.id)
@@ -176,7 +166,7 @@ class Room:
         try:
             self._stewards.hand(sender).prompt(session, params, answered)
         except RpcError as error:
-            self._forget(message.id)
+            self._not_started(message)
             raise as_bridge_error(error) from error
         turn = session.turn
         if turn is None:  # over already, so it was shown
@@ -184,15 +174,15 @@ class Room:
         else:
             turn.when_shown(shown)
 
-    def _forget(self, message_id: str) -> None:
-        """It may be sent again."""
+    def _not_started(self, message: Message) -> None:
+        """One that does not wait in the queue may be sent again."""
         self._starting = None
-        self._ids.pop(message_id, None)
+        if not any(each.id == message.id for each in self._queue):
+            self._ids.pop(message.id, None)
 
     def _set_queue(self, session: Session, queue: list[Message]) -> None:
         self._queue = queue
-        self._senders = {each.id: self._senders[each.id] for each in queue if each.id in self._senders}
-        session.record("queue", queue=self.queue)
+        session.record("queue", queue=[message.as_kept() for message in queue])
 
     def _remember(self, message_id: str) -> None:
         self._ids[message_id] = None

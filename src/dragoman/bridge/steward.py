@@ -5,16 +5,48 @@ One for each token, so that what a token may have at once counts here too.
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.hand import Hand
+from dragoman.bridge.message import Sender
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import LOCAL, Identity
+from dragoman.gateway.identity import LOCAL, Identity, Role
+
+
+class Tokens(Protocol):
+    """The tokens that are valid now."""
+
+    def mark(self, identity: Identity) -> str:
+        """Names this token, and no later one of the same name, in what is kept."""
+
+    def current(self, name: str, mark: str) -> Identity | str:
+        """The token as it is now, or a sentence that says why it opens nothing any more."""
 
 
 class Stewards:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, tokens: Tokens) -> None:
         self._gateway = gateway
+        self._tokens = tokens
         self._hands: dict[str, Hand] = {}
+
+    def sender(self, identity: Identity) -> Sender:
+        return Sender(identity.name, self._tokens.mark(identity))
+
+    def identity(self, sender: Sender | None) -> Identity | str:
+        """Whoever may send this sender's messages now; a sentence if that is no one."""
+        if sender is None:
+            return "It is not known whose it is."
+        current = self._tokens.current(sender.name, sender.mark)
+        refused = current.refusal(Role.CONTROL, "send_message") if isinstance(current, Identity) else None
+        return current if refused is None else f"{refused.message}."
+
+    def check(self, identity: Identity) -> None:
+        """Raises when a token that came in has ended since: its client is about to be sent out."""
+        current = self._tokens.current(identity.name, self._tokens.mark(identity))
+        if isinstance(current, str):
+            raise BridgeError("role", current)
 
     def hand(self, identity: Identity = LOCAL) -> Hand:
         key = f"{identity.name}\n{identity.key}"

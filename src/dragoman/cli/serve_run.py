@@ -69,10 +69,9 @@ async def _run(
         neighbours = await _unix_socket(running, options, paths)
         logins = Logins(paths.logins_file)
         keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)
-        bridge = Bridge(running, lambda: describe_agents(config))
-        server = Server(
-            running, _admission(config.serve, keys), options.agent, {"/bridge": bridge.connect}, metrics
-        )
+        admission = _admission(config.serve, keys)
+        bridge = Bridge(running, lambda: describe_agents(config), admission)
+        server = Server(running, admission, options.agent, {"/bridge": bridge.connect}, metrics)
         try:
             port = await _listen(server, config.serve, certificate)
             write_address(paths, _url(config.serve.host, port, secure=certificate is not None))

@@ -150,6 +150,16 @@ class Admission:
         reason = "is not in serve.allow_from" if self.allow_from else "is refused by serve.deny_by_default"
         return Refusal(403, f"The token {identity.name} {reason}.")
 
+    def mark(self, identity: Identity) -> str:
+        """Names this token, and no later one of the same name, in what is kept."""
+        return self.keys.mark(identity)
+
+    def current(self, name: str, mark: str) -> Identity | str:
+        """The token that once came in as it is now, or why it may not come in any more."""
+        found = self.keys.current(name, mark)
+        admitted = self._allowed(found) if isinstance(found, Identity) else found
+        return admitted.message if isinstance(admitted, Refusal) else admitted
+
     def _welcome(self, visit: Visit, identity: Identity) -> Refusal:
         """A browser gets a login for the token, and loses that from its address bar, history and referrers.
 

@@ -20,6 +20,8 @@ from dragoman.server.tokens import Token, TokenFile, digest
 
 log = logging.getLogger(__name__)
 
+MARK_LENGTH = 16
+
 
 class _Key:
     """One token, ready to be compared."""
@@ -68,6 +70,18 @@ class Keys:
             return True
         now = time.time()
         return any(key.identity == identity and key.valid(now) for key in self._keys)
+
+    def mark(self, identity: Identity) -> str:
+        """Names this token, and no later one of the same name, in what is kept; it opens nothing."""
+        return digest(identity.key or self._instance.hash)[:MARK_LENGTH]
+
+    def current(self, name: str, mark: str) -> Identity | str:
+        """The token as it is now, or a sentence that says why it opens nothing any more."""
+        self.refresh()
+        for key in self._keys:
+            if key.identity.name == name and self.mark(key.identity) == mark:
+                return key.identity if key.valid(time.time()) else f"The token {name} has expired."
+        return f"The token {name} was {'replaced' if name == INSTANCE.name else 'revoked'}."
 
     def meter(self, identity: Identity) -> Meter:
         """One for all visits with the same token."""

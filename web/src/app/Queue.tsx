@@ -27,7 +27,8 @@ function Queued({ sessionId, queued }: { sessionId: string; queued: QueuedMessag
   return (
     <li className={styles.queued}>
       <Icon name="clock" size={14} />
-      {text === null ? <p title={words}>{words || "Attachment"}</p> : (
+      {queued.held ? <strong title={queued.held}>Not sent</strong> : null}
+      {text === null ? <p title={queued.held ? `${words}\n\n${queued.held}` : words}>{words || "Attachment"}</p> : (
         <textarea aria-label="Edit the queued message" value={text} autoFocus rows={Math.min(6, text.split("\n").length)} onChange={(event) => setText(event.target.value)}
           onKeyDown={(event) => {
             event.stopPropagation();

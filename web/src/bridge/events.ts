@@ -35,7 +35,8 @@ export interface ConfigOption {
   type: "select" | "boolean"; currentValue: string | boolean; options?: (ConfigChoice | ConfigGroup)[];
 }
 export interface StopError { code: string; message: string; hint?: string }
-export interface QueuedMessage { clientMessageId: string; content: ContentBlock[] }
+/** `held`: why it is not sent when its turn comes, such as a token that was revoked. */
+export interface QueuedMessage { clientMessageId: string; content: ContentBlock[]; held?: string }
 export interface ToolCallFields {
   toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
   locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;

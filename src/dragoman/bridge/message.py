@@ -1,0 +1,62 @@
+"""A message on its way to the agent, and the token that it came with."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from dragoman.bridge.errors import BridgeError
+from dragoman.gateway.json_types import JsonObject, as_object
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A token as a queue keeps it over a restart; what it may do is looked up when the message is sent."""
+
+    name: str
+    mark: str
+    """Tells the token from a later one of the same name, and opens nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: str
+    blocks: list[JsonObject]
+    sender: Sender | None = None
+    held: str = ""
+    """Why it is not sent, although it is its turn."""
+
+    def as_shown(self) -> JsonObject:
+        """For pages."""
+        shown: JsonObject = {"clientMessageId": self.id, "content": self.blocks}
+        return {**shown, "held": self.held} if self.held else shown
+
+    def as_kept(self) -> JsonObject:
+        """For the journal."""
+        sender = self.sender
+        kept = {} if sender is None else {"sender": {"name": sender.name, "mark": sender.mark}}
+        return {**self.as_shown(), **kept}
+
+    @classmethod
+    def kept(cls, stored: JsonObject) -> Message:
+        sender = as_object(stored.get("sender"))
+        return cls(
+            str(stored.get("clientMessageId")),
+            stored.get("content") or [],
+            Sender(str(sender.get("name")), str(sender.get("mark"))) if sender else None,
+            str(stored.get("held") or ""),
+        )
+
+    @classmethod
+    def read(cls, command: JsonObject, id: object) -> Message:
+        """From a command's `content`: a string, or ACP's blocks."""
+        content = command.get("content")
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        if (
+            not isinstance(content, list)
+            or not content
+            or not all(isinstance(each, dict) for each in content)
+        ):
+            raise BridgeError("bad_request", "`content` must be a text or a list of content blocks.")
+        return cls(id if isinstance(id, str) else f"q_{secrets.token_hex(8)}", content)
