@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { bestTime } from "../time";
 import type { Terminal, ToolItem } from "../../src/model/conversation";
 import { peek } from "../../src/view/tool/peek";
 
@@ -29,8 +30,8 @@ test("none of what neither prints nor reads, and of silence", () => {
 });
 
 test("of 5 MB they are found at once", () => {
-  const started = performance.now();
-  expect(peek({ toolKind: "execute", content: text("x".repeat(5_000_000)) }, none).lines).toHaveLength(1);
-  expect(peek({ toolKind: "read", content: text("x\n".repeat(2_500_000)) }, none).lines).toHaveLength(4);
-  expect(performance.now() - started).toBeLessThan(200);
+  expect(bestTime(() => {
+    expect(peek({ toolKind: "execute", content: text("x".repeat(5_000_000)) }, none).lines).toHaveLength(1);
+    expect(peek({ toolKind: "read", content: text("x\n".repeat(2_500_000)) }, none).lines).toHaveLength(4);
+  })).toBeLessThan(200);
 });
