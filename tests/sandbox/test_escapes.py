@@ -150,6 +150,24 @@ async def test_read_only_mounts_cannot_be_written_even_through_the_gateway(
     assert [each.name for each in shown.iterdir()] == ["a.txt"]
 
 
+async def test_a_read_only_folder_stays_so_when_the_one_above_it_is_renamed(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    kept = project / "above" / "kept"
+    kept.mkdir(parents=True)
+    read_only = [*bubblewrap.sandbox["read_only"], f"{kept}:{bubblewrap.inside}/above/kept"]
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config(sandbox={"read_only": read_only}))
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    turn = await gateway.prompt(
+        session,
+        f"sh cd {bubblewrap.inside} && mv above moved\nfswrite {bubblewrap.inside}/moved/kept/x.txt x",
+    )
+    assert turn.report("sh")["code"] == 0, turn.report("sh")
+    assert "error" in turn.report("fswrite")
+    assert list((project / "moved" / "kept").iterdir()) == []
+
+
 async def test_memory_is_limited(dragoman: Start, bubblewrap: Kind, project: Path) -> None:
     gateway = await dragoman("acp", "scripted", **bubblewrap.config(sandbox={"memory": "300m"}))
     await gateway.initialize()

@@ -63,6 +63,7 @@ class WorkspaceBox(ABC):
         self.elsewhere = self.elsewhere or place.config.elsewhere
         self.mounts = mounts_of(place.workspace, place.config)
         self.paths = path_map(self.mounts)
+        self._shared = shared(self.mounts)
         # With the login files: a container shows them to all that runs in it.
         self.key = digest(place.name, repr(place.config), self.mounts[0].real, *map(str, place.logins))
         self.environment: Mapping[str, str] = {
@@ -115,7 +116,7 @@ class WorkspaceBox(ABC):
         yield from ((str(file), f"{settings}.login_files") for file in self.place.logins)
 
     def shared(self) -> Sequence[Shared]:
-        return [] if self.elsewhere else shared(self.mounts)
+        return [] if self.elsewhere else self._shared
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         env = {**QUIET, **self.environment, **await self._login(name, agent), **agent.env}

@@ -42,10 +42,20 @@ def mounts_of(workspace: str, config: SandboxConfig) -> list[Mount]:
 def shared(mounts: Sequence[Mount]) -> list[Shared]:
     """What of this machine they show, where one lies over a part of another."""
     ordered = by_depth(mounts)
-    return [
-        Shared(mount.real, mount.writable, tuple(_covered(mount, ordered[at + 1 :])))
-        for at, mount in enumerate(ordered)
-    ]
+    found = []
+    for at, mount in enumerate(ordered):
+        covered = tuple(_covered(mount, ordered[at + 1 :]))
+        found.append(Shared(mount.real, mount.writable, covered, frozenset(_identities(covered))))
+    return found
+
+
+def _identities(paths: Iterable[str]) -> Iterator[tuple[int, int]]:
+    for path in paths:
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue  # not there, so there is nothing to hide
+        yield status.st_dev, status.st_ino
 
 
 def by_depth(mounts: Sequence[Mount]) -> list[Mount]:

@@ -67,7 +67,7 @@ class WorkspaceServices:
 
 
 def _shown(shared: Sequence[Shared], sandbox: str) -> Roots:
-    return Roots([Root.of(each.path, each.covered) for each in shared], sandbox)
+    return Roots([Root.of(each.path, each.covered, each.hidden) for each in shared], sandbox)
 
 
 class SessionServices:

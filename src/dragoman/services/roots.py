@@ -3,7 +3,8 @@
 Theory of operation. Checking a path and then opening it leaves a moment in which a folder on the way can be
 swapped for a symlink. So a path is first resolved, every symlink of it, to where it really leads; that place
 is compared with the roots, component by component; then it is walked from `/` one component at a time,
-following no symlink. A resolved path has none, so whatever was swapped in meanwhile is met and refused.
+following no symlink. A resolved path has none, so whatever was swapped in meanwhile is met and refused. What another
+mount of a box covers is known by its inode as well as by its path: a folder above it can be renamed.
 
 Roots are resolved once: one root may lie inside another, where an agent could swap it for a symlink later.
 """
@@ -43,6 +44,11 @@ _REASONS: Mapping[int, str] = {
 }
 
 
+Identity = tuple[int, int]
+"""Device and inode."""
+_COVERED = "is covered by another mount of the sandbox"
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A name in an open folder inside the roots; what it names need not exist."""
@@ -53,6 +59,7 @@ class Place:
     """As it was asked for, for messages."""
     fixed: bool = False
     """The file itself is a root: one of another name beside it is outside."""
+    hidden: frozenset[Identity] = frozenset()
 
     def open(self, flags: int) -> int:
         """Open the regular file that is there; the caller closes the descriptor."""
@@ -67,6 +74,8 @@ class Place:
         return descriptor
 
     def _check(self, status: os.stat_result) -> None:
+        if (status.st_dev, status.st_ino) in self.hidden:
+            raise refusal(self.path, _COVERED)
         kind = stat.S_IFMT(status.st_mode)
         if kind != stat.S_IFREG:
             what = _KINDS.get(kind, "something else")
@@ -79,10 +88,12 @@ class Root:
 
     path: PurePosixPath
     covered: tuple[PurePosixPath, ...] = ()
+    hidden: frozenset[Identity] = frozenset()
+    """What was covered when the box was made, whatever it is called now."""
 
     @classmethod
-    def of(cls, path: str, covered: Sequence[str] = ()) -> Root:
-        return cls(_real(path), tuple(_real(part) for part in covered))
+    def of(cls, path: str, covered: Sequence[str] = (), hidden: frozenset[Identity] = frozenset()) -> Root:
+        return cls(_real(path), tuple(_real(part) for part in covered), hidden)
 
     def holds(self, real: PurePosixPath) -> bool:
         return real.is_relative_to(self.path) and not any(map(real.is_relative_to, self.covered))
@@ -119,9 +130,11 @@ class Roots:
         if root is None or not real.name:
             raise self._refusal(path, "is a folder, not a file")
         with told_about(path):
-            folder = _walk(real.parent, len(root.path.parts) if create_folders else None)
+            folder = _walk(real.parent, len(root.path.parts) if create_folders else None, root.hidden)
+            if folder is None:
+                raise self._refusal(path, _COVERED)
             try:
-                yield Place(folder, real.name, path, fixed=real == root.path)
+                yield Place(folder, real.name, path, fixed=real == root.path, hidden=root.hidden)
             finally:
                 os.close(folder)
 
@@ -167,8 +180,8 @@ def _real(path: str) -> PurePosixPath:
     return PurePosixPath(os.path.realpath("/" + path.lstrip("/")))
 
 
-def _walk(folder: PurePosixPath, create_below: int | None) -> int:
-    """Open a resolved folder; from depth `create_below` on, folders that are missing are made."""
+def _walk(folder: PurePosixPath, create_below: int | None, hidden: frozenset[Identity]) -> int | None:
+    """Open a resolved folder; from depth `create_below` on, folders that are missing are made. None: it is hidden."""
     here = os.open("/", _FOLDER)
     for depth, name in enumerate(folder.parts[1:], start=1):
         above = here
@@ -176,7 +189,15 @@ def _walk(folder: PurePosixPath, create_below: int | None) -> int:
             here = _enter(above, name, create=create_below is not None and depth >= create_below)
         finally:
             os.close(above)
+        if hidden and _identity(here) in hidden:
+            os.close(here)
+            return None
     return here
+
+
+def _identity(descriptor: int) -> Identity:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _enter(above: int, name: str, *, create: bool) -> int:

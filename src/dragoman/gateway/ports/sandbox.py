@@ -36,6 +36,8 @@ class Shared:
     writable: bool
     covered: tuple[str, ...] = ()
     """What of it something else hides inside."""
+    hidden: frozenset[tuple[int, int]] = frozenset()
+    """Device and inode of what is covered, as it was when the box was made: an agent may rename a folder above it."""
 
 
 class Box(Protocol):
