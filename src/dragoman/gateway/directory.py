@@ -261,6 +261,9 @@ class StoreDirectory:
             lease = await self.store.acquire(session.id)
             if isinstance(lease, HeldElsewhere):
                 raise Fenced(f"Session {session.id} is owned by another process now.")
+            if session.gateway.sessions.get(session.id) is not session:  # closed meanwhile
+                await self.store.release(session.id, lease.epoch)
+                return
         except StoreError as error:
             journal.not_claimed(error)
         else:

@@ -276,9 +276,10 @@ class Gateway:
             for attachment in list(session.attachments):  # from now on a slow client holds its agent back
                 attachment.client.peer_writable(attachment.client.writable)
         elif state is Keeping.STORED:
-            for attachment in session.attachments:
-                if session.agent is not None:  # a slow client reads on from the journal again
+            for attachment in list(session.attachments):  # a slow client reads on from the journal again
+                if session.agent is not None:
                     session.agent.release(attachment.client)
+                    attachment.client.peer_writable(attachment.client.writable)  # not that of another session
             session.save(SessionChanges())
 
     def _taken_over(self, session: Session, error: StoreError | None) -> None:

@@ -130,6 +130,8 @@ class Session:
         self._held = None
         self._rewriter = agent.rewriter(agent_session_id, self.id, self._observer.see)
         agent.sessions[agent_session_id] = self
+        if self.journal is not None and self.journal.state is Keeping.WAITING:
+            self.hold_agent(True)
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
 

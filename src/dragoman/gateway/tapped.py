@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 LOOK_INTERVAL = 0.5
 """Seconds after which records of another process are seen that came without an update."""
+TAKEOVER_INTERVAL = 30.0
+"""Seconds between tries to take over a session whose process lives and cannot be reached; shorter at first."""
 
 
 class TappedAttachment(Attachment):
@@ -44,6 +46,9 @@ class TappedAttachment(Attachment):
         self._more = False
         """There was a sign of more events since the reader asked for the last ones."""
         self._timer: asyncio.TimerHandle | None = None
+        self._takeover: asyncio.Task[Session] | None = None
+        self._takeover_wait = LOOK_INTERVAL
+        self._takeover_at = 0.0
 
     def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
         """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
@@ -94,10 +99,21 @@ class TappedAttachment(Attachment):
         if self._gone:
             return
         if session.remote and session.agent is None and not session.gateway.closing:
-            session.gateway.spawn(takeover.take_over(session, self.client))
+            self._try_takeover()
+        else:
+            self._takeover_wait, self._takeover_at = LOOK_INTERVAL, 0.0
         self.catch_up()
         if session.remote:
             self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
+
+    def _try_takeover(self) -> None:
+        """One try at a time, and fewer while the other process lives and does not answer."""
+        now = time.monotonic()
+        if now < self._takeover_at or (self._takeover is not None and not self._takeover.done()):
+            return
+        self._takeover = self.session.gateway.spawn(takeover.take_over(self.session, self.client))
+        self._takeover_at = now + self._takeover_wait
+        self._takeover_wait = min(2 * self._takeover_wait, TAKEOVER_INTERVAL)
 
     # -- reading
 
