@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from support.attaching import rememberer
 from support.bridge_peer import Page
 from support.faults import WRITES, Faults
-from support.gateway import Dragoman, Start, Table
+from support.gateway import Dragoman, Start, Table, agent
 from support.serving import Serving, UrlFraming
 
 AGENTS: Table = {"scripted": rememberer()}
@@ -68,4 +69,37 @@ async def test_a_page_sees_what_a_process_beside_it_cannot_keep(
     await owner.prompt(session, "say after")
     assert "seq" in await page.next("message_chunk", content="after")
     assert page.seqs(session) == list(range(1, len(page.seqs(session)) + 1))
+    await serving.close()
+
+
+async def test_a_session_of_the_agents_own_that_cannot_be_stored_is_shown_without_numbers_until_it_can(
+    dragoman: Start, faults: Faults
+) -> None:
+    old = [{"sessionId": "old-1", "cwd": "/tmp", "title": "First"}]
+    caps = '{"loadSession": true, "sessionCapabilities": {"list": {}}}'
+    knowing = agent("--caps", caps, "--list", json.dumps(old), "--load-replay", "3")
+    framing = UrlFraming()
+    gateway = await faults.start(
+        dragoman, "serve", "--port", "0", framing=framing, agents={"scripted": knowing}, sessions=AT_ONCE
+    )
+    serving = Serving(gateway, await framing.url())
+    editor = await serving.socket()
+    await editor.initialize()
+    await editor.new_session("/tmp")  # so that an agent runs that can be asked for its list
+    found = (await editor.request("session/list", {}))["sessions"]
+    session = next(each["sessionId"] for each in found if each.get("title") == "First")
+    faults.fail("append")
+    await editor.request("session/load", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
+    page = await Page.open(serving)
+    loaded = await page.load(session)
+    assert loaded["afterSeq"] == loaded["session"]["lastSeq"] == 0
+    await editor.prompt(session, "say unkept")
+    assert "seq" not in await page.next("message_chunk", content="unkept")
+    faults.heal()
+    await editor.request("session/close", {"sessionId": session})
+    await editor.request("session/load", {"sessionId": session, "cwd": "/tmp", "mcpServers": []})
+    later = await Page.open(serving)
+    await later.load(session)
+    assert later.text(session) == "replay 0replay 1replay 2"
+    assert later.seqs(session) == list(range(1, len(later.seqs(session)) + 1))
     await serving.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.bridge import fields
 from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.summary import kept_of, snapshot
+from dragoman.bridge.summary import kept_of, last_number, snapshot
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.json_types import JsonObject, decode_object
 from dragoman.gateway.session import Session
@@ -97,15 +97,14 @@ class _Loading:
         asyncio.get_running_loop().call_soon(attachment.after, last, caught_up)
 
     def _last(self, session: Session) -> int:
-        if session.journal is not None:
-            return session.journal.delivered
-        return self._kept.last_seq if session.remote else session.feed.seq
+        return last_number(session, self._kept)
 
     def _tell(self) -> None:
         client, kept = self._client, self._kept
         session = client.bridge.gateway.sessions[kept.id]
         if session.journal is None and not session.remote:
-            self._after, missed = session.feed.seq, self._after < session.feed.seq
+            shown = session.feed.seq
+            self._after, missed = last_number(session, kept), self._after < shown
         else:
             missed = False
         event = {

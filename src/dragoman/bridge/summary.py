@@ -66,12 +66,17 @@ def kept_of(session: Session) -> Kept:
     )
 
 
+def last_number(session: Session, kept: Kept) -> int:
+    """The number of the last event; where journals are kept only what is in one has a number."""
+    if session.journal is not None:
+        return session.journal.delivered
+    return kept.last_seq if session.remote or session.gateway.journaling else session.feed.seq
+
+
 def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[JsonObject]) -> JsonObject:
     """The session as it is at this moment; `recalled` is what its journal says where no agent runs to say it."""
     kept_elsewhere = session.remote and session.journal is None
-    last = session.feed.delivered if session.journal is not None else session.feed.seq
-    if kept_elsewhere:
-        last = kept.last_seq
+    last = last_number(session, kept)
     current = {**recalled, **_current(session)}
     modes, options = _offer(session, current)
     return {

@@ -343,7 +343,7 @@ class Gateway:
         waits = [asyncio.ensure_future(session.settled()) for session in self.sessions.values()]
         if waits:
             await asyncio.wait(waits, timeout=SETTLE_TIMEOUT)
-        for session in self.sessions.values():
+        for session in list(self.sessions.values()):
             if session.journal is not None:
                 session.journal.end()
 

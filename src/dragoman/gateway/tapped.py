@@ -52,11 +52,13 @@ class TappedAttachment(Attachment):
 
     def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
         """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
-        if self.session.remote:
-            if kept_elsewhere:
-                self.catch_up()
-            else:
-                self._tap.unkept(_now(), [event])
+        if self.session.remote and kept_elsewhere:
+            self.catch_up()
+            return
+        if (
+            self.session.gateway.journaling
+        ):  # its numbers are those of a journal that does not have this event
+            self._tap.unkept(_now(), [event])
             return
         self._tap.events(seq, _now(), [event])
         self.position = seq
