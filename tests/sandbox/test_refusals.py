@@ -158,10 +158,14 @@ async def test_a_bubble_that_bursts_in_the_middle_of_a_turn(
 
 
 def bubble_of(gateway: int) -> int:
-    children = subprocess.run(
-        ["pgrep", "-P", str(gateway), "bwrap"], capture_output=True, text=True, check=True
+    """The outer process of the newest box; the gateway's watcher starts them."""
+    watcher = subprocess.run(
+        ["pgrep", "-P", str(gateway), "-f", "watcher.py"], capture_output=True, text=True, check=True
     )
-    return int(children.stdout.split()[-1])
+    boxes = subprocess.run(
+        ["pgrep", "-P", watcher.stdout.strip(), "bwrap"], capture_output=True, text=True, check=True
+    )
+    return int(boxes.stdout.split()[-1])
 
 
 def remove(project: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -44,24 +43,38 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str | None
     return str(Path(found).absolute())
 
 
-def start_program(
-    program: str, command: Sequence[str], env: Mapping[str, str], cwd: str | None
-) -> subprocess.Popen[bytes]:
-    """Start a program as the leader of its own session, with unbuffered pipes."""
-    return subprocess.Popen(
-        [program, *command[1:]],
-        bufsize=0,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        cwd=cwd,
-        start_new_session=True,
-    )
+class Pipes:
+    """Three unbuffered pipes to a program: our ends as files, its own as descriptors."""
+
+    def __init__(self) -> None:
+        made: list[int] = []
+        try:
+            for _ in range(3):
+                made += os.pipe()
+        except OSError:
+            for descriptor in made:
+                os.close(descriptor)
+            raise
+        in_read, in_write, out_read, out_write, err_read, err_write = made
+        self.theirs = (in_read, out_write, err_write)
+        self.stdin = open(in_write, "wb", buffering=0)  # noqa: SIM115, PTH123 (whoever takes it closes it)
+        self.stdout = open(out_read, "rb", buffering=0)  # noqa: SIM115, PTH123
+        self.stderr = open(err_read, "rb", buffering=0)  # noqa: SIM115, PTH123
+
+    def close_theirs(self) -> None:
+        """Once the program has them."""
+        for descriptor in self.theirs:
+            os.close(descriptor)
+
+    def close_ours(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            pipe.close()
 
 
-def explain(program: str, error: OSError) -> str:
+def explain(program: str, error: OSError, cwd: str | None = None) -> str:
     """Why the system refused to start a program that exists."""
+    if cwd is not None and error.filename == cwd:
+        return f"The working directory {cwd!r} cannot be entered: {error.strerror}."
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)
     return f"The program {program!r} could not be started: {reason}."
 

@@ -17,14 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from dragoman.agents.custody import Custody, CustodyError, Ward
-from dragoman.agents.custody.exits import on_exit
-from dragoman.agents.launch import SpawnError, explain, find_program, start_program
+from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
+from dragoman.agents.launch import Pipes, SpawnError, explain, find_program
 from dragoman.agents.stderr import StderrTail
 from dragoman.agents.streams import Incoming, Outgoing
 from dragoman.rpc.link import LinkHandler
@@ -48,14 +46,17 @@ class ExitStatus:
     signal: str | None
 
     @classmethod
-    def of(cls, returncode: int) -> ExitStatus:
-        if returncode >= 0:
+    def of(cls, returncode: int | None) -> ExitStatus:
+        """`returncode` as `subprocess` has it; None if it is not known."""
+        if returncode is None or returncode >= 0:
             return cls(returncode, None)
         known = {member.value: member.name for member in signal.Signals}
         return cls(None, known.get(-returncode, f"signal {-returncode}"))
 
     def __str__(self) -> str:
-        return f"was killed by {self.signal}" if self.signal else f"exited with code {self.exit_code}"
+        if self.signal is not None:
+            return f"was killed by {self.signal}"
+        return f"exited with code {self.exit_code}" if self.exit_code is not None else "ended"
 
 
 class AgentProcess:
@@ -63,7 +64,8 @@ class AgentProcess:
 
     def __init__(
         self,
-        child: subprocess.Popen[bytes],
+        child: Child,
+        pipes: Pipes,
         handler: LinkHandler,
         custody: Custody,
         ward: Ward,
@@ -71,6 +73,7 @@ class AgentProcess:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._child = child
+        self._pipes = pipes
         self._handler = handler
         self._custody = custody
         self._ward = ward
@@ -100,24 +103,42 @@ class AgentProcess:
     ) -> Self:
         """Start an agent in its own session and in custody; raises `SpawnError`."""
         program = find_program(command, env, cwd)
+        starting = asyncio.ensure_future(
+            cls._start(program, command, handler, custody, env, cwd, max_message_bytes)
+        )
         try:
-            ward = custody.admit()
-        except CustodyError as error:
-            raise SpawnError(str(error)) from error
-        try:
-            child = start_program(program, command, ward.mark(env), cwd)
-        except OSError as error:
-            custody.release(ward)
-            raise SpawnError(explain(command[0], error)) from error
-        custody.started(ward, child.pid)
-        process = cls(child, handler, custody, ward, max_message_bytes)
-        handler.link_opened(process)
-        connecting = asyncio.ensure_future(process._connect())
-        try:
-            await asyncio.shield(connecting)
+            return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            connecting.add_done_callback(lambda _: process.close())
+            starting.add_done_callback(_give_up)
             raise
+
+    @classmethod
+    async def _start(
+        cls,
+        program: str,
+        command: Sequence[str],
+        handler: LinkHandler,
+        custody: Custody,
+        env: Mapping[str, str],
+        cwd: str | None,
+        max_message_bytes: int,
+    ) -> Self:
+        pipes: Pipes | None = None
+        try:
+            pipes = Pipes()
+            ward, child = await custody.launch(Launch(program, command, env, cwd, pipes.theirs))
+        except (OSError, CustodyError) as error:
+            if pipes is not None:
+                pipes.close_ours()
+            reason = explain(command[0], error, cwd) if isinstance(error, OSError) else str(error)
+            raise SpawnError(reason) from error
+        finally:
+            if pipes is not None:
+                pipes.close_theirs()
+        process = cls(child, pipes, handler, custody, ward, max_message_bytes)
+        handler.link_opened(process)
+        try:
+            await process._connect()
         except OSError as error:  # no descriptors left: without its pipes nobody could ever end it
             process._ending = asyncio.ensure_future(process._discard())
             await asyncio.shield(process._ending)
@@ -181,19 +202,18 @@ class AgentProcess:
 
     async def _connect(self) -> None:
         """Put the loop on the child's pipes, and only then on its end."""
-        connect_read, child = self._loop.connect_read_pipe, self._child
+        connect_read, pipes = self._loop.connect_read_pipe, self._pipes
         outgoing = Outgoing(self._outbox, self._begin_goodbye)
         stdout = Incoming(self._on_stdout, self._on_stdout_end)
         stderr = Incoming(self._stderr.feed, self._on_stderr_end)
-        assert child.stdin and child.stdout and child.stderr
-        stdin = LoopPipe(child.stdin)
+        stdin = LoopPipe(pipes.stdin)
         self._stdin_pipe, _ = await self._loop.connect_write_pipe(lambda: outgoing, stdin)
         self._connected.append(self._stdin_pipe)
         self._outbox.attach(self._stdin_pipe)
-        self._stderr_pipe, _ = await connect_read(lambda: stderr, LoopPipe(child.stderr))
+        self._stderr_pipe, _ = await connect_read(lambda: stderr, LoopPipe(pipes.stderr))
         self._connected.append(self._stderr_pipe)
-        self._stdout_pipe, _ = await connect_read(lambda: stdout, LoopPipe(child.stdout))
-        on_exit(child, self._on_exit)
+        self._stdout_pipe, _ = await connect_read(lambda: stdout, LoopPipe(pipes.stdout))
+        self._child.on_exit(self._on_exit)
 
     async def _discard(self) -> None:
         """End a child on whose pipes the loop could not be put."""
@@ -202,12 +222,9 @@ class AgentProcess:
             await self._custody.end(self._ward)
         finally:  # looking for its children takes a descriptor too
             self._child.kill()
-            self._child.wait()
             for transport in self._connected:
                 transport.close()
-            for pipe in (self._child.stdin, self._child.stdout, self._child.stderr):
-                if pipe is not None:
-                    pipe.close()
+            self._pipes.close_ours()
 
     def _on_stdout(self, data: bytes) -> None:
         if self._link_closed.is_set():
@@ -225,7 +242,7 @@ class AgentProcess:
         self._stderr_ended = True
         self._close_link_if_all_ended()
 
-    def _on_exit(self, returncode: int) -> None:
+    def _on_exit(self, returncode: int | None) -> None:
         self._exit = ExitStatus.of(returncode)
         self._exited.set()
         self.resume()
@@ -274,6 +291,12 @@ class AgentProcess:
             self._stdin_pipe.abort()  # it never read what was sent, and somebody still holds the other end
         self._stdout_pipe.close()
         self._stderr_pipe.close()
+
+
+def _give_up(starting: asyncio.Future[Any]) -> None:
+    """End an agent that was started for nobody."""
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().close()
 
 
 async def _within(seconds: float, event: asyncio.Event) -> None:

@@ -72,7 +72,8 @@ async def gateway(
     witnesses: Iterable[Witness] = (),
 ) -> AsyncIterator[Gateway]:
     """A running gateway, all of its agents in one `sandbox` if given; at the end nothing of it is left running."""
-    custody = Custody()
+    custody = Custody(_custody_records(paths))
+    custody.start_soon()
     traces = open_traces(config)
     store, trouble = await open_store(config, paths)
     outside = Outside(
@@ -101,6 +102,15 @@ async def gateway(
         await custody.close()
         for each in traces:
             each.close()
+
+
+def _custody_records(paths: Paths) -> Path | None:
+    """Where gateways leave records of themselves; without one nothing else is different."""
+    try:
+        return paths.ensure(paths.state_dir / "custody")
+    except ConfigError as error:
+        log.info("the next gateway will not know what this one leaves if it is killed: %s", error)
+        return None
 
 
 def open_traces(config: Config) -> list[Traces]:

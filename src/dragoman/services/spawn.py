@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from dragoman.agents.custody import Custody, CustodyError, Ward
-from dragoman.agents.custody.exits import on_exit
+from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
 from dragoman.agents.launch import SpawnError, explain, find_program
 from dragoman.agents.process import ExitStatus
 from dragoman.gateway.ports.agent import AgentUnavailable
@@ -62,15 +60,27 @@ class LocalSpawn:
         """Start it with a stdin that holds the preface and nothing else."""
         program = find_program(command.words, command.env, command.cwd)
         try:
-            ward = self._custody.admit()
+            streams = _streams(output, preface)
+        except OSError as error:
+            raise SpawnError(explain(command.words[0], error)) from error
+        launch = Launch(program, command.words, command.env, command.cwd, streams)
+        starting = asyncio.ensure_future(self._launch(launch))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_give_up)
+            raise
+
+    async def _launch(self, launch: Launch) -> _LocalRunning:
+        try:
+            ward, child = await self._custody.launch(launch)
         except CustodyError as error:
             raise SpawnError(str(error)) from error
-        try:
-            child = _start(program, command, ward.mark(command.env), output, preface)
         except OSError as error:
-            self._custody.release(ward)
-            raise SpawnError(explain(command.words[0], error)) from error
-        self._custody.started(ward, child.pid)
+            raise SpawnError(explain(launch.command[0], error, launch.cwd)) from error
+        finally:
+            for descriptor in launch.streams:
+                os.close(descriptor)
         return _LocalRunning(child, self._custody, ward)
 
 
@@ -106,11 +116,11 @@ class _BoxRunning:
 
 
 class _LocalRunning:
-    def __init__(self, child: subprocess.Popen[bytes], custody: Custody, ward: Ward) -> None:
+    def __init__(self, child: Child, custody: Custody, ward: Ward) -> None:
         self._custody = custody
         self._ward = ward
-        self._exit: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        on_exit(child, self._exit.set_result)
+        self._exit: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        child.on_exit(self._exit.set_result)
 
     async def wait(self) -> ExitStatus:
         return ExitStatus.of(await asyncio.shield(self._exit))
@@ -119,19 +129,31 @@ class _LocalRunning:
         await self._custody.end(self._ward)
 
 
-def _start(
-    program: str, command: Command, env: Mapping[str, str], output: int, preface: bytes
-) -> subprocess.Popen[bytes]:
-    with tempfile.TemporaryFile() if preface else Path(os.devnull).open("rb") as stdin:
+def _give_up(starting: asyncio.Future[_LocalRunning]) -> None:
+    """End a command that was started for nobody."""
+    if not starting.cancelled() and starting.exception() is None:
+        ending = asyncio.ensure_future(starting.result().end())
+        _ENDINGS.add(ending)
+        ending.add_done_callback(_ENDINGS.discard)
+
+
+_ENDINGS: set[asyncio.Future[None]] = set()
+"""Of commands that were given up: the loop itself holds no reference to a task."""
+
+
+def _streams(output: int, preface: bytes) -> tuple[int, int, int]:
+    """Descriptors of its own: whoever gives up waiting closes `output` while the program may still be being started."""
+    with tempfile.TemporaryFile() if preface else Path(os.devnull).open("rb") as file:
         if preface:  # in a file, since a pipe may be full before anybody reads it
-            stdin.write(preface)
-            stdin.seek(0)
-        return subprocess.Popen(
-            [program, *command.words[1:]],
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-            env=env,
-            cwd=command.cwd,
-            start_new_session=True,
-        )
+            file.write(preface)
+            file.seek(0)
+        made: list[int] = []
+        try:
+            for descriptor in (file.fileno(), output, output):
+                made.append(os.dup(descriptor))
+        except OSError:
+            for descriptor in made:
+                os.close(descriptor)
+            raise
+    stdin, stdout, stderr = made
+    return stdin, stdout, stderr

@@ -1,6 +1,7 @@
 """Custody of agent processes: none of them, and nothing they started, outlives the gateway."""
 
+from dragoman.agents.custody.children import Child, Launch
 from dragoman.agents.custody.lifeline import CustodyError
 from dragoman.agents.custody.registry import Custody, Ward
 
-__all__ = ["Custody", "CustodyError", "Ward"]
+__all__ = ["Child", "Custody", "CustodyError", "Launch", "Ward"]

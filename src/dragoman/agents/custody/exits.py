@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from dragoman.agents.custody.table import HAS_PIDFD
 
-OnExit = Callable[[int], None]
+OnExit = Callable[[int | None], None]
 
 
 def on_exit(child: subprocess.Popen[bytes], tell: OnExit) -> None:

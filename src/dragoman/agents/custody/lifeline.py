@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dragoman.agents.custody.exits import on_exit
+from dragoman.agents.custody.table import HAS_PIDFD
 from dragoman.agents.environment import inherited
 
 WATCHER = Path(__file__).with_name("watcher.py")
+
+WATCHER_STARTS = HAS_PIDFD and hasattr(os, "memfd_create") and hasattr(socket, "MSG_CMSG_CLOEXEC")
+"""Whether agents are started by the watcher: on Linux, where it can adopt orphans."""
 
 
 class CustodyError(Exception):
@@ -28,16 +33,21 @@ class Lifeline:
     the child can be found.)
     """
 
-    def __init__(self, on_death: Callable[[Lifeline], None], lines: Iterable[str] = ()) -> None:
+    def __init__(
+        self, on_death: Callable[[Lifeline], None], lines: Iterable[str] = (), record: int = -1
+    ) -> None:
+        """`record` is the descriptor of the gateway's record, which the watcher holds too."""
         self._on_death = on_death
         self._gone = asyncio.Event()
         self._watcher: subprocess.Popen[bytes] | None = None
+        self.requests: socket.socket | None = None
+        """Where the watcher is asked to start programs, where it can."""
         readable, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
         for line in lines:  # before it starts, so that it never knows less; a pipe holds a thousand and more
             self.tell(line)
         try:
-            self._watcher = _start_watcher(readable)
+            self._watcher = self._start(readable, record)
         except OSError as error:
             self.hang_up()
             raise CustodyError(f"The watcher process could not be started: {error.strerror}.") from error
@@ -72,6 +82,9 @@ class Lifeline:
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
+        if self.requests is not None:
+            self.requests.close()
+            self.requests = None
 
     def kill(self) -> None:
         """End the watcher without its leave; nothing is ended by it any more."""
@@ -82,22 +95,32 @@ class Lifeline:
     async def gone(self) -> None:
         await self._gone.wait()
 
-    def _exited(self, _returncode: int) -> None:
+    def _exited(self, _returncode: int | None) -> None:
         self.hang_up()
         self._gone.set()
         self._on_death(self)
 
+    def _start(self, stdin: int, record: int) -> subprocess.Popen[bytes]:
+        if not WATCHER_STARTS:
+            return _start_watcher(stdin, [], [])
+        self.requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.requests.setblocking(False)
+        with theirs:
+            shared = [theirs.fileno(), *([record] if record >= 0 else [])]
+            return _start_watcher(stdin, [str(theirs.fileno()), str(record)], shared)
 
-def _start_watcher(stdin: int) -> subprocess.Popen[bytes]:
+
+def _start_watcher(stdin: int, arguments: list[str], shared: list[int]) -> subprocess.Popen[bytes]:
     # Its own session: signals to the editor's group or terminal do not reach it. The root folder: it keeps no
     # mount busy. No output: the gateway's stdout belongs to the client, who waits for its end.
     # -I and -S: nothing but the stdlib is loaded, and nothing from the current folder.
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WATCHER)],
+        [sys.executable, "-I", "-S", str(WATCHER), *arguments],
         stdin=stdin,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
         cwd="/",
         env=inherited(os.environ),
+        pass_fds=shared,
     )

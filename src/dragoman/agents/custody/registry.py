@@ -7,8 +7,10 @@ import logging
 import os
 import secrets
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from dragoman.agents.custody import table
+from dragoman.agents.custody import marks, records, table
+from dragoman.agents.custody.children import Child, Launch, OwnChild, WatchedChild, WatcherLost
 from dragoman.agents.custody.lifeline import CustodyError, Lifeline
 from dragoman.agents.custody.tree import MARKER_VARIABLE, SIGNALS, Step, Tree, escalate
 
@@ -17,8 +19,13 @@ logger = logging.getLogger(__name__)
 WATCHER_ATTEMPTS = 3
 """Watchers that may die under our hands before a spawn is refused: something on this machine kills them."""
 
+SETTLED = 1.0
+"""Seconds after which a gateway has answered its first client, and other things may cost processor time."""
+
 WATCHER_REST = 1.0
 """Seconds between a watcher's death and its unasked restart; a spawn does not wait for it."""
+
+_KILLED = "The watcher process that ends agents after a crash keeps being killed."
 
 WATCHER_PATIENCE = 5.0
 """Seconds for the watcher to end what we could not, before it is ended itself."""
@@ -27,8 +34,9 @@ WATCHER_PATIENCE = 5.0
 class Ward:
     """One agent in custody."""
 
-    def __init__(self) -> None:
-        self.marker = secrets.token_hex(16)
+    def __init__(self, token: str | None = None) -> None:
+        """`token` is the gateway's, with which the markers of all its wards begin."""
+        self.marker = (token or new_token()) + new_token()
         self.tree = Tree(self.marker)
         self.line = f"+ {self.marker}"
         """How the watcher is told of it."""
@@ -51,13 +59,25 @@ class Ward:
         return [process for process in self.tree.members(table.snapshot()) if process.pid != self._pid]
 
 
-class Custody:
-    """All agents of one gateway: `admit`, start the process, `started`, at last `end`."""
+def new_token() -> str:
+    return secrets.token_hex(marks.TOKEN_DIGITS // 2)
 
-    def __init__(self) -> None:
+
+class Custody:
+    """All agents of one gateway: `launch`, at last `end`.
+
+    Who starts a process by other means does it between `admit` and `started`.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` is where gateways leave records of themselves, by which the next one ends what a dead one left."""
+        self._token = new_token()
+        self._folder = folder
+        self._record = -1
         self._wards: dict[str, Ward] = {}
         self._lifeline: Lifeline | None = None
         self._restart: asyncio.TimerHandle | None = None
+        self._soon: asyncio.TimerHandle | None = None
         self._closed = False
 
     @property
@@ -70,20 +90,51 @@ class Custody:
             raise CustodyError("The gateway is shutting down.")
         if self._lifeline is not None and self._lifeline.alive:
             return
-        self._lifeline = Lifeline(self._watcher_died, [ward.line for ward in self._wards.values()])
+        if self._record < 0 and self._folder is not None:
+            self._record = records.make(str(self._folder), self._token)
+        lines = [ward.line for ward in self._wards.values()]
+        self._lifeline = Lifeline(self._watcher_died, lines, self._record)
+
+    def start_soon(self) -> None:
+        """Start it in any case, for what a dead gateway left; not now, when a client waits for its first answer."""
+        self._soon = asyncio.get_running_loop().call_later(SETTLED, self._start_again)
+
+    async def launch(self, launch: Launch) -> tuple[Ward, Child]:
+        """Start a program in custody; raises `OSError` if the system refuses, `CustodyError` if custody does."""
+        for _ in range(WATCHER_ATTEMPTS):
+            ward = self.admit()
+            assert self._lifeline is not None
+            watcher, env = self._lifeline, ward.mark(launch.env)
+            try:
+                child: Child
+                if watcher.requests is None:
+                    child = OwnChild(launch, env)
+                else:
+                    child = await WatchedChild.start(watcher.requests, launch, ward.marker, env)
+            except WatcherLost:  # it may have been started all the same
+                watcher.kill()
+                await self.end(ward)
+                continue
+            except OSError:
+                self.release(ward)
+                raise
+            self.started(ward, child.pid)
+            return ward, child
+        raise CustodyError(_KILLED)
 
     def admit(self) -> Ward:
         """Register an agent that is about to be started, so that it ends even if we die during its start."""
-        ward = Ward()
+        ward = Ward(self._token)
         for _ in range(WATCHER_ATTEMPTS):
             self.start()
             if self._tell(ward.line):
                 self._wards[ward.marker] = ward
                 return ward
-        raise CustodyError("The watcher process that ends agents after a crash keeps being killed.")
+        raise CustodyError(_KILLED)
 
     def started(self, ward: Ward, pid: int) -> None:
         """Tell custody the process of an admitted agent."""
+        marks.apply(ward.marker, pid)
         ward.started(pid)
         self._tell(ward.line)
 
@@ -113,8 +164,9 @@ class Custody:
     async def close(self) -> None:
         """End all agents and the watcher; nothing can be admitted afterwards."""
         self._closed = True
-        if self._restart is not None:
-            self._restart.cancel()
+        for timer in (self._restart, self._soon):
+            if timer is not None:
+                timer.cancel()
         wards = list(self._wards.values())
         if wards:
             await _run(wards, SIGNALS)
@@ -123,6 +175,11 @@ class Custody:
                 self.release(ward)
         if self._lifeline is not None:
             await _hang_up(self._lifeline)
+        if self._record >= 0:
+            if not self._wards:
+                records.remove(self._record)
+            os.close(self._record)
+            self._record = -1
 
     def _tell(self, line: str) -> bool:
         return self._lifeline is not None and self._lifeline.tell(line)

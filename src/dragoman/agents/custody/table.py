@@ -9,7 +9,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING or __package__:
+    from dragoman.agents.custody import marks
+else:
+    import marks
 
 _TELLING = 0.2
 """Seconds by which the news of a process may be late; its start is only known to a hundredth."""
@@ -31,21 +36,34 @@ class Process(NamedTuple):
 class Snapshot:
     """The processes of one moment, by pid."""
 
-    def __init__(self, processes: dict[int, Process], environ: Callable[[int], bytes]) -> None:
+    def __init__(
+        self,
+        processes: dict[int, Process],
+        environ: Callable[[int], bytes],
+        numbers: Callable[[int], tuple[int, ...]] = lambda _pid: (),
+    ) -> None:
         self.processes = processes
         self._read_environ = environ
+        self._read_numbers = numbers
         self._environs: dict[int, bytes] = {}
+        self._numbers: dict[int, tuple[int, ...]] = {}
 
-    def carries(self, pid: int, marker: bytes) -> bool:
-        """Whether the process was started with the marker in its environment."""
+    def carries(self, pid: int, marker: bytes, number: int | None = None) -> bool:
+        """Whether the process has the marker in its environment, or its number among its limits."""
         environ = self._environs.get(pid)
         if environ is None:
             environ = self._environs[pid] = self._read_environ(pid)
-        return marker in environ
+        return marker in environ or (number is not None and number in self._numbers_of(pid))
+
+    def _numbers_of(self, pid: int) -> tuple[int, ...]:
+        numbers = self._numbers.get(pid)
+        if numbers is None:
+            numbers = self._numbers[pid] = self._read_numbers(pid)
+        return numbers
 
 
 def snapshot() -> Snapshot:
-    return Snapshot(_list_processes(), _read_environ)
+    return Snapshot(_list_processes(), _read_environ, _read_numbers)
 
 
 def start_of(pid: int) -> str:
@@ -54,6 +72,11 @@ def start_of(pid: int) -> str:
         return ""
     process = _proc_stat(pid)
     return process.start if process is not None else GONE
+
+
+def process(pid: int) -> Process | None:
+    """The process that has this pid now, where that can be known cheaply."""
+    return _proc_stat(pid) if _HAS_PROC else None
 
 
 def started_after(process: Process, moment: float) -> bool:
@@ -104,6 +127,10 @@ def _proc_environ(pid: int) -> bytes:
     return _read(f"/proc/{pid}/environ")
 
 
+def _proc_numbers(pid: int) -> tuple[int, ...]:
+    return marks.parse(_read(f"/proc/{pid}/limits"))
+
+
 def _read(path: str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (pathlib is slow to import)
@@ -139,6 +166,10 @@ def _no_environ(_pid: int) -> bytes:
     return b""
 
 
+def _no_numbers(_pid: int) -> tuple[int, ...]:
+    return ()
+
+
 def _pidfd_works() -> bool:
     try:
         os.close(os.pidfd_open(os.getpid()))
@@ -151,4 +182,5 @@ _HAS_PROC = os.path.exists("/proc/self/stat")  # noqa: PTH110
 HAS_PIDFD = _HAS_PROC and _pidfd_works()
 _list_processes = _proc_processes if _HAS_PROC else _ps_processes
 _read_environ = _proc_environ if _HAS_PROC else _no_environ
+_read_numbers = _proc_numbers if _HAS_PROC else _no_numbers
 _send = _send_by_pidfd if HAS_PIDFD else _send_by_pid

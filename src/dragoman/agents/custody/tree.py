@@ -2,13 +2,14 @@
 
 A process is a member of a tree when any of these holds:
 
-    the marker      its environment carries the tree's random marker (Linux), however far it has strayed
+    the marker      its environment or its limits carry the tree's random marker (Linux, see `marks`)
     the group       it is in the process group or the session that the agent was started in
     the descent     its parent is a member
     the memory      it was a member before and is still the same process
 
-What strays in every way at once, without its environment, in a session of its own and with its parent gone,
-is found only if it was a member at an earlier look.
+What strays in every way at once, without environment and marked limits, in a session of its own and with its parent
+gone, belongs to no tree. It still descends from the watcher, which adopts the orphans of all agents, and is one of its
+`Strays`.
 
 Members are told from strangers that got a reused pid by their start time. Which processes there are is
 asked from `table`, which is handed in. Stdlib only, without imports from the package: the watcher loads
@@ -20,11 +21,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from dragoman.agents.custody.table import Process, Snapshot
+
+if TYPE_CHECKING or __package__:
+    from dragoman.agents.custody import marks
+else:
+    import marks
 
 MARKER_VARIABLE = "DRAGOMAN_CUSTODY"
 """The markers of all gateways above a process, the innermost last: an agent may itself be a gateway."""
@@ -38,6 +44,13 @@ class ProcessTable(Protocol):
 
     @property
     def send(self) -> Callable[[Process, int], None]: ...
+
+
+class Members(Protocol):
+    """Processes that end together."""
+
+    def members(self, snapshot: Snapshot) -> Collection[Process]:
+        """Who of the snapshot is one of them."""
 
 
 class Step(NamedTuple):
@@ -59,10 +72,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 
 class Tree:
-    """The processes of one agent. Before `root` is known only the marker leads to them."""
+    """The processes of one agent. Before `root` is known only the marker leads to them.
+
+    The token of a gateway, with which the markers of its wards begin, leads to all that its agents left.
+    """
 
     def __init__(self, marker: str) -> None:
-        self._marker = marker.encode()
+        self._marks = (marker.encode(), marks.number_of(marker))
         self._root: int | None = None
         self._root_start = ""
         self._members: dict[int, Process] = {}
@@ -83,7 +99,7 @@ class Tree:
         group = self._own_group(everyone.get(self._root or 0))
         for process in everyone.values():
             in_group = group is not None and group in (process.pid, process.pgid, process.sid)
-            if in_group or snapshot.carries(process.pid, self._marker):
+            if in_group or (self._may_carry(process) and snapshot.carries(process.pid, *self._marks)):
                 ours[process.pid] = process
         _add_descendants(ours, everyone.values())
         ours.pop(os.getpid(), None)  # whatever the table says, never ourselves
@@ -95,6 +111,11 @@ class Tree:
         """The members that the last look found."""
         return self._members.values()
 
+    def _may_carry(self, process: Process) -> bool:
+        """A mark is inherited, so nothing older has it; most of a machine's processes need not be looked at."""
+        known = self._root_start.isdigit() and process.start.isdigit()  # ticks since boot, on Linux
+        return not known or int(process.start) >= int(self._root_start)
+
     def _own_group(self, leader: Process | None) -> int | None:
         # The kernel does not reuse a pid while a group of that number exists. So if somebody else has the
         # root's pid, our group is empty and the one of that number is a stranger's.
@@ -102,7 +123,24 @@ class Tree:
         return None if replaced else self._root
 
 
-def escalate(trees: Sequence[Tree], table: ProcessTable, steps: Sequence[Step] = SIGNALS) -> Iterator[float]:
+class Strays:
+    """Descendants of this process that belong to none of the `trees`."""
+
+    def __init__(self, trees: Callable[[], Iterable[Tree]] = tuple) -> None:
+        self._trees = trees
+
+    def members(self, snapshot: Snapshot) -> Collection[Process]:
+        below: dict[int, Process] = {}
+        _add_descendants(below, snapshot.processes.values(), [os.getpid()])
+        for tree in self._trees():
+            for process in tree.members(snapshot):
+                below.pop(process.pid, None)
+        return below.values()
+
+
+def escalate(
+    trees: Sequence[Members], table: ProcessTable, steps: Sequence[Step] = SIGNALS
+) -> Iterator[float]:
     """End all members of the trees, step by step, until nobody is left.
 
     Yields how long to pause before going on, so that the watcher can sleep and the gateway's loop can await.
@@ -129,11 +167,14 @@ def _same(process: Process | None, start: str) -> bool:
     return process is not None and (not start or process.start == start)
 
 
-def _add_descendants(ours: dict[int, Process], everyone: Collection[Process]) -> None:
+def _add_descendants(
+    ours: dict[int, Process], everyone: Collection[Process], roots: Sequence[int] = ()
+) -> None:
+    """Add whoever descends from a member, or from one of the `roots`."""
     children: dict[int, list[Process]] = {}
     for process in everyone:
         children.setdefault(process.ppid, []).append(process)
-    waiting = list(ours)
+    waiting = [*ours, *roots]
     while waiting:
         for child in children.get(waiting.pop(), ()):
             if child.pid not in ours:

@@ -1,27 +1,37 @@
-"""The process that outlives the gateway by a moment, to end what the gateway left running.
+"""The process that ends what agents leave running: while the gateway lives, and after it when it is killed.
 
-Started by `lifeline.py` as `python -I -S watcher.py`, with the read end of a pipe as stdin whose only write
-end is the gateway's. However the gateway ends, the kernel closes the pipe; then everything still registered
-is ended.
+Started by `lifeline.py` as `python -I -S watcher.py [REQUESTS RECORD]`, with the read end of a pipe as stdin whose only
+write end is the gateway's. However the gateway ends, the kernel closes the pipe; then everything still registered is
+ended.
 
     + MARKER             an agent is about to be started with this marker in its environment
     + MARKER PID START   it was started as PID at START
     - MARKER             its tree has ended
+
+On Linux it also starts the agents (`starter.py`; REQUESTS is the descriptor of that socket) and adopts their orphans, so
+that they are found when no mark of theirs is left; and it ends what gateways left that were killed together with their
+watchers (`records.py`; RECORD is the gateway's own).
 """
 
 from __future__ import annotations
 
+import _socket
+import os
+import select
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dragoman.agents.custody import table, tree
+    from dragoman.agents.custody import records, starter, table, tree
 else:
-    # Isolated mode keeps the own folder off the path, which is right for everything but these two.
+    # Isolated mode keeps the own folder off the path, which is right for everything but these.
     sys.path.append(__file__.removesuffix("watcher.py"))
-    import table  # noqa: I001
+    import records  # noqa: I001
+    import starter
+    import table
     import tree
 
 # Whatever is aimed at the gateway, or at an editor's whole group, must not take away who cleans up.
@@ -30,33 +40,170 @@ IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE")
 STARTING_UP = 0.1
 """A child that was being started when the gateway died shows its marker only once its exec is through."""
 
+_STDIN = 0
+_READ_BYTES = 1 << 16
+_PR_SET_CHILD_SUBREAPER = 36
 
-def read_registrations() -> dict[str, tree.Tree]:
-    """Follow the gateway's lines until it is gone; what it had registered then."""
-    trees: dict[str, tree.Tree] = {}
-    for line in sys.stdin:
+
+class Chore:
+    """Ending something, some of it at a time."""
+
+    def __init__(self, pauses: Iterator[float], done: Callable[[], None] = lambda: None) -> None:
+        self._pauses = pauses
+        self._done = done
+        self.due = 0.0
+
+    def go_on(self) -> bool:
+        """Whether there is more to do, at `due`."""
+        pause = next(self._pauses, None)
+        if pause is None:
+            self._done()
+            return False
+        self.due = time.monotonic() + pause
+        return True
+
+
+class Watcher:
+    """Follows the gateway until it is gone."""
+
+    def __init__(self, starting: starter.Starter | None = None, requests: int = -1) -> None:
+        self.trees: dict[str, tree.Tree] = {}
+        self.chores: list[Chore] = []
+        self._starter = starting
+        self._requests = requests
+        self._heard = b""
+        self._clearing = False
+
+    def follow(self, wakeup: int) -> None:
+        """Until stdin ends."""
+        poll = select.poll()
+        for descriptor in (_STDIN, wakeup, *([self._requests] if self._starter is not None else [])):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll(self._patience())}
+            if wakeup in ready:
+                os.read(wakeup, _READ_BYTES)
+                self._has_children()
+            if self._requests in ready:
+                self._start()
+            if _STDIN in ready and not self._hear():
+                return
+            self._work()
+
+    def end_all(self) -> None:
+        """End whatever is left, registered or not."""
+        trees = list(self.trees.values())
+        if not trees and not self._has_children():
+            return
+        if not all(one.rooted for one in trees):
+            time.sleep(STARTING_UP)
+        for pause in tree.escalate([*trees, tree.Strays()], table):
+            self._has_children()
+            time.sleep(pause)
+
+    def sweep(self, left: records.Left) -> None:
+        """End what a dead gateway left, beside the rest."""
+        theirs = tree.Tree(left.token)
+        self.chores.append(
+            Chore(tree.escalate([theirs], table), lambda: left.settle(ended=not theirs.remaining))
+        )
+
+    def _hear(self) -> bool:
+        data = os.read(_STDIN, _READ_BYTES)
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            self._register(line.decode())
+        return bool(data)
+
+    def _register(self, line: str) -> None:
         sign, marker, *root = line.split()
         if sign == "-":
-            trees.pop(marker, None)
-            continue
-        registered = trees.setdefault(marker, tree.Tree(marker))
+            self.trees.pop(marker, None)
+            self._clear()
+            return
+        registered = self.trees.setdefault(marker, tree.Tree(marker))
         if root:
             registered.root(int(root[0]), " ".join(root[1:]))
-    return trees
+
+    def _start(self) -> None:
+        assert self._starter is not None
+        started = self._starter.serve()
+        if started is not None:
+            registered = self.trees.setdefault(started.marker, tree.Tree(started.marker))
+            registered.root(started.pid, table.start_of(started.pid))
+
+    def _has_children(self) -> bool:
+        """Whether anything that was started here, or adopted, still runs; what has ended is reaped."""
+        return self._starter is not None and self._starter.reap()
+
+    def _clear(self) -> None:
+        """With the last agent ends what nothing ties to any of them."""
+        if self.trees or self._clearing or not self._has_children():
+            return
+        self._clearing = True
+        strays = tree.Strays(lambda: self.trees.values())
+        self.chores.append(Chore(tree.escalate([strays], table), self._cleared))
+
+    def _cleared(self) -> None:
+        self._clearing = False
+
+    def _patience(self) -> float | None:
+        """Milliseconds until the next chore."""
+        if not self.chores:
+            return None
+        return max(0.0, min(chore.due for chore in self.chores) - time.monotonic()) * 1000
+
+    def _work(self) -> None:
+        now = time.monotonic()
+        self.chores = [chore for chore in self.chores if chore.due > now or chore.go_on()]
 
 
-def main() -> None:
-    for name in IGNORED:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    trees = list(read_registrations().values())
-    if not trees:
+def main(arguments: list[str]) -> None:
+    ours = [getattr(signal, name) for name in IGNORED if hasattr(signal, name)]
+    # What was ignored before stays so in the agents; Python itself is who ignores a broken pipe.
+    defaults = [name for name in ours if signal.getsignal(name) != signal.SIG_IGN or name == signal.SIGPIPE]
+    for name in ours:
+        signal.signal(name, signal.SIG_IGN)
+    if len(arguments) < 2:
+        watcher = Watcher()
+        watcher.follow(_wakeup())
+        watcher.end_all()
         return
-    if not all(one.rooted for one in trees):
-        time.sleep(STARTING_UP)
-    for pause in tree.escalate(trees, table):
-        time.sleep(pause)
+    requests, record = (int(argument) for argument in arguments[:2])
+    for descriptor in (requests, record):
+        if descriptor >= 0:
+            os.set_inheritable(descriptor, False)
+    _adopt_orphans()
+    channel = _socket.socket(fileno=requests)
+    watcher = Watcher(starter.Starter(channel, [*defaults, signal.SIGXFSZ]), requests)
+    if record >= 0:
+        for left in records.left_behind(record):
+            watcher.sweep(left)
+    watcher.follow(_wakeup())
+    watcher.end_all()
+    if record >= 0:
+        records.remove(record)
+
+
+def _adopt_orphans() -> None:
+    """Orphans below this process become its children, not those of init."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass  # the marks are left
+
+
+def _wakeup() -> int:
+    """A descriptor that can be read when a child has ended."""
+    readable, writable = os.pipe()
+    os.set_blocking(readable, False)
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    return readable
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

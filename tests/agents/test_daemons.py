@@ -1,0 +1,169 @@
+"""Daemons that agents and commands leave behind, which hide from their parent: none outlives the gateway."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import ordinary_user
+from support.builtin import calls, shown
+from support.gateway import Dragoman, Start, agent
+from support.waiting import runs, until, until_gone
+
+DAEMONS = Path(__file__).parents[1] / "support" / "processes" / "daemons.py"
+KINDS = ("ssh-agent", "empty", "overwritten", "unlimited")
+
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
+    pytest.mark.skipif(not ordinary_user.possible(), reason="needs setpriv to become an ordinary user"),
+    pytest.mark.skipif(shutil.which("ssh-agent") is None, reason="needs ssh-agent"),
+]
+
+Begin = Callable[..., Awaitable[Dragoman]]
+
+
+@pytest.fixture
+def daemons() -> Iterator[list[int]]:
+    """What the test left behind; a test that fails leaves nothing running either."""
+    pids: list[int] = []
+    yield pids
+    for pid in pids:
+        if runs(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+async def begin(dragoman: Start, home: Path, workspace: Path) -> Begin:
+    """Start `dragoman acp scripted` as an ordinary user."""
+    ordinary_user.hand_over(home, workspace)
+
+    async def begin(*arguments: str, **sections: Any) -> Dragoman:
+        words = arguments or ("acp", "scripted")
+        sections.setdefault("agents", {"scripted": agent(serve_terminal=True)})
+        prefix = ["env", *ordinary_user.prefix()]
+        gateway = await dragoman(*words, prefix=prefix, **sections)
+        await gateway.initialize()
+        return gateway
+
+    return begin
+
+
+def command(kind: str) -> str:
+    return f"{sys.executable} -S -E {DAEMONS} {kind}"
+
+
+async def leave(gateway: Dragoman, session: str, kinds: tuple[str, ...], daemons: list[int]) -> list[int]:
+    """Let the session's agent leave one daemon of each kind behind."""
+    turn = await gateway.prompt(session, "\n".join(f"sh {command(kind)}" for kind in kinds))
+    left = [int(report["out"]) for report in turn.reports("sh")]
+    daemons += left
+    assert all(runs(pid) for pid in left)
+    return left
+
+
+def watchers(gateway: Dragoman) -> list[int]:
+    return [pid for pid, line in gateway.processes().items() if "watcher.py" in line]
+
+
+async def test_daemons_end_with_a_gateway_whose_client_leaves(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin()
+    await leave(gateway, await gateway.new_session(workspace), KINDS, daemons)
+    gateway.leave()
+    await gateway.wait_exit()
+    assert [pid for pid in daemons if runs(pid)] == []
+
+
+async def test_daemons_end_with_a_gateway_that_is_killed(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin()
+    await leave(gateway, await gateway.new_session(workspace), KINDS, daemons)
+    await gateway.kill()
+    await until_gone(daemons)
+
+
+async def test_daemons_end_with_their_agent_and_those_of_another_agent_do_not(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin()
+    first, second = await gateway.new_session(workspace), await gateway.new_session(workspace)
+    findable = ("ssh-agent", "empty", "overwritten")
+    ending = await leave(gateway, first, findable, daemons)
+    staying = await leave(gateway, second, findable, daemons)
+    await gateway.request("session/close", {"sessionId": first})
+    await until_gone(ending)
+    assert all(runs(pid) for pid in staying)
+
+
+async def test_daemons_end_with_an_agent_that_dies_by_itself(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin()
+    session = await gateway.new_session(workspace)
+    await leave(gateway, session, KINDS, daemons)
+    assert (await gateway.prompt(session, "kill KILL")).error is not None
+    await until_gone(daemons)
+
+
+async def test_daemons_of_a_terminal_end_with_it(begin: Begin, workspace: Path, daemons: list[int]) -> None:
+    gateway = await begin()
+    session = await gateway.new_session(workspace)
+    for kind in KINDS[:3]:
+        turn = await gateway.prompt(session, f"terminal {command(kind)}")
+        daemons.append(int(turn.report("terminal/output")["result"]["output"]))
+    await until_gone(daemons)  # the agent released its terminals
+
+
+async def test_daemons_of_a_command_of_the_builtin_agent_end_with_it(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin("acp", "builtin", agents={"builtin": {"kind": "builtin"}})
+    gateway.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+    session = await gateway.new_session(workspace)
+    for kind in KINDS:
+        (ran,) = calls(await gateway.prompt(session, f"/run {command(kind)}"))
+        (pid,) = re.findall(r"^\d+$", shown(ran), re.MULTILINE)
+        daemons.append(int(pid))
+    await until_gone(daemons)
+
+
+async def test_daemons_end_when_the_watcher_is_killed_and_then_the_gateway(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    gateway = await begin()
+    await leave(gateway, await gateway.new_session(workspace), KINDS[:3], daemons)
+    (first,) = watchers(gateway)
+    os.kill(first, signal.SIGKILL)
+    await until(lambda: watchers(gateway) and first not in watchers(gateway))
+    await gateway.kill()
+    await until_gone(daemons)
+
+
+async def test_the_next_gateway_ends_what_is_left_when_everything_of_ours_was_killed(
+    begin: Begin, workspace: Path, daemons: list[int]
+) -> None:
+    first, other = await begin(), await begin()
+    await leave(first, await first.new_session(workspace), KINDS[:3], daemons)
+    left = list(daemons)
+    session = await other.new_session(workspace)
+    staying = await leave(other, session, KINDS[:3], daemons)
+    for pid in (first.process.pid, *watchers(first)):  # stopped first: neither hears of the other's end
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (*watchers(first), first.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    await first.wait_exit()
+    await begin()
+    await until_gone(left)
+    await first.no_process_left()
+    assert all(runs(pid) for pid in staying)
+    assert (await other.prompt(session, "say still here")).texts == ["still here"]
