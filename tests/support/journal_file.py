@@ -22,6 +22,7 @@ class Event:
 def read_journal(home: Path, session: str) -> list[Event]:
     """All events of a session; fails if their numbers are not 1, 2, 3, …"""
     with closing(sqlite3.connect(home / "dragoman.db")) as database:
+        database.execute("BEGIN")  # as it is at one moment: its process may be writing
         head = database.execute("SELECT n, last_seq FROM heads WHERE id = ?", (session,)).fetchone()
         assert head, f"no journal for {session}"
         span = (head[0] << SEQ_BITS, (head[0] + 1) << SEQ_BITS)
