@@ -26,8 +26,8 @@ from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.owner import DELAYS
-from dragoman.gateway.passthrough import LOAD, RESUME, OwnerGone, pass_through
+from dragoman.gateway.owner import DELAYS, OwnerGone
+from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
 from dragoman.gateway.session import REMEMBERED, Session, result_line
 from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root

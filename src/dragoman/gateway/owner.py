@@ -43,6 +43,10 @@ DELAYS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each try to go on without it."""
 
 
+class OwnerGone(RpcError):
+    """The process that had the session ended before it answered: whoever comes again finds the session elsewhere."""
+
+
 class OwnerConnection(AgentConnection):
     is_owner = True
     uneven = 0
@@ -130,7 +134,10 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     try:
         await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
     except RpcError as error:
+        ended = owner.handle is not None and owner.peer.closed
         await owner.stop()
+        if ended:  # it was there a moment ago
+            raise OwnerGone(error.code, owner.gone_error().message, {"reason": "session_held"}) from error
         raise internal(
             f"Session {session.id} is open in another Dragoman process, which cannot be reached: {error.message}. "
             "Nothing was started in its place. Go on with the session where it is open, or end that process and "

@@ -20,7 +20,7 @@ from dragoman.gateway import replay, revival
 from dragoman.gateway.feed import DirectFeed
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.lifecycle import setup_params
-from dragoman.gateway.owner import OwnerConnection
+from dragoman.gateway.owner import OwnerConnection, OwnerGone
 from dragoman.gateway.rewrite import reply_for_client
 from dragoman.gateway.session import Session, result_line
 from dragoman.gateway.tapped import TappedAttachment, reads_journal
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 LOAD = "session/load"
 RESUME = "session/resume"
-
-
-class OwnerGone(RpcError):
-    """The process that had the session ended before it answered: the next try finds the session elsewhere."""
 
 
 async def pass_through(
