@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from dragoman.rpc.turn_budget import TurnBudget, turn_budget
 from dragoman.wire import limits
+
+
+async def test_the_loop_has_as_long_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
+    budget = TurnBudget(asyncio.get_running_loop())
+    begun = time.perf_counter()
+    done = asyncio.Event()
+    for _ in range(5):
+        budget.later(lambda: time.sleep(0.02))
+    budget.later(done.set)
+    async with asyncio.timeout(5):
+        await done.wait()
+    assert time.perf_counter() - begun >= 0.19, "0.1 s of work, and nearly as long a pause"
 
 
 async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,7 +241,11 @@ class WebSocket(asyncio.Protocol):
         if self._scheduled:
             return
         self._scheduled = True
-        if delay:
+        if self._frames.client and not delay:
+            self._loop.call_soon(
+                self._read_frames
+            )  # the agent we chose to connect to is not held up by floods
+        elif delay:
             self._loop.call_later(delay, self._budget.later, self._read_frames)
         else:
             self._budget.later(self._read_frames)

@@ -93,6 +93,9 @@ STDERR_LINE_BYTES = 4 * 1024
 TURN_SECONDS = 0.001
 """Seconds of one loop turn for reading frames, of all peers together: megabytes of frames that are a few bytes long."""
 
+MAX_TURN_PAUSE = 0.02
+"""Seconds at most until the next of those who wait for their turn goes on."""
+
 FRAMES_AT_ONCE = 32
 """Frames that are read before the clock is looked at."""
 
