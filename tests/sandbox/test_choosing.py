@@ -91,6 +91,43 @@ async def test_a_session_may_choose_among_the_boxes_and_keeps_its_own(
         await again.new_session(project, _meta={"dragoman": {"sandbox": "jar"}})
 
 
+async def test_a_session_that_the_command_line_put_into_a_box_stays_there(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    agents = {"scripted": boxed_agent()}
+    config = {"agents": agents, "sandboxes": {"box": BOX}}
+    gateway = await dragoman("acp", "scripted", "--sandbox", "box", **config)
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    assert (await gateway.prompt(session, "sh pwd")).report("sh")["out"] == INSIDE
+    await gateway.kill()
+    again = await dragoman("acp", "scripted", **config)
+    await again.initialize()
+    await again.request("session/load", {"sessionId": session, "cwd": str(project), "mcpServers": []})
+    assert (await again.prompt(session, "sh pwd")).report("sh")["out"] == INSIDE
+
+
+async def test_it_stays_there_also_where_the_settings_name_no_box(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    agents = {"builtin": {"kind": "builtin"}}
+    env = {"OPENAI_API_KEY": ""}
+    outside = str(Path("/proc/self/ns/mnt").readlink())
+    gateway = await dragoman("acp", "builtin", "--sandbox", "bubblewrap", agents=agents, env=env)
+    await gateway.initialize()
+    session = await gateway.new_session(project)
+    await gateway.prompt(session, "/help")
+    await gateway.kill()
+    again = await dragoman("acp", "builtin", agents=agents, env=env)
+    again.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+    await again.initialize()
+    await again.request("session/load", {"sessionId": session, "cwd": str(project), "mcpServers": []})
+    await again.prompt(session, "/help")  # a new agent is told the conversation with the first prompt
+    ran = calls(await again.prompt(session, "/run readlink /proc/self/ns/mnt"))[0]
+    assert "mnt:[" in str(ran["content"])
+    assert outside not in str(ran["content"])
+
+
 async def test_a_session_cannot_choose_to_be_in_no_box_where_one_is_prescribed(
     dragoman: Start, bubblewrap: Kind, project: Path
 ) -> None:

@@ -21,11 +21,11 @@ from dragoman.agents.directory import ConfiguredAgents
 from dragoman.agents.known import known_layer
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
-from dragoman.config.model import Config, PolicyConfig, PolicyRule
+from dragoman.config.model import AgentConfig, Config, PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway, Outside
-from dragoman.gateway.ports.sandbox import Boxes
+from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.services import WorkspaceServices
@@ -130,18 +130,42 @@ def open_traces(config: Config) -> list[Traces]:
     return [Traces(config.traces.endpoint)]
 
 
-def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes | None:
-    """The sandboxes, where anybody asks for one or may."""
+def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes:
     named = [
         *(agent.sandbox for agent in config.agents.values()),
         *(rule.sandbox for rule in config.workspaces),
         *config.sandboxes,
     ]
     if not any((chosen, *named)):
-        return None
+        return _UnnamedBoxes(config, paths, custody)
     from dragoman.sandbox import Sandboxes
 
     return Sandboxes(config, paths, custody, chosen)
+
+
+class _UnnamedBoxes:
+    """Where the settings name no sandbox: a session may still ask for one that needs none. Loaded then."""
+
+    chosen = None
+
+    def __init__(self, config: Config, paths: Paths, custody: Custody) -> None:
+        self._given = (config, paths, custody)
+        self._boxes: Boxes | None = None
+
+    def find(
+        self, name: str, agent: AgentConfig, cwd: str | None, workspace: str | None, wanted: str | None = None
+    ) -> Box | None:
+        if wanted is None:
+            return None
+        if self._boxes is None:
+            from dragoman.sandbox import Sandboxes
+
+            self._boxes = Sandboxes(*self._given)
+        return self._boxes.find(name, agent, cwd, workspace, wanted)
+
+    async def close(self) -> None:
+        if self._boxes is not None:
+            await self._boxes.close()
 
 
 def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:

@@ -23,6 +23,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.keeping import Keeping, is_taken
 from dragoman.gateway.observer import TOOL_KINDS, Observer
 from dragoman.gateway.options import Options
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.questions import Questions
@@ -134,6 +135,13 @@ class Session:
             self.hold_agent(True)
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
+            self._stay_in_box(agent.box)
+
+    def _stay_in_box(self, box: Box) -> None:
+        """A session that the command line put into a box stays there, also in a process without that option."""
+        chosen = self.gateway.boxes.chosen if self.gateway.boxes is not None else None
+        if chosen is not None and box.apart and self.sandbox is None:
+            self.save_extra(sandbox=chosen)
 
     def mute(self, muted: bool) -> None:
         """Swallow what the agent says: a replay that is not to be seen twice."""
@@ -422,7 +430,7 @@ class Session:
 
     @property
     def sandbox(self) -> str | None:
-        """The box that it asked for when it was made; its agents always get it."""
+        """The box that it asked for when it was made, or that the command line put it into; its agents always get it."""
         name = self.extra.get("sandbox")
         return name if isinstance(name, str) else None
 

@@ -52,7 +52,7 @@ class Sandboxes:
         self._config = config
         self._paths = paths
         self._custody = custody
-        self._chosen = chosen
+        self.chosen = chosen
         self._environ = os.environ if environ is None else environ
         self._boxes: dict[tuple[str, str, tuple[Path, ...]], WorkspaceBox] = {}
         self._empty: Path | None = None
@@ -93,7 +93,7 @@ class Sandboxes:
         name = (self._prescribed(cwd) if cwd is not None else None) or agent.sandbox
         if wanted is not None:
             self._check_wanted(wanted, name)
-        name = self._chosen or wanted or name
+        name = self.chosen or wanted or name
         plain_local = name == "local" and name not in self._config.sandboxes
         return None if plain_local else name
 

@@ -93,6 +93,10 @@ class Box(Protocol):
 class Boxes(Protocol):
     """All sandboxes of a gateway."""
 
+    @property
+    def chosen(self) -> str | None:
+        """The command line's sandbox, for all sessions of this process."""
+
     def find(
         self,
         name: str,
