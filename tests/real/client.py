@@ -43,10 +43,12 @@ class RealGateway(Dragoman):
 
     def agent_processes(self) -> dict[int, str]:
         """The agents that the gateway itself started, without its watcher and without what they started."""
+        running = self.processes()
+        starters = {self.process.pid, *(pid for pid, line in running.items() if "custody/watcher.py" in line)}
         return {
             pid: line
-            for pid, line in self.processes().items()
-            if self.program in line and _parent(pid) == self.process.pid
+            for pid, line in running.items()
+            if self.program in line and _parent(pid) in starters and pid not in starters
         }
 
     def kill_agent(self) -> None:
