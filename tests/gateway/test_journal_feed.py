@@ -208,13 +208,25 @@ async def test_answers_go_out_when_the_process_ends(patient: Bench, answered: bo
     await patient.say("a", "b")
     if answered:
         patient.store.answer(FULL, GAP)
-    patient.feed.end()
+    patient.feed.end(answered=False)
     await patient.say("c")
     assert patient.shown == [(None, "a"), (None, "b"), (None, "c")]
     assert patient.answered == ["a", "b", "c"]
     if not answered:
         patient.store.answer(None, None)  # too late
     assert len(patient.shown) == 3
+
+
+async def test_what_is_on_its_way_to_a_store_that_answers_is_not_shown_at_the_end(patient: Bench) -> None:
+    """It will have a number; a client that comes back would see it a second time."""
+    await patient.say("a")
+    patient.store.answer(None)
+    await patient.say("b")
+    patient.feed.end(answered=True)
+    assert patient.shown == [(1, "a")]
+    patient.store.answer(None)
+    assert patient.shown == [(1, "a"), (2, "b")]
+    assert patient.answered == ["a", "b"]
 
 
 async def test_an_answer_that_fails_does_not_cost_the_others(patient: Bench) -> None:

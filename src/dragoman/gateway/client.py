@@ -24,7 +24,7 @@ from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import meta_of, one_session, session_of
-from dragoman.gateway.session import Session
+from dragoman.gateway.session import Session, settle
 from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import limits, message
@@ -341,13 +341,11 @@ class ClientConnection:
 
     async def _send_answers(self, sessions: list[Session]) -> None:
         """Of sessions that end now: a store that hangs or fails does not keep their last answers."""
-        if sessions:
-            waits = [asyncio.ensure_future(session.settled()) for session in sessions]
-            await asyncio.wait(waits, timeout=GOODBYE_TIMEOUT)
+        settled = await settle(sessions, GOODBYE_TIMEOUT)
         for session in sessions:
             # Another client may have come meanwhile: for it the session goes on, and its journal with it.
             if session.journal is not None and len(session.attachments) == 1 and not session.comers:
-                session.journal.end()
+                session.journal.end(answered=session in settled)
 
 
 Handler = Callable[[ClientConnection, Request], None]

@@ -30,7 +30,7 @@ from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, S
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.quotas import Places
 from dragoman.gateway.retention import keep_house
-from dragoman.gateway.session import Session
+from dragoman.gateway.session import Session, settle
 from dragoman.wire.errors import RpcError, internal, invalid_params
 
 log = logging.getLogger(__name__)
@@ -340,12 +340,10 @@ class Gateway:
 
     async def _settle_sessions(self) -> None:
         """The last answers go out before the links close; a store that hangs or fails does not keep them."""
-        waits = [asyncio.ensure_future(session.settled()) for session in self.sessions.values()]
-        if waits:
-            await asyncio.wait(waits, timeout=SETTLE_TIMEOUT)
+        settled = await settle(self.sessions.values(), SETTLE_TIMEOUT)
         for session in list(self.sessions.values()):
             if session.journal is not None:
-                session.journal.end()
+                session.journal.end(answered=session in settled)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -329,12 +329,18 @@ class JournalFeed:
         if self.state is Keeping.UNKEPT:
             self._stop_trying()
 
-    def end(self) -> None:
-        """This process ends and does not wait any longer."""
+    def end(self, *, answered: bool) -> None:
+        """This process ends and does not wait any longer.
+
+        `answered`: the store has just stored something. What an agent said since then is left to it: a client that
+        comes back sees it with its number. Shown now, as not kept, the client would see it twice.
+        """
         self.drop_held()
         if self.state is not Keeping.FENCED and self.state is not Keeping.ENDED:
             if self._open is not None:
                 self._flush(self._open)
+            if answered and self.state is Keeping.STORED and not self._failed:
+                return
             if self._pending or self.state is Keeping.UNKEPT:
                 self._move(Keeping.ENDED, self.trouble or self._error)
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -494,6 +494,17 @@ class Session:
         self._waiting_agent = self.agent if hold else None
         if self._waiting_agent is not None:
             self._waiting_agent.hold(self)
+
+
+async def settle(sessions: Collection[Session], seconds: float) -> set[Session]:
+    """Wait until everything published so far is stored and handed over; those of which that holds in time."""
+    waits = {asyncio.ensure_future(session.settled()): session for session in sessions}
+    if not waits:
+        return set()
+    done, late = await asyncio.wait(waits, timeout=seconds)
+    for wait in late:
+        wait.cancel()
+    return {waits[wait] for wait in done}
 
 
 def _merged(older: SessionChanges, newer: SessionChanges) -> SessionChanges:

@@ -3,25 +3,28 @@
  * this storage for our origin alone.
  *
  * It comes in the address, as `#page=…`, when a token was shown, and is taken out of there at once. One that has just
- * come is kept only after the gateway has accepted it, so that a link with a made-up one does not log the browser out.
+ * come is kept for this tab alone, where a page that is loaded again finds it, and for the browser only after the gateway
+ * has accepted it, so that a link with a made-up one does not log the browser out.
  */
 
 import { saveBlob } from "../view/save";
 import { keep, kept } from "./kept";
 
 const SECRET = "dragoman.page";
+const ARRIVED = "dragoman.arrived";
 const PLACE = "dragoman.place";
 const HEADER = "X-Dragoman-Page";
 
 const ARRIVAL = /^#page=([\w-]+)$/;
 
-let arrived: string | null = null;
+/** What has just come; the tab keeps it too, unless the browser keeps nothing. */
+let arrived: string | null = read("sessionStorage", ARRIVED);
 
 /** Take a secret out of the address that it came in. The part after # is then what it was before the token was shown. */
 export function takeFromAddress(): boolean {
   const found = ARRIVAL.exec(window.location.hash);
   if (found === null) return false;
-  arrived = found[1] ?? null;
+  setArrived(found[1] ?? null);
   const place = read("sessionStorage", PLACE) ?? "";
   write("sessionStorage", PLACE, null);
   window.history.replaceState(null, "", window.location.pathname + window.location.search + place);
@@ -36,14 +39,14 @@ export function pageSecret(): string | null {
 export function secretAccepted(): void {
   if (arrived === null) return;
   write("localStorage", SECRET, arrived);
-  if (read("localStorage", SECRET) === arrived) arrived = null;
+  if (read("localStorage", SECRET) === arrived) setArrived(null);
 }
 
 /** The gateway has refused it. True when there is an older one to try. */
 export function secretRefused(): boolean {
   const before = read("localStorage", SECRET);
   const another = arrived !== null && before !== null && before !== arrived;
-  arrived = null;
+  setArrived(null);
   return another;
 }
 
@@ -83,9 +86,14 @@ export function showToken(token: string): void {
 export async function logOut(): Promise<void> {
   const { ok, status } = await fetchOwn("/api/logout", { method: "POST" });
   if (!ok && status !== 401) throw new Error(`The gateway answered ${status}.`);
-  arrived = null;
+  setArrived(null);
   write("localStorage", SECRET, null);
   window.location.replace("/");
+}
+
+function setArrived(secret: string | null): void {
+  arrived = secret;
+  write("sessionStorage", ARRIVED, secret);
 }
 
 /** Null where the browser keeps nothing for this page. */
