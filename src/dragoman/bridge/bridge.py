@@ -119,6 +119,11 @@ class Bridge:
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(limits.CHANGE_PAUSE, self._tell)
 
+    def session_stopping(self, session: Session) -> None:
+        room = self.rooms.get(session.id)
+        if room is not None:
+            room.stop(session)
+
     def _rejoin(self, client: BridgeClient, session_id: str) -> None:
         session = self.gateway.sessions.get(session_id)
         if session is not None and client in self.clients and client.lacks(session_id):

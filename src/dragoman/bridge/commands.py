@@ -157,6 +157,17 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
     return await _change_queue(client, command, None)
 
 
+async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
+    session = await client.bridge.enliven(fields.session_id(command))
+    try:
+        room = await client.bridge.room(session.id)
+        room.release(session, command.get("queuedId"), client.terms.identity)
+        await session.settled()
+    finally:
+        client.bridge.rest(session)
+    return session.id
+
+
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
     try:
@@ -263,6 +274,7 @@ COMMANDS: dict[str, Command] = {
     "send_message": Command(send_message),
     "edit_queued": Command(edit_queued),
     "drop_queued": Command(drop_queued),
+    "send_queued": Command(send_queued),
     "cancel_turn": Command(cancel_turn),
     "permission_response": Command(permission_response),
     "elicitation_response": Command(elicitation_response),

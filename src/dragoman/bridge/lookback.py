@@ -12,6 +12,7 @@ from dragoman.gateway.session import LATEST
 from dragoman.wire.errors import Malformed
 
 PAGE = 2000
+_KINDS = (b'"queue"', b'"offered"', b'"turn_ended"')
 _MARKS = tuple(f'"sessionUpdate":"{kind}"'.encode() for kind in LATEST)
 
 
@@ -20,6 +21,8 @@ class Recalled:
     state: JsonObject = field(default_factory=dict)
     """The last update of each kind that is the whole truth of its kind, and the agent's last offer."""
     queue: list[JsonObject] | None = None
+    stopped: bool = False
+    """A turn was stopped after the queue was written: the process that ran it did not know of the queue."""
     message_ids: list[str] = field(default_factory=list)
     """Newest first."""
 
@@ -62,7 +65,7 @@ def _see(recalled: Recalled, event: bytes) -> None:
 
 
 def _see_record(recalled: Recalled, event: bytes) -> None:
-    if not (b'"queue"' in event[:30] or b'"offered"' in event[:30]):
+    if not any(kind in event[:40] for kind in _KINDS):
         return
     try:
         record = events.read_record(event)
@@ -70,6 +73,8 @@ def _see_record(recalled: Recalled, event: bytes) -> None:
         return
     if record.get("dragoman") == "offered":
         recalled.state.setdefault("offered", record)
+    elif record.get("dragoman") == "turn_ended":
+        recalled.stopped |= recalled.queue is None and record.get("stopReason") == "cancelled"
     elif recalled.queue is None:
         queue = record.get("queue")
         recalled.queue = [as_object(each) for each in queue] if isinstance(queue, list) else []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dragoman.bridge.errors import BridgeError
 from dragoman.gateway.json_types import JsonObject, as_object
+
+STOPPED = "The turn was stopped before this message was sent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,18 @@ class Message:
     sender: Sender | None = None
     held: str = ""
     """Why it is not sent, although it is its turn."""
+    stopped: bool = False
+    """Held by a Stop: it is sent when a person says so, and not before."""
+
+    def stop(self) -> Message:
+        return replace(self, held=STOPPED, stopped=True)
 
     def as_shown(self) -> JsonObject:
         """For pages."""
         shown: JsonObject = {"clientMessageId": self.id, "content": self.blocks}
-        return {**shown, "held": self.held} if self.held else shown
+        if self.held:
+            shown["held"] = self.held
+        return {**shown, "stopped": True} if self.stopped else shown
 
     def as_kept(self) -> JsonObject:
         """For the journal."""
@@ -45,6 +54,7 @@ class Message:
             stored.get("content") or [],
             Sender(str(sender.get("name")), str(sender.get("mark"))) if sender else None,
             str(stored.get("held") or ""),
+            stored.get("stopped") is True,
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ from dragoman.gateway.session import Session
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError
 
+log = logging.getLogger(__name__)
+
 Done = Callable[[BridgeError | None], None]
 
 STOPPED = BridgeError("cancelled", "The turn was cancelled before this message reached the agent.")
@@ -29,10 +32,13 @@ class Room:
         """What the journal says still holds, for the time in which no agent runs."""
         self.watchers = 0
         self._stewards = stewards
-        self._queue = [Message.kept(each) for each in recalled.queue or []]
+        kept = [Message.kept(stored) for stored in recalled.queue or []]
+        self._queue = [message.stop() for message in kept] if recalled.stopped else kept
         self._ids: dict[str, None] = dict.fromkeys(reversed(recalled.message_ids))
         self._ids.update(dict.fromkeys(message.id for message in self._queue))
         self._running = False
+        self._stopped = False
+        """The running turn was stopped, and what waited then is held."""
         self._starting: str | None = None
         """The message whose turn has begun and which is not in the journal yet: an agent may have to be brought back."""
         self._encoded: dict[int, bytes] = {}
@@ -65,9 +71,10 @@ class Room:
 
     def submit(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
         """Start a turn with it, or let it wait for the end of the one that runs."""
-        if session.turn is None and not self._queue:
+        if session.turn is None and all(waiting.stopped for waiting in self._queue):
             self._start(session, message, sender, done)
             return
+        self._running = self._running or session.turn is not None
         if session.remote:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
         size = len(encode(message.blocks)) + sum(len(encode(each.blocks)) for each in self._queue)
@@ -82,29 +89,70 @@ class Room:
         """Replace a waiting message, which is the editor's then, or with None drop it."""
         found = next((each for each in self._queue if each.id == queued_id), None)
         if found is None or found.id == self._starting:
-            raise BridgeError("not_queued", "This message does not wait any more: it was sent or dropped.")
+            raise _not_queued()
         if message is None:
             self._set_queue(session, [each for each in self._queue if each is not found])
             return
-        changed = Message(found.id, message.blocks, self._stewards.sender(editor))
+        sender = self._stewards.sender(editor)
+        if found.stopped:
+            changed = replace(found, blocks=message.blocks, sender=sender)
+        else:
+            changed = Message(found.id, message.blocks, sender)
         self._set_queue(session, [changed if each is found else each for each in self._queue])
-        if found.held:
+        if found.held and not found.stopped:
             self.send_on(session)
 
+    def release(self, session: Session, queued_id: object, releaser: Identity) -> None:
+        """Send a message that is held, or with None all that wait; they are the releaser's then."""
+        chosen = [each for each in self._queue if queued_id is None or each.id == queued_id]
+        if queued_id is not None and (not chosen or chosen[0].id == self._starting):
+            raise _not_queued()
+        sender = self._stewards.sender(releaser)
+        held = {each.id for each in chosen if each.held}
+        if held:
+            self._set_queue(
+                session,
+                [Message(each.id, each.blocks, sender) if each.id in held else each for each in self._queue],
+            )
+        self.send_on(session, first=queued_id)
+
+    def stop(self, session: Session) -> None:
+        """A stop was asked for: what waits is held until a person sends it.
+
+        A message that comes after the stop is not held: whoever writes it has seen that the turn was stopped.
+        """
+        self._stopped = session.turn is not None
+        self._hold_all(session)
+
     def turn_over(self, session: Session) -> bool:
-        """Whether a turn has ended since the last look; after one that failed, the queue waits for people."""
+        """Whether a turn has ended and the queue goes on; after one that failed it waits for people."""
         over = self._running and session.turn is None
         self._running = session.turn is not None
-        return over and not session.failed
+        if not over:
+            return False
+        if (
+            session.stopped and not self._stopped
+        ):  # the agent's own decision, as when some are refused a command
+            self._hold_all(session)
+        self._stopped = False
+        return not session.failed
 
-    def send_on(self, session: Session) -> None:
-        """The next message whose sender may still send it, if nothing runs.
+    def _hold_all(self, session: Session) -> None:
+        if session.remote or all(waiting.stopped for waiting in self._queue):
+            return
+        held = [waiting.stop() for waiting in self._queue]
+        self._set_queue(session, held)
+        log.info("queue held by a stop", extra={"session": session.id, "messages": len(held)})
+
+    def send_on(self, session: Session, first: object = None) -> None:
+        """The next message whose sender may still send it, if nothing runs; `first` names one that goes before all.
 
         It stays in the queue until it is among the session's events: a process that dies meanwhile loses nothing.
         """
         if session.turn is not None or self._starting or session.remote or session.gateway.closing:
             return
-        for message in self._queue:
+        due = [message for message in self._queue if not message.stopped]
+        for message in sorted(due, key=lambda each: each.id != first):
             sender = self._stewards.identity(message.sender)
             if isinstance(sender, Identity):
                 self._send(session, message, sender)
@@ -188,3 +236,7 @@ class Room:
         self._ids[message_id] = None
         if len(self._ids) > limits.REMEMBERED_MESSAGES:
             del self._ids[next(iter(self._ids))]
+
+
+def _not_queued() -> BridgeError:
+    return BridgeError("not_queued", "This message does not wait any more: it was sent or dropped.")

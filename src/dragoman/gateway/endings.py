@@ -42,6 +42,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
     if reply.ok:
         session.crashes = 0
     session.failed = not reply.ok
+    session.stopped = reply.ok and decode_object(reply.result).get("stopReason") == "cancelled"
     session.after_events(lambda: turn.request.answer(reply), turn.client)
     session.gateway.idle(session)
     session.changed()

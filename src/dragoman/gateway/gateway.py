@@ -55,6 +55,9 @@ class SessionWatcher(Protocol):
 
     def session_changed(self, session: Session) -> None: ...
 
+    def session_stopping(self, session: Session) -> None:
+        """A cancel was asked for, by any client, whether a turn runs or not."""
+
     def session_deleted(self, session_id: str) -> None: ...
 
 
@@ -165,6 +168,11 @@ class Gateway:
         """Something about it that a list of sessions shows; never called for a message."""
         for watcher in self.watchers:
             watcher.session_changed(session)
+
+    def stopping(self, session: Session) -> None:
+        """Before the turn is cancelled: what waits for its end is held first."""
+        for watcher in self.watchers:
+            watcher.session_stopping(session)
 
     def deleted(self, session_id: str) -> None:
         for watcher in self.watchers:

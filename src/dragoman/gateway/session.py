@@ -106,6 +106,8 @@ class Session:
         """Deaths of the agent since the last turn that ended well."""
         self.failed = False
         """The last turn ended with an error."""
+        self.stopped = False
+        """The last turn was cancelled."""
         self.extra: JsonObject = {}
         """What else the directory keeps of it."""
         self.swallowed: deque[bytes] = deque()
@@ -264,6 +266,7 @@ class Session:
 
     def cancel(self) -> None:
         """Cancel the turn, whichever client began it; what another process runs is cancelled by that process."""
+        self.gateway.stopping(self)
         if self.turn is not None:
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
         elif self.follows:

@@ -138,7 +138,7 @@ export function Composer({ conversation, cwd, handle }: Props) {
           <IconButton icon="close" label="Dismiss" onClick={() => setRefused("")} />
         </div>
       )}
-      <Queue sessionId={sessionId} queue={conversation.queue} />
+      <Queue sessionId={sessionId} queue={conversation.queue} working={working} observer={observer} />
       <form className={styles.box} data-dropping={dropping || undefined} onSubmit={(event) => { event.preventDefault(); send(); }}
         onDragOver={(event) => { event.preventDefault(); setDropping(true); }} onDragLeave={() => setDropping(false)} onDrop={onDrop}>
         <Suggestions id={listId} side="above" control={control} suggestions={completion.suggestions} choose={choose}

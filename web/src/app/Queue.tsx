@@ -1,21 +1,47 @@
 import { useState } from "react";
 import type { ContentBlock, QueuedMessage } from "../bridge/events";
-import { IconButton } from "../ui/Button";
+import { Button, IconButton } from "../ui/Button";
 import { Icon } from "../ui/Icon";
 import styles from "./Composer.module.css";
 import { useChat } from "./page";
 
-/** Messages that wait for the running turn to end. */
-export function Queue({ sessionId, queue }: { sessionId: string; queue: readonly QueuedMessage[] }) {
+interface Props {
+  sessionId: string;
+  queue: readonly QueuedMessage[];
+  working: boolean;
+  observer: boolean;
+}
+
+/** Messages that wait for the running turn to end; those of a turn that was stopped wait for a person. */
+export function Queue({ sessionId, queue, working, observer }: Props) {
   if (queue.length === 0) return null;
+  const waits = (queued: QueuedMessage) => !observer && (!working || queued.held !== undefined);
   return (
-    <ul className={styles.queue} aria-label="Queued messages">
-      {queue.map((queued) => <Queued key={queued.clientMessageId} sessionId={sessionId} queued={queued} />)}
-    </ul>
+    <div className={styles.queue}>
+      {queue.some(waits) ? <Offer sessionId={sessionId} queue={queue} /> : null}
+      <ul aria-label="Queued messages">
+        {queue.map((queued) => <Queued key={queued.clientMessageId} sessionId={sessionId} queued={queued} sendable={waits(queued)} observer={observer} />)}
+      </ul>
+    </div>
   );
 }
 
-function Queued({ sessionId, queued }: { sessionId: string; queued: QueuedMessage }) {
+/** What becomes of messages that are not sent by themselves. */
+function Offer({ sessionId, queue }: { sessionId: string; queue: readonly QueuedMessage[] }) {
+  const chat = useChat();
+  const stopped = queue.filter((queued) => queued.stopped === true).length;
+  const count = (number: number) => (number === 1 ? "1 message" : `${number} messages`);
+  const words = stopped > 0 ? `Stopped. ${count(stopped)} not sent.` : `${count(queue.length)} not sent.`;
+  return (
+    <div className={styles.offer}>
+      <span role="status">{words}</span>
+      <Button onClick={() => chat.sendQueued(sessionId)}>{queue.length === 1 ? "Send" : "Send all"}</Button>
+      <Button onClick={() => queue.forEach((queued) => chat.dropQueued(sessionId, queued.clientMessageId))}>{queue.length === 1 ? "Remove" : "Remove all"}</Button>
+    </div>
+  );
+}
+
+function Queued({ sessionId, queued, sendable, observer }: { sessionId: string; queued: QueuedMessage; sendable: boolean; observer: boolean }) {
   const chat = useChat();
   const [text, setText] = useState<string | null>(null);
   const words = wordsOf(queued.content);
@@ -39,8 +65,13 @@ function Queued({ sessionId, queued }: { sessionId: string; queued: QueuedMessag
             }
           }} />
       )}
-      {text === null ? <IconButton icon="edit" label="Edit" onClick={() => setText(words)} /> : <IconButton icon="check" label="Save" onClick={save} />}
-      <IconButton icon="close" label="Remove from the queue" onClick={() => chat.dropQueued(sessionId, id)} />
+      {observer ? null : (
+        <>
+          {sendable && text === null ? <IconButton icon="send" label="Send now" onClick={() => chat.sendQueued(sessionId, id)} /> : null}
+          {text === null ? <IconButton icon="edit" label="Edit" onClick={() => setText(words)} /> : <IconButton icon="check" label="Save" onClick={save} />}
+          <IconButton icon="close" label="Remove from the queue" onClick={() => chat.dropQueued(sessionId, id)} />
+        </>
+      )}
     </li>
   );
 }

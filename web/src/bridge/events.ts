@@ -36,7 +36,8 @@ export interface ConfigOption {
 }
 export interface StopError { code: string; message: string; hint?: string }
 /** `held`: why it is not sent when its turn comes, such as a token that was revoked. */
-export interface QueuedMessage { clientMessageId: string; content: ContentBlock[]; held?: string }
+/** `held`: why it is not sent. `stopped`: because the turn was stopped; it waits for `send_queued`. */
+export interface QueuedMessage { clientMessageId: string; content: ContentBlock[]; held?: string; stopped?: boolean }
 export interface ToolCallFields {
   toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
   locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;
@@ -126,6 +127,7 @@ export type BridgeCommand = { clientMessageId?: string } & (
   | { type: "send_message"; sessionId: string; content: string | ContentBlock[] }
   | { type: "edit_queued"; sessionId: string; queuedId: string; content: string | ContentBlock[] }
   | { type: "drop_queued"; sessionId: string; queuedId: string } // queuedId is the clientMessageId it was queued with
+  | { type: "send_queued"; sessionId: string; queuedId?: string } // one that is held, or all that wait
   | { type: "cancel_turn"; sessionId: string }
   | { type: "permission_response"; requestId: string; outcome: { outcome: "selected" | "cancelled"; optionId?: string } }
   | { type: "elicitation_response"; requestId: string; action: "accept" | "decline" | "cancel"; content?: JsonObject }

@@ -29,7 +29,7 @@ export interface Keeper {
  * cancel) means the moment in which it was asked.
  */
 const LASTING: ReadonlySet<string> = new Set([
-  "send_message", "edit_queued", "drop_queued", "permission_response", "elicitation_response", "change_mode",
+  "send_message", "edit_queued", "drop_queued", "send_queued", "permission_response", "elicitation_response", "change_mode",
   "set_config_option", "rename_session", "close_session", "delete_session",
 ]);
 

@@ -329,6 +329,11 @@ export class Chat {
     void this.ask({ type: "drop_queued", sessionId, queuedId });
   }
 
+  /** Sends one message that is held, or all that wait. */
+  sendQueued(sessionId: string, queuedId?: string): void {
+    void this.ask({ type: "send_queued", sessionId, ...(queuedId === undefined ? {} : { queuedId }) });
+  }
+
   async paths(prefix: string, options: { sessionId?: string; directories?: boolean }): Promise<Of<"paths">["entries"]> {
     const reply = await this.client.request({ type: "complete_path", prefix, ...options }).catch(() => null);
     return reply?.type === "paths" ? reply.entries : [];
