@@ -60,6 +60,9 @@ def check(config: Config, blame: Blame, any_agent: bool = False) -> None:
     for index, narrow in enumerate(config.policy.narrow):
         if narrow.decision == "allow":
             complain(("policy", "narrow", f"[{index}]", "decision"), 'expected "deny" or "ask", got "allow"')
+    for index, network in enumerate(config.serve.trusted_proxies):
+        if (trouble := _network_trouble(network)) is not None:
+            complain(("serve", "trusted_proxies", f"[{index}]"), trouble)
     if not any_agent and config.default_agent != Config().default_agent:
         _must_exist("agent", config.default_agent, config.agents, ("default_agent",), complain)
     if found:
@@ -132,6 +135,16 @@ def _url_trouble(url: str) -> tuple[str | None, bool]:
         return None, ip_address(parts.hostname).is_loopback
     except ValueError:
         return None, parts.hostname.lower() == "localhost"
+
+
+def _network_trouble(text: str) -> str | None:
+    from ipaddress import ip_network
+
+    try:
+        ip_network(text.strip(), strict=False)
+    except ValueError:
+        return f'expected an address or a network, such as "10.0.0.2" or "10.0.0.0/8", got "{text}"'
+    return None
 
 
 def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:

@@ -215,6 +215,13 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         int,
         Meta(ge=0, description="Connections at once from one address but this machine's own; 0: no limit."),
     ] = 256
+    trusted_proxies: Annotated[
+        list[str],
+        Meta(
+            description="Addresses and networks of proxies whose `X-Forwarded-*` and `Forwarded` are believed, "
+            "such as `10.0.0.0/8`."
+        ),
+    ] = []
     quotas: QuotaConfig = field(default_factory=QuotaConfig)
 
 

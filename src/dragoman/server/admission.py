@@ -57,6 +57,13 @@ class Visit:
     query: str
     headers: Mapping[str, str]
     secure: bool = False
+    """Over TLS, as far as the peer or a trusted proxy says."""
+    address: str = ""
+    """The peer's, or that of the client for which a trusted proxy asks."""
+    forwarded_host: str = ""
+    """The Host that such a proxy was asked for."""
+    proxied: bool = False
+    """A trusted proxy asks: its connection is not the client's own."""
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
@@ -107,10 +114,11 @@ class Admission:
 
     def check(self, visit: Visit) -> Refusal | Identity:
         """Whoever may come in, by name and role."""
-        if not self._known_host(visit.header("host")):
+        hosts = [visit.header("host"), *filter(None, [visit.forwarded_host])]
+        if not all(self._known_host(host) for host in hosts):
             return Refusal(403, "This Host is not served here; serve.names lists the names that are.")
         origin = visit.headers.get("origin")
-        if origin is not None and not self._own_origin(origin, visit.header("host")):
+        if origin is not None and not self._own_origin(origin, hosts):
             return Refusal(403, "Pages of this Origin may not call; serve.origins lists those that may.")
         preflight = self._preflight(visit)
         if preflight is not None:
@@ -215,11 +223,11 @@ class Admission:
         name = _host_name(host)
         return name in LOOPBACK_NAMES or name in self.names or _is_address(name)
 
-    def _own_origin(self, origin: str, host: str) -> bool:
+    def _own_origin(self, origin: str, hosts: list[str]) -> bool:
         if origin.lower() in self.origins:
             return True
         parts = urlsplit(origin.lower())
-        return parts.scheme in ("http", "https") and parts.netloc == host.lower()
+        return parts.scheme in ("http", "https") and parts.netloc in [host.lower() for host in hosts]
 
 
 _UNAUTHORIZED = Refusal(
@@ -242,6 +250,17 @@ def came_secure(tls: bool, peer: str | None, forwarded: str) -> bool:
     if tls or not peer or not _is_address(peer):
         return tls
     return ip_address(peer).is_loopback and forwarded.rpartition(",")[2].strip().lower() == "https"
+
+
+def strict_transport(visit: Visit) -> tuple[tuple[str, str], ...]:
+    """A browser that came over TLS comes that way for the next year (HSTS, RFC 6797).
+
+    Not on `localhost`: it would hold for all ports there, also for what agents show without TLS.
+    """
+    name = _host_name(visit.forwarded_host or visit.header("host"))
+    if not visit.secure or name in LOOPBACK_NAMES or name.endswith(".localhost"):
+        return ()
+    return (("strict-transport-security", "max-age=31536000"),)
 
 
 def _own_path(path: str) -> str:

@@ -9,13 +9,15 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.store import StoreError
 from dragoman.log import ABOUT
 from dragoman.server import health
-from dragoman.server.admission import ASSETS, NOBODY, PAGE_WANTED, Admission, Refusal
+from dragoman.server.admission import ASSETS, NOBODY, PAGE_WANTED, Admission, Refusal, strict_transport
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
 from dragoman.server.asgi_socket import AsgiSocket, refuse
+from dragoman.server.crowd import Crowd
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.metrics import Metrics
 from dragoman.server.pages import Pages, missing_page, refused_page
 from dragoman.server.shares import Shares
+from dragoman.server.trusted_proxies import TrustedProxies
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
@@ -26,10 +28,19 @@ Route = Callable[[Request], Awaitable[Response | None]]
 
 class App:
     def __init__(
-        self, gateway: Gateway, admission: Admission, fronts: Fronts, metrics: Metrics, shares: Shares
+        self,
+        gateway: Gateway,
+        admission: Admission,
+        fronts: Fronts,
+        metrics: Metrics,
+        shares: Shares,
+        crowd: Crowd,
+        proxies: TrustedProxies,
     ) -> None:
-        """`shares` are of what a token may have open at once."""
+        """`shares` are of what a token may have open at once, `crowd` of what an address may."""
         self._gateway = gateway
+        self._crowd = crowd
+        self._proxies = proxies
         self._shares = shares
         self._admission = admission
         self._fronts = fronts
@@ -50,13 +61,15 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
-        ABOUT.set(_about(scope))
         receive, send = self._metrics.traffic.counted(receive, send, self._begun)
-        if scope["type"] == "websocket":
-            await self._socket(scope, receive, send)
-            return
         request = Request(scope, receive, send)
-        request.headers = self._admission.cross_origin(request.visit)
+        request.visit = self._proxies.unwrap(request.visit)
+        ABOUT.set(_about(request))
+        request.headers = strict_transport(request.visit)
+        if scope["type"] == "websocket":
+            await self._socket(request, send)
+            return
+        request.headers += self._admission.cross_origin(request.visit)
         try:
             response = await self._answer(request)
             if response is not None:
@@ -68,20 +81,23 @@ class App:
         self._metrics.response(status)
         log.debug("response", extra={"status": status})
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()  # the handshake
-        request = Request(scope, receive, send)
+    async def _socket(self, request: Request, send: Send) -> None:
+        await request.receive()  # the handshake
         try:
-            refused = self._admit(request)
-            if refused is not None:
-                raise HttpError(refused.status, refused.message, refused.headers)
-            meter = self._admission.keys.meter(request.identity)
-            with self._shares.reserved(request.identity):
-                speaker = self._fronts.socket(request.path, request.identity, meter)
+            with self._crowd.visiting(request.visit):
+                await self._run_socket(request, send)
         except HttpError as error:
             await refuse(send, Response.refusal(error))
-            return
-        socket = AsgiSocket(speaker, receive, send, restarting=lambda: self._gateway.closing)
+
+    async def _run_socket(self, request: Request, send: Send) -> None:
+        """Refuses with `HttpError` until the socket is accepted."""
+        refused = self._admit(request)
+        if refused is not None:
+            raise HttpError(refused.status, refused.message, refused.headers)
+        meter = self._admission.keys.meter(request.identity)
+        with self._shares.reserved(request.identity):
+            speaker = self._fronts.socket(request.path, request.identity, meter)
+        socket = AsgiSocket(speaker, request.receive, send, restarting=lambda: self._gateway.closing)
         cookies = (self._fronts.affinity.header(secure=request.visit.secure), *request.headers)
         try:
             await socket.run(*cookies, subprotocol=request.visit.subprotocol)
@@ -90,21 +106,25 @@ class App:
 
     async def _answer(self, request: Request) -> Response | None:
         try:
-            refused = self._admit(request)
-            if refused is not None and _is_reader(request, refused):
-                return self._pages.reader(200 if self._is_known(request.path) else 404)
-            if refused is not None:
-                return refused_page(request.visit, refused) or Response.refusal(refused)
-            if request.identity is NOBODY:
-                return await self._route(request)
-            with self._shares.taken(request.identity):
-                return await self._route(request)
+            with self._crowd.visiting(request.visit):
+                return await self._answer_admitted(request)
         except (HttpError, RpcError, StoreError) as error:
             if request.started:
                 log.warning("response broke off: %s", error)
                 return None
             told = error if isinstance(error, HttpError) else HttpError.refused(error)
             return missing_page(request.visit, told) or Response.refusal(told)
+
+    async def _answer_admitted(self, request: Request) -> Response | None:
+        refused = self._admit(request)
+        if refused is not None and _is_reader(request, refused):
+            return self._pages.reader(200 if self._is_known(request.path) else 404)
+        if refused is not None:
+            return refused_page(request.visit, refused) or Response.refusal(refused)
+        if request.identity is NOBODY:
+            return await self._route(request)
+        with self._shares.taken(request.identity):
+            return await self._route(request)
 
     def _admit(self, request: Request) -> Refusal | None:
         """Who asks; whoever comes too often is refused as well."""
@@ -152,10 +172,8 @@ def _is_reader(request: Request, refused: Refusal) -> bool:
     return refused is PAGE_WANTED and request.visit.for_person and not streams
 
 
-def _about(scope: Scope) -> dict[str, object]:
+def _about(request: Request) -> dict[str, object]:
     """For the log, without the query, where a token may be; a proxy's id for the request, if it has one."""
-    named = {name.lower(): value for name, value in scope["headers"]}
-    given = named.get(b"x-request-id", b"").decode("latin-1")[:64]
-    session = named.get(b"acp-session-id", b"").decode("latin-1")[:64]
-    shown = {"method": scope.get("method", "GET"), "path": scope["path"]}
+    given, session = request.header("x-request-id")[:64], request.header("acp-session-id")[:64]
+    shown = {"method": request.method, "path": request.path, "address": request.visit.address}
     return {**shown, **({"request": given} if given else {}), **({"session": session} if session else {})}

@@ -16,7 +16,7 @@ from dragoman.gateway.identity import Identity, Role
 from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
-from dragoman.server.admission import NOBODY, Refusal, Visit, came_secure
+from dragoman.server.admission import NOBODY, Refusal, Visit
 from dragoman.server.statuses import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import single_line
@@ -254,17 +254,14 @@ def joined_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def visit_of(scope: Scope) -> Visit:
-    headers = joined_headers(scope["headers"])
+    """As the peer shows it: `TrustedProxies.unwrap` finds out for whom a proxy asks."""
     return Visit(
         method=scope.get("method", "GET"),
         path=scope["path"],
         query=scope["query_string"].decode("latin-1"),
-        headers=headers,
-        secure=came_secure(
-            scope.get("scheme") in ("https", "wss"),
-            (scope.get("client") or ("",))[0],
-            headers.get("x-forwarded-proto", ""),
-        ),
+        headers=joined_headers(scope["headers"]),
+        secure=scope.get("scheme") in ("https", "wss"),
+        address=str((scope.get("client") or ("",))[0]),
     )
 
 

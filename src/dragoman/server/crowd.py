@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 import resource
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 
 from dragoman.server import limits
+from dragoman.server.admission import Visit
+from dragoman.server.asgi import HttpError
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +29,14 @@ def raise_file_limit() -> int:
 
 
 class Crowd:
-    def __init__(self, files: int, per_address: int) -> None:
-        """`files` descriptors have to do for everything, also for agents and the store."""
+    def __init__(
+        self, files: int, per_address: int, is_proxy: Callable[[str], bool] = lambda address: False
+    ) -> None:
+        """`files` descriptors have to do for everything, also for agents and the store.
+
+        Connections of an address that `is_proxy` are those of many: what comes on them is counted for each client.
+        """
+        self._is_proxy = is_proxy
         self.room = min(limits.MAX_CONNECTIONS, max(limits.LEAST_CONNECTIONS, files - limits.RESERVED_FILES))
         self._per_address = per_address
         self._inside = 0
@@ -38,22 +48,58 @@ class Crowd:
 
     def enter(self, address: str) -> bool:
         """False when there is no room, or enough of them are here; whoever entered must leave."""
-        origin = origin_of(address)
+        origin = self._counted(address)
         if self._inside >= self.room:
             self._tell("connections refused: there are %d already", self.room)
             return False
-        if origin and self._per_address and self._from[origin] >= self._per_address:
-            self._tell("connections of %s refused: serve.connections_per_address is reached", origin)
+        if self._enough_from(origin):
             return False
         self._inside += 1
-        if origin:
-            self._from[origin] += 1
+        self._add(origin)
         return True
 
     def leave(self, address: str) -> None:
         self._inside -= 1
         self._told = self._told and self._inside > self.room // 2
-        origin = origin_of(address)
+        self._remove(self._counted(address))
+
+    def begin_visit(self, visit: Visit) -> None:
+        """Count what comes through a trusted proxy for its client, or refuse it; `end_visit` must follow."""
+        origin = origin_of(visit.address) if visit.proxied else ""
+        if self._enough_from(origin):
+            raise HttpError(
+                429,
+                f"There are {self._per_address} requests and WebSockets of this address already; end some of them "
+                "first (serve.connections_per_address).",
+                [("retry-after", "30")],
+            )
+        self._add(origin)
+
+    def end_visit(self, visit: Visit) -> None:
+        self._remove(origin_of(visit.address) if visit.proxied else "")
+
+    @contextmanager
+    def visiting(self, visit: Visit) -> Iterator[None]:
+        self.begin_visit(visit)
+        try:
+            yield
+        finally:
+            self.end_visit(visit)
+
+    def _counted(self, address: str) -> str:
+        return "" if self._is_proxy(address) else origin_of(address)
+
+    def _enough_from(self, origin: str) -> bool:
+        if not origin or not self._per_address or self._from[origin] < self._per_address:
+            return False
+        self._tell("connections of %s refused: serve.connections_per_address is reached", origin)
+        return True
+
+    def _add(self, origin: str) -> None:
+        if origin:
+            self._from[origin] += 1
+
+    def _remove(self, origin: str) -> None:
         if origin:
             self._from[origin] -= 1
             if not self._from[origin]:

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 import h11
 
 from dragoman.server import limits
-from dragoman.server.admission import Visit, came_secure
+from dragoman.server.admission import Visit
 from dragoman.server.asgi import SECURITY_HEADERS, header_bytes, joined_headers
 from dragoman.server.strict_h11 import head_size, strict_connection
 
@@ -157,5 +157,4 @@ def _visit(request: h11.Request, transport: asyncio.Transport) -> Visit:
     headers = joined_headers(request.headers)
     tls = transport.get_extra_info("ssl_object") is not None
     peer = transport.get_extra_info("peername") or ("",)
-    secure = came_secure(tls, peer[0], headers.get("x-forwarded-proto", ""))
-    return Visit(request.method.decode("latin-1"), path, query, headers, secure)
+    return Visit(request.method.decode("latin-1"), path, query, headers, tls, str(peer[0]))

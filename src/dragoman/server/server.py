@@ -12,7 +12,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits
-from dragoman.server.admission import Admission, Refusal, Visit
+from dragoman.server.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError
 from dragoman.server.crowd import Crowd, raise_file_limit
@@ -23,6 +23,7 @@ from dragoman.server.http_leg import HttpLeg
 from dragoman.server.metrics import Metrics
 from dragoman.server.shares import Shares
 from dragoman.server.tls import Certificate
+from dragoman.server.trusted_proxies import TrustedProxies
 from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.transports.listen import ListenError, explain
 from dragoman.wire.errors import RpcError
@@ -55,10 +56,12 @@ class Server:
         self._admission = admission
         self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
-        crowd = Crowd(raise_file_limit(), config.serve.connections_per_address)
+        self._proxies = TrustedProxies(config.serve.trusted_proxies)
+        crowd = Crowd(raise_file_limit(), config.serve.connections_per_address, self._proxies.trusts)
+        self._crowd = crowd
         share = max(1, int(crowd.room * limits.TOKEN_SHARE))
         self._shares = Shares("sockets and requests at once", share, limits.MAX_H2_STREAMS * crowd.room)
-        app = App(gateway, admission, self._fronts, self._metrics, self._shares)
+        app = App(gateway, admission, self._fronts, self._metrics, self._shares, crowd, self._proxies)
         self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
         self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence, self.refused)
@@ -140,44 +143,52 @@ class Server:
         self._http.take(transport, early, lambda: self.leave(door))
 
     def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+        visit = self._proxies.unwrap(visit)
+        try:
+            self._crowd.begin_visit(visit)
+            try:
+                self._open_socket(transport, visit, early, door)
+            except BaseException:
+                self._crowd.end_visit(visit)
+                raise
+        except HttpError as error:
+            about = {"status": error.status, "address": visit.address}
+            log.info("websocket refused: %s", error.message, extra=about)
+            door.refuse(error.status, error.message, (*error.headers, *strict_transport(visit)))
+
+    def _open_socket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+        """Refuses with `HttpError` until the link is open."""
         admitted = self._admission.check(visit)
         if isinstance(admitted, Refusal):
-            log.info("websocket refused: %s", admitted.message, extra={"status": admitted.status})
-            door.refuse(admitted.status, admitted.message, admitted.headers)
-            return
+            raise HttpError(admitted.status, admitted.message, admitted.headers)
         meter = self._admission.keys.meter(admitted)
         try:
             meter.request()
         except RpcError as error:
-            refused = HttpError.refused(error)
-            door.refuse(refused.status, refused.message, refused.headers)
-            return
+            raise HttpError.refused(error) from error
         key = visit.header("sec-websocket-key")
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
-            door.refuse(426, "WebSocket version 13 is needed", (("sec-websocket-version", "13"),))
-            return
-        try:
-            with self._shares.reserved(admitted):
-                speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
-        except HttpError as error:
-            door.refuse(error.status, error.message, error.headers)
-            return
+            raise HttpError(426, "WebSocket version 13 is needed", [("sec-websocket-version", "13")])
+        with self._shares.reserved(admitted):
+            speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
         link = WebSocketLink(
             speaker.handler,
             self._gateway.config.limits.max_message_bytes,
             restarting=lambda: self._gateway.closing,
             initialize_first=speaker.initialize_first,
             ping_interval=self._gateway.config.serve.ping_interval,
-            on_end=lambda: self._left(link, door, admitted),
+            on_end=lambda: self._left(link, door, admitted, visit),
         )
         self._metrics.traffic.opened(link)
         cookie = self._fronts.affinity.header(secure=visit.secure)
         headers = [cookie, *self._admission.renewal(visit, admitted)]
         if visit.subprotocol is not None:
             headers.append(("sec-websocket-protocol", visit.subprotocol))
+        log.info("websocket opened", extra={"path": visit.path, "address": visit.address})
         link.open(transport, _switching(key, headers), early)
 
-    def _left(self, link: WebSocketLink, door: Door, identity: Identity) -> None:
+    def _left(self, link: WebSocketLink, door: Door, identity: Identity, visit: Visit) -> None:
+        self._crowd.end_visit(visit)
         self._shares.give_back(identity)
         self._metrics.traffic.closed(link)
         self.leave(door)
