@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.json_types import decode_object, encode
-from dragoman.gateway.quirks import QUIRKS, Corrections, absolute_diffs, mode_said, with_rpc_code
+from dragoman.gateway.quirks import QUIRKS, Corrections, absolute_paths, mode_said, with_rpc_code
 from dragoman.rpc.peer import Reply
 
 ALL = Path(__file__).parents[1]
@@ -79,12 +79,15 @@ def test_terminal_output_in_meta_becomes_content() -> None:
     assert len(last["content"]) == 1
 
 
-def test_the_path_of_a_diff_is_absolute() -> None:
-    diffs = [{"type": "diff", "path": path, "newText": ""} for path in ("src/a.py", "./b.py", "/w/c.py")]
-    update = {"sessionUpdate": "tool_call_update", "content": diffs}
-    assert absolute_diffs(update, "/w")
-    assert [each["path"] for each in diffs] == ["/w/src/a.py", "/w/b.py", "/w/c.py"]
-    assert not absolute_diffs(update, "/w")
+def test_the_paths_of_a_tool_call_are_absolute() -> None:
+    paths = ("src/a.py", "./b.py", "/w/c.py", "../d.py")
+    diffs = [{"type": "diff", "path": path, "newText": ""} for path in paths]
+    places: list[Any] = [{"path": path, "line": 3} for path in paths]
+    update = {"sessionUpdate": "tool_call_update", "content": diffs, "locations": [*places, None, {}]}
+    assert absolute_paths(update, "/w")
+    whole = ["/w/src/a.py", "/w/b.py", "/w/c.py", "/d.py"]
+    assert [each["path"] for each in diffs] == [each["path"] for each in places] == whole
+    assert not absolute_paths(update, "/w")
 
 
 def test_clients_that_read_terminals_from_meta_keep_them() -> None:

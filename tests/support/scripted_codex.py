@@ -263,6 +263,17 @@ class Codex:
                           reason="because", proposedExecpolicyAmendment=["make"])  # fmt: skip
         self.ruled(item, answer, accepted={"accept", "acceptForSession"}, cancel="cancel")
 
+    def stepwise(self, gate: str) -> None:
+        """A command that prints, waits for a file, prints again and fails."""
+        item = self.command(f"item_{next(self.count)}", "make")
+        self.tell("item/started", item=item)
+        self.tell("item/commandExecution/outputDelta", itemId=item["id"], delta="first\n")
+        while not Path(gate).exists():
+            if self.interrupted.wait(0.01):
+                return
+        self.tell("item/commandExecution/outputDelta", itemId=item["id"], delta="second\n")
+        self.done({**item, "status": "failed", "aggregatedOutput": "first\nsecond\n", "exitCode": 3})
+
     def legacy(self, command: str) -> None:
         id = f"item_{next(self.count)}"
         answer = self.ask("execCommandApproval", callId=id, command=["bash", "-lc", command], cwd="/w")
@@ -391,6 +402,7 @@ METHODS: dict[str, Callable[[Codex, Line], Line]] = {
 DIRECTIVES: dict[str, Callable[[Codex, str], None]] = {
     "think": Codex.think,
     "bash": Codex.bash,
+    "stepwise": Codex.stepwise,
     "legacy": Codex.legacy,
     "patch": Codex.patch,
     "plan": Codex.plan,

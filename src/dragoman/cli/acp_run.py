@@ -44,7 +44,7 @@ async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:
 
 
 async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
-    client = running.connect(Terms(agent=options.agent))
+    client = running.connect(Terms(agent=options.agent, beside=True))
     link = await StdioLink.open(client.peer, running.config.limits.max_message_bytes)
     await _first(client.left.wait(), stopped.wait())
     if not client.left.is_set():

@@ -30,6 +30,7 @@ from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
+from dragoman.transports.followers import SocketFollowers
 from dragoman.transports.listen import Listener, ListenError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ async def gateway(
     custody.start_soon()
     traces = open_traces(config)
     store, trouble = await open_store(config, paths)
+    followers = SocketFollowers(functools.partial(_followers_folder, paths))
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -84,6 +86,7 @@ async def gateway(
         cache=FileCapabilityCache(paths.cache_dir / "capabilities"),
         services=WorkspaceServices(custody),
         dialer=UnixDialer(config.limits.max_message_bytes),
+        followers=followers,
         store=store,
         trouble=trouble,
         policy_for=_policies(config, paths),
@@ -99,6 +102,7 @@ async def gateway(
         if neighbours is not None:
             await neighbours.close()
         await running.close()
+        await followers.close()
         await custody.close()
         for each in traces:
             each.close()
@@ -111,6 +115,13 @@ def _custody_records(paths: Paths) -> Path | None:
     except ConfigError as error:
         log.info("the next gateway will not know what this one leaves if it is killed: %s", error)
         return None
+
+
+def _followers_folder(paths: Paths) -> Path:
+    try:
+        return paths.ensure(paths.runtime_dir / "followers")
+    except ConfigError as error:
+        raise OSError(str(error)) from error
 
 
 def open_traces(config: Config) -> list[Traces]:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway import actions, events, replay
+from dragoman.gateway.mirror import Mirror
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.quirks import Corrections
 from dragoman.rpc.link import SplitLink
@@ -66,6 +67,8 @@ class Attachment:
         self._history_until = 0  # up to here only what belongs to the conversation is shown
         self._terminals: dict[str, str] = {}
         self._corrections = Corrections()
+        self.mirror = Mirror(self) if client.shows_terminals else None
+        """Its own terminals for commands that the agent runs by itself."""
         self._task: asyncio.Task[None] | None = None
         self._gone = False
         self._damage_told = False
@@ -112,9 +115,9 @@ class Attachment:
 
     def own_view(self, line: bytes) -> bytes:
         """A terminal belongs to the client that runs it; the others see its output as far as it is known."""
-        if b'"terminalId"' not in line:
-            return line
-        return replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
+        if b'"terminalId"' in line:
+            line = replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
+        return line if self.mirror is None else self.mirror.view(line)
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
         """Run `action` when this client has everything up to `seq`; its failure is its own."""
@@ -122,6 +125,18 @@ class Attachment:
             actions.run(action, self.session.id)
         else:
             self._due.append((seq, action))
+
+    def after_terminals(self, action: Callable[[], None]) -> None:
+        """Run `action` when the terminals that this client was asked for are linked to their tool calls."""
+        if self.mirror is None:
+            action()
+        else:
+            self.mirror.after(action)
+
+    def show_alone(self, line: bytes) -> None:
+        """An update for this client alone, which is not journaled."""
+        if not self._gone:
+            self._show(None, line, None)
 
     # -- behind
 
@@ -169,6 +184,8 @@ class Attachment:
         if self._task is not None:
             self._task.cancel()
         self._run_due(None)
+        if self.mirror is not None:
+            self.mirror.close()
         if self._outlet is not None:
             self._outlet.detached()
 
@@ -247,11 +264,13 @@ class Attachment:
                     "The stored history of this conversation is damaged here; what cannot be read is left out."
                 )
             return
-        if b'"terminalId"' in line:
-            past = seq <= self._history_until
-            line = replay.without_terminals(line, self._terminals) if past else self.own_view(line)
+        past = seq <= self._history_until
+        if past and b'"terminalId"' in line:
+            line = replay.without_terminals(line, self._terminals)
         if b'"terminal_' in line and not self.client.capabilities.draws_terminals:
             line = replay.with_terminal_text(line, self._corrections)
+        if not past:
+            line = self.own_view(line)
         self._show(seq, line, author)
 
     def _say(self, title: str) -> None:

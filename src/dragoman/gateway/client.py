@@ -69,6 +69,8 @@ class Terms:
     """Keep that agent for the first session: right for one editor, not for a thousand clients at a port."""
     wake: bool = True
     """Bring the agent of a session back as soon as it is loaded, not only when it is needed."""
+    beside: bool = False
+    """It runs on this machine, as its terminals do: stdio."""
     neighbour: bool = False
     """Another process of ours: it may also close what it is not attached to."""
     identity: Identity = LOCAL
@@ -102,6 +104,12 @@ class ClientConnection:
         self.login: Login = Login(self)
         self._setups: set[asyncio.Task[None]] = set()
         self._malformed = 0
+
+    @property
+    def shows_terminals(self) -> bool:
+        """Commands that an agent runs by itself are shown in terminals that it makes."""
+        can = self.capabilities
+        return self.terms.beside and can.terminal and not can.draws_terminals and self.may_control
 
     @property
     def backlog(self) -> int:

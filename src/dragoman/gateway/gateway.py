@@ -24,6 +24,7 @@ from dragoman.gateway.parking import Parking
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
 from dragoman.gateway.ports.dial import Dialer
+from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
@@ -70,6 +71,7 @@ class Outside:
     cache: CapabilityCache
     services: ServicesFactory
     dialer: Dialer
+    followers: Followers | None = None
     store: Store | None = None
     trouble: str | None = None
     """Why there is no store although there should be one."""
@@ -87,6 +89,7 @@ class Gateway:
         self.cache = outside.cache
         self.services = outside.services
         self.dialer = outside.dialer
+        self.followers = outside.followers
         self.boxes = outside.boxes
         self.policy_for = outside.policy_for or (lambda workspace: config.policy)
         self.store = outside.store

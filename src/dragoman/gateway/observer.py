@@ -25,7 +25,7 @@ class Observer:
         session, kind = self._session, update.get("sessionUpdate")
         if kind in TOOL_KINDS:
             session.tools.see(update)
-            changed = quirks.absolute_diffs(update, session.cwd)
+            changed = quirks.absolute_paths(update, session.cwd)
             changed = session.corrections.see(update, terminals=self._terminals_in_meta()) or changed
             return session.services.tool_content_for_client(update) or changed
         if kind == "config_option_update":

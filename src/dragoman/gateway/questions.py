@@ -116,6 +116,7 @@ class Questions:
         changed = dialects.read_permission(params)
         tool = as_object(params.get("toolCall"))
         self._session.tools.see(tool)
+        changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
         if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
             request.reply(CANCEL_ANSWER[PERMISSION])

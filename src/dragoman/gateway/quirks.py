@@ -6,6 +6,7 @@ correction that cannot harm an agent without the quirk is made for every agent; 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -116,8 +117,8 @@ QUIRKS = (
     Quirk(
         "relative_diff",
         ("qwen 0.15.10",),
-        "names the file of a diff relative to the working folder; clients get the whole path",
-        "test_the_path_of_a_diff_is_absolute",
+        "names the file of a diff or a location relative to the working folder; clients get the whole path",
+        "test_the_paths_of_a_tool_call_are_absolute",
     ),
     Quirk(
         "failure_said_and_answered",
@@ -172,7 +173,10 @@ FS_BREAKS = frozenset({"gemini"})
 """Programs, by their file's name: nobody has said who he is when capabilities are told."""
 KEPT_OUTPUT = 30_000
 """Characters of a command's output that are shown as text: each update repeats them."""
+CONSOLE = "```console\n"
+"""How the text of a command's output begins."""
 _OUTPUT = ("terminal_output_delta", "terminal_output")
+_TERMINAL = frozenset({*_OUTPUT, "terminal_info", "terminal_exit"})
 
 
 class Corrections:
@@ -204,12 +208,10 @@ class Corrections:
 
     def _terminal_text(self, update: JsonObject) -> bool:
         tool, meta = str(update.get("toolCallId")), as_object(update.get("_meta"))
-        told = next((meta[name] for name in _OUTPUT if name in meta), None)
         code = as_object(meta.get("terminal_exit")).get("exit_code")
-        if told is None and "terminal_info" not in meta and "terminal_exit" not in meta:
+        if not tells_terminal(meta):
             return False
-        text = told if isinstance(told, str) else str(as_object(told).get("data") or "")
-        printed = (self._printed.get(tool, "") + text)[-KEPT_OUTPUT:]
+        printed = (self._printed.get(tool, "") + printed_in(meta))[-KEPT_OUTPUT:]
         self._printed[tool] = printed
         content = update.get("content")
         kept = [
@@ -219,22 +221,52 @@ class Corrections:
         ]
         shown = printed.rstrip() + (f"\nexit code {code}" if code else "")
         if shown:
-            block = {"type": "text", "text": f"```console\n{shown}\n```"}
+            block = {"type": "text", "text": f"{CONSOLE}{shown}\n```"}
             kept.append({"type": "content", "content": block})
         update["content"] = kept
         return True
 
 
-def absolute_diffs(update: JsonObject, cwd: str) -> bool:
-    """Complete the paths of an update's diffs in place; True if one was relative."""
+def tells_terminal(meta: JsonObject) -> bool:
+    """Whether a tool call is a command whose output is in its `_meta`."""
+    return not _TERMINAL.isdisjoint(meta)
+
+
+def printed_in(meta: JsonObject) -> str:
+    """The output in the `_meta` of a tool call."""
+    told = next((meta[name] for name in _OUTPUT if name in meta), None)
+    return told if isinstance(told, str) else str(as_object(told).get("data") or "")
+
+
+def without_text(content: list[object]) -> tuple[list[object], list[object]]:
+    """What a corrected tool call shows besides its command's output, and that output as text."""
+    shown: list[object] = []
+    text: list[object] = []
+    for item in content:
+        block = as_object(as_object(item).get("content"))
+        if str(block.get("text", "")).startswith(CONSOLE):
+            text.append(item)
+        elif as_object(item).get("type") != "terminal":
+            shown.append(item)
+    return shown, text
+
+
+def absolute_paths(tool: JsonObject, cwd: str) -> bool:
+    """Complete the paths of a tool call's diffs and locations in place; True if one was relative."""
+    content, places = tool.get("content"), tool.get("locations")
+    named = [item for item in content if _is_diff(item)] if isinstance(content, list) else []
+    named += [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []
     changed = False
-    content = update.get("content")
-    for item in content if isinstance(content, list) else ():
-        path = item.get("path") if isinstance(item, dict) else None
-        if isinstance(path, str) and path and not path.startswith("/") and item.get("type") == "diff":
-            item["path"] = f"{cwd.rstrip('/')}/{path.removeprefix('./')}"
+    for each in named:
+        path = each.get("path")
+        if isinstance(path, str) and path and not path.startswith("/"):
+            each["path"] = posixpath.normpath(posixpath.join(cwd, path))
             changed = True
     return changed
+
+
+def _is_diff(item: object) -> bool:
+    return isinstance(item, dict) and item.get("type") == "diff"
 
 
 def survives_fs(command: Sequence[str]) -> bool:

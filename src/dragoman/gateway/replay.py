@@ -110,7 +110,7 @@ UNKNOWN = "(the output of this terminal was not kept)"
 
 def without_terminals(line: bytes, outputs: dict[str, str] | ForeignTerminals) -> bytes:
     """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
-    return _edited(line, lambda update: replace_terminals(update, outputs))
+    return edited(line, lambda update: replace_terminals(update, outputs))
 
 
 def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTerminals) -> bool:
@@ -130,10 +130,10 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
 
 def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:
     """The output in `_meta` as text, for a client that does not draw it; `corrections` remember the story so far."""
-    return _edited(line, lambda update: corrections.see(update, terminals=False))
+    return edited(line, lambda update: corrections.see(update, terminals=False))
 
 
-def _edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
+def edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
     """The line with its update changed by `edit`; what cannot be read, such as 1e400, stays as the agent wrote it."""
     try:
         envelope = message.members(line)

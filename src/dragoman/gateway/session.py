@@ -195,6 +195,11 @@ class Session:
         return self.feed.attachments
 
     @property
+    def mirrored(self) -> bool:
+        """A client shows the agent's own commands in terminals of its own."""
+        return any(each.mirror is not None for each in self.feed.attachments)
+
+    @property
     def journal(self) -> JournalFeed | None:
         return self.feed if isinstance(self.feed, JournalFeed) else None
 
@@ -302,9 +307,8 @@ class Session:
         for shown in self._rewriter.rewrite(line):
             if kind in LATEST:
                 self.current[kind] = shown
-            self.feed.publish(
-                events.tag_of(kind), shown, varied=kind in TOOL_KINDS and b'"terminalId"' in shown
-            )
+            varied = kind in TOOL_KINDS and (self.mirrored or b'"terminalId"' in shown)
+            self.feed.publish(events.tag_of(kind), shown, varied=varied)
 
     def own_update(self, kind: str, line: bytes) -> None:
         """Told by the process that has the session: what a client of this one said or did there."""
@@ -385,8 +389,9 @@ class Session:
 
     def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
         """An update of the gateway's own making."""
-        tag = events.tag_of(str(update.get("sessionUpdate")))
-        self.feed.publish(tag, update_line(self.id, update), author)
+        kind = str(update.get("sessionUpdate"))
+        varied = self.mirrored and kind in TOOL_KINDS
+        self.feed.publish(events.tag_of(kind), update_line(self.id, update), author, varied)
 
     def record(self, kind: str, **facts: object) -> None:
         self.feed.record(events.record(kind, **facts))
@@ -399,7 +404,7 @@ class Session:
             if attachment is None:
                 action()
             else:
-                attachment.after(self.feed.delivered, action)
+                attachment.after(self.feed.delivered, partial(attachment.after_terminals, action))
 
         self.feed.then(hand_over)
 

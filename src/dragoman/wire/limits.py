@@ -106,3 +106,10 @@ sender six bytes. Who sends more is not read from until that time is over."""
 
 TINY_FRAGMENT_BYTES = 64
 """A shorter piece of a message that is not its last says nothing."""
+
+FOLLOWERS = 64
+"""Commands of a session that a client shows in terminals at the same time: a client that makes terminals and never
+starts them."""
+
+FOLLOWER_BYTES = 1024 * 1024
+"""Output that is kept for a terminal that does not read it; more is left out, and said to be."""

@@ -59,6 +59,36 @@ def test_text_that_was_not_streamed_is_said_by_the_whole_message() -> None:
     assert texts(updates, "agent_message_chunk") == "Hello"
 
 
+def delta(text: str) -> Line:
+    return event({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}})
+
+
+def nameless(*content: str) -> Line:
+    blocks = [{"type": "text", "text": text} for text in content]
+    return {"type": "assistant", "message": {"role": "assistant", "content": blocks}}
+
+
+NAMELESS_START = event({"type": "message_start"})
+NAMELESS_STOP = event({"type": "message_stop"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        ([NAMELESS_START, delta("Hel"), delta("lo"), nameless("Hello"), NAMELESS_STOP], "Hello"),
+        ([NAMELESS_START, delta("One. "), nameless("One. "), NAMELESS_STOP, nameless("Two.")], "One. Two."),
+        ([delta("One. "), nameless("One. "), nameless("Two."), nameless("Two.")], "One. Two.Two."),
+        ([NAMELESS_START, delta("Hel"), nameless("Hello")], "Hello"),
+        ([NAMELESS_START, delta("a"), delta("b"), nameless("a", "b", "c")], "abc"),
+        ([NAMELESS_START, delta("lost "), NAMELESS_START, nameless("lost ")], "lost lost "),
+        ([START, delta("Hello"), nameless("Hello"), NAMELESS_STOP, nameless("Hello")], "HelloHello"),
+        ([NAMELESS_START, delta("Hello"), message("assistant", {"type": "text", "text": "Hello"})], "Hello"),
+    ],
+)
+def test_no_text_of_a_message_without_an_id_is_lost_or_said_twice(lines: list[Line], shown: str) -> None:
+    assert texts(read(Stream(), *lines), "agent_message_chunk") == shown
+
+
 def test_an_api_error_is_not_put_into_the_agents_mouth() -> None:
     line = message("assistant", {"type": "text", "text": "API Error: 400"}, error="unknown")
     assert read(Stream(), line) == []

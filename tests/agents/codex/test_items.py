@@ -46,6 +46,12 @@ def test_what_was_streamed_is_not_said_again(method: str, kind: str, whole: dict
     assert (alone["sessionUpdate"], alone["content"]["text"]) == (kind, "Hello")
 
 
+def test_the_places_of_a_command_are_absolute() -> None:
+    actions = [{"type": "read", "path": path} for path in ("src/a.py", "/x/b.py", "../c.py", None)]
+    (started,) = read(Items(), ("item/started", {"item": {**COMMAND, "commandActions": actions}}))
+    assert [each["path"] for each in started["locations"]] == ["/w/src/a.py", "/x/b.py", "/c.py"]
+
+
 @pytest.mark.rule("G-161")
 def test_a_command_is_complete_only_when_it_has_ended() -> None:
     done = {**COMMAND, "status": "completed", "aggregatedOutput": "built\n", "exitCode": 2, "durationMs": 12}

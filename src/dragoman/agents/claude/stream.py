@@ -1,9 +1,10 @@
 """What `claude` says, as ACP updates: pure translation, no IO (G-160).
 
 Text and thinking come twice, as deltas and again in the whole `assistant` message that ends each block; whichever
-comes first is shown. A tool call is announced when its block begins, described when its input is complete, and ended
-by a `tool_result`, which may stand in a `user` or in an `assistant` message (D-111). What a sub-agent says is not shown;
-its tool calls are, with their parent's id.
+comes first is shown. Which whole belongs to which deltas is told by the message's id; where there is none, as in older
+versions, by the text itself, so that nothing is lost. A tool call is announced when its block begins, described when
+its input is complete, and ended by a `tool_result`, which may stand in a `user` or in an `assistant` message (D-111).
+What a sub-agent says is not shown; its tool calls are, with their parent's id.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Stream:
         self._calls: dict[str, Call] = {}
         self._message = ""
         self._streamed: set[tuple[str, str]] = set()
+        self._unmatched: dict[str, str] = {}
+        """Text of the last message's deltas that has not come as a whole yet, by kind."""
         self._readers: dict[str, Callable[[JsonObject], list[JsonObject]]] = {
             "stream_event": self._event,
             "assistant": self._message_of,
@@ -69,6 +72,7 @@ class Stream:
         open_calls = [tool for tool, call in self._calls.items() if call.name not in tools.PLAN_TOOLS]
         self._calls.clear()
         self._streamed.clear()
+        self._message, self._unmatched = "", {}
         return [
             {"sessionUpdate": "tool_call_update", "toolCallId": tool, "status": "failed"}
             for tool in open_calls
@@ -83,7 +87,10 @@ class Stream:
         kind = event.get("type")
         if kind == "message_start":
             message = event.get("message")
-            self._message = str(message.get("id", "")) if isinstance(message, dict) else ""
+            self._message = str(message.get("id") or "") if isinstance(message, dict) else ""
+            self._unmatched.clear()
+        elif kind == "message_stop":
+            self._message = ""
         elif kind == "content_block_start":
             return self._block_begins(event.get("content_block"))
         elif kind == "content_block_delta":
@@ -112,8 +119,11 @@ class Stream:
             ("thinking_delta", "thinking", "agent_thought_chunk"),
         ):
             if delta.get("type") == kind and delta.get(member):
-                self._streamed.add((self._message, member))
-                return [_chunk(update, str(delta[member]), self._message)]
+                text = str(delta[member])
+                if self._message:
+                    self._streamed.add((self._message, member))
+                self._unmatched[member] = self._unmatched.get(member, "") + text
+                return [_chunk(update, text, self._message)]
         return []
 
     # -- whole messages
@@ -133,7 +143,7 @@ class Stream:
         updates: list[JsonObject] = []
         for block in blocks if isinstance(blocks, list) else []:
             if isinstance(block, dict):
-                updates += reader(block, line, str(message.get("id", "")))
+                updates += reader(block, line, str(message.get("id") or ""))
         return updates
 
     def _assistant_block(self, block: JsonObject, line: JsonObject, message: str) -> list[JsonObject]:
@@ -146,11 +156,21 @@ class Stream:
             )
         if kind in TOOL_RESULTS:
             return self._ended(block, line.get("tool_use_result"))
-        if parent or (message, kind) in self._streamed or kind not in ("text", "thinking"):
+        if parent or kind not in ("text", "thinking"):
             return []
-        text = str(block.get(kind) or "")
+        text = self._untold(kind, str(block.get(kind) or ""))
+        if (message, kind) in self._streamed:
+            return []
         update = "agent_message_chunk" if kind == "text" else "agent_thought_chunk"
         return [_chunk(update, text, message)] if text else []
+
+    def _untold(self, kind: str, text: str) -> str:
+        """The part of a whole block that its deltas have not told."""
+        told = self._unmatched.pop(kind, "")
+        if told.startswith(text):
+            self._unmatched[kind] = told[len(text) :]
+            return ""
+        return text.removeprefix(told)
 
     def _user_block(self, block: JsonObject, line: JsonObject, message: str) -> list[JsonObject]:
         kind = block.get("type")

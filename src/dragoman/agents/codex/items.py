@@ -6,6 +6,7 @@ said again. Statuses are camelCase (D-115); an exit code is null until the comma
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable
 
@@ -178,9 +179,9 @@ def _command(item: JsonObject) -> JsonObject:
         "kind": ACTION_KINDS.get(alike, "execute"),
         "rawInput": {"command": command, "cwd": item.get("cwd")},
     }
-    places = [
-        {"path": str(action["path"])} for action in actions if str(action.get("path") or "").startswith("/")
-    ]
+    cwd = str(item.get("cwd") or "")
+    named = [posixpath.join(cwd, str(action["path"])) for action in actions if action.get("path")]
+    places = [{"path": posixpath.normpath(path)} for path in named if path.startswith("/")]
     if places:
         shown["locations"] = places
     return shown
@@ -221,8 +222,12 @@ def _helper(item: JsonObject) -> JsonObject:
 
 
 def _image(item: JsonObject) -> JsonObject:
-    path = str(item.get("path"))
-    return {"title": f"View {path}", "kind": "read", "locations": [{"path": path}]}
+    path = str(item.get("path") or "")
+    return {
+        "title": f"View {path or 'image'}",
+        "kind": "read",
+        "locations": [{"path": path}] if path else [],
+    }
 
 
 TOOLS: dict[str, Callable[[JsonObject], JsonObject]] = {
