@@ -39,6 +39,7 @@ def record(kind: str, /, **facts: object) -> Json:
 TEXT = {"type": "text", "text": "hi"}
 IMAGE = {"type": "image", "data": "AA", "mimeType": "image/png"}
 SHOWN = {"type": "content", "content": TEXT}
+MODES = {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}]}
 CALL = {"toolCallId": "t", "title": "Read a", "kind": "read"}
 
 UPDATES: list[tuple[Json, Json]] = [
@@ -254,7 +255,8 @@ RECORDS: list[tuple[Json, Json]] = [
         {"type": "notice", "title": "N", "severity": "error"},
     ),
     (record("queue", queue=[]), {"type": "queue_changed", "queue": []}),
-    (record("offered", modes={"a": 1}), {"type": "session_info", "modes": {"a": 1}}),
+    (record("offered", modes=MODES), {"type": "session_info", "modes": MODES}),
+    (record("offered", modes={"a": 1}), {"type": "session_info"}),
     (record("tomorrow", x=1), {"type": "unknown_update", "raw": {"dragoman": "tomorrow", "x": 1}}),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.bridge.shapes import text
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import StoreError
 from dragoman.wire.errors import (
@@ -72,7 +73,7 @@ def friendly(error: JsonObject) -> BridgeError:
     code = str(reason) if isinstance(reason, str) else "failed"
     if not isinstance(reason, str) and isinstance(number, int):
         code = _CODES.get(number, "failed")
-    message = _SENTENCES.get(code) or str(error.get("message") or "Something went wrong.")
+    message = _SENTENCES.get(code) or text(error.get("message")) or "Something went wrong."
     for prefix in _JARGON:
         message = message.removeprefix(prefix)
     return BridgeError(_RENAMED.get(code, code), message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
+from dragoman.bridge import shapes
 from dragoman.bridge.errors import BridgeError
 from dragoman.gateway.json_types import JsonObject, as_object
 
@@ -35,6 +36,9 @@ class Message:
 
     def as_shown(self) -> JsonObject:
         """For pages."""
+        return {**self._facts(), "content": shapes.blocks(self.blocks)}
+
+    def _facts(self) -> JsonObject:
         shown: JsonObject = {"clientMessageId": self.id, "content": self.blocks}
         if self.held:
             shown["held"] = self.held
@@ -44,14 +48,14 @@ class Message:
         """For the journal."""
         sender = self.sender
         kept = {} if sender is None else {"sender": {"name": sender.name, "mark": sender.mark}}
-        return {**self.as_shown(), **kept}
+        return {**self._facts(), **kept}
 
     @classmethod
     def kept(cls, stored: JsonObject) -> Message:
         sender = as_object(stored.get("sender"))
         return cls(
             str(stored.get("clientMessageId")),
-            stored.get("content") or [],
+            shapes.blocks(stored.get("content")),
             Sender(str(sender.get("name")), str(sender.get("mark"))) if sender else None,
             str(stored.get("held") or ""),
             stored.get("stopped") is True,

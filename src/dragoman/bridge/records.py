@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dragoman.bridge import shapes
 from dragoman.bridge.errors import friendly
 from dragoman.bridge.message import Message
 from dragoman.gateway.json_types import JsonObject, as_object
@@ -14,7 +15,8 @@ CANCELLED = {"outcome": "cancelled"}
 
 def translate_record(record: JsonObject) -> Fields:
     reader = RECORDS.get(str(record.get("dragoman")))
-    return reader(record) if reader is not None else {"type": "unknown_update", "raw": record}
+    made = reader(record) if reader is not None else None
+    return made if made is not None else {"type": "unknown_update", "raw": record}
 
 
 def _question(record: JsonObject) -> Fields:
@@ -23,68 +25,85 @@ def _question(record: JsonObject) -> Fields:
             "type": "permission_resolved",
             "requestId": None,
             "outcome": CANCELLED,
-            "by": record.get("by"),
+            "by": shapes.text(record.get("by")),
         }
     return {
         "type": "permission_request",
-        "requestId": record.get("id"),
-        "toolCall": record.get("toolCall") or {},
-        "options": record.get("options") or [],
+        "requestId": shapes.text(record.get("id")),
+        "toolCall": shapes.tool_question(as_object(record.get("toolCall"))),
+        "options": shapes.permission_options(record.get("options")),
     }
 
 
 def _decision(record: JsonObject) -> Fields:
     fields: Fields = {
         "type": "permission_resolved",
-        "requestId": record.get("id"),
-        "outcome": record.get("outcome") or CANCELLED,
-        "by": record.get("by") or "user",
+        "requestId": _name(record.get("id")),
+        "outcome": _outcome(record.get("outcome")),
+        "by": shapes.text(record.get("by")) or "user",
     }
     call = as_object(record.get("toolCall")).get("toolCallId")
-    return fields | _given(toolCallId=call, client=record.get("client"))
+    return fields | _given(toolCallId=_name(call), client=_name(record.get("client")))
+
+
+def _outcome(told: object) -> JsonObject:
+    """An option is chosen, or none is."""
+    option = shapes.name(as_object(told).get("optionId"))
+    if as_object(told).get("outcome") != "selected" or not isinstance(option, str):
+        return CANCELLED
+    return {**as_object(told), "optionId": option}
 
 
 def _elicitation(record: JsonObject) -> Fields:
-    asked = _given(**{name: record.get(name) for name in ("requestedSchema", "url")})
+    schema = record.get("requestedSchema")
     return {
         "type": "elicitation_request",
-        "requestId": record.get("id"),
-        "mode": record.get("mode") or "form",
-        "message": record.get("message") or "",
-        **asked,
+        "requestId": shapes.text(record.get("id")),
+        "mode": shapes.one_of({"form", "url"}, "form")(record.get("mode")),
+        "message": shapes.text(record.get("message")),
+        **_given(requestedSchema=schema if isinstance(schema, dict) else None, url=_name(record.get("url"))),
     }
 
 
 def _elicitation_decision(record: JsonObject) -> Fields:
     return {
         "type": "elicitation_resolved",
-        "requestId": record.get("id"),
-        "action": record.get("action") or "cancel",
-        "by": record.get("by") or "user",
-        **_given(client=record.get("client")),
+        "requestId": shapes.text(record.get("id")),
+        "action": shapes.one_of({"accept", "decline", "cancel"}, "cancel")(record.get("action")),
+        "by": shapes.text(record.get("by")) or "user",
+        **_given(client=_name(record.get("client"))),
     }
 
 
-def _terminal(record: JsonObject) -> Fields:
+def _terminal(record: JsonObject) -> Fields | None:
+    """A client's own terminals are among them: what it says of them is not ours."""
+    terminal = _name(record.get("terminalId"))
+    if terminal is None:
+        return None
+    status = shapes.exit_status(record.get("exitStatus"))
     return {
         "type": "terminal_output",
-        "terminalId": record.get("terminalId"),
-        "output": record.get("output", ""),
-        **_given(exitStatus=record.get("exitStatus"), truncated=record.get("truncated")),
+        "terminalId": terminal,
+        "output": shapes.text(record.get("output")),
+        **_given(
+            exitStatus=status if isinstance(status, dict) else None,
+            truncated=True if record.get("truncated") is True else None,
+        ),
     }
 
 
-def _setting(record: JsonObject) -> Fields:
+def _setting(record: JsonObject) -> Fields | None:
     """What was chosen; what came of it follows as the agent or the gateway tells it."""
     if record.get("method") == "session/set_model":
-        return {"type": "model_changed", "modelId": record.get("modelId")}
+        model = _name(record.get("modelId"))
+        return None if model is None else {"type": "model_changed", "modelId": model}
     mode = record.get("method") == "session/set_mode"
     name, value = ("mode", "modeId") if mode else (record.get("configId"), "value")
-    return {"type": "setting_chosen", "name": name, "value": record.get(value)}
+    return {"type": "setting_chosen", "name": shapes.text(name), "value": record.get(value)}
 
 
 def _turn_ended(record: JsonObject) -> Fields:
-    fields: Fields = {"type": "turn_complete", "stopReason": record.get("stopReason")}
+    fields: Fields = {"type": "turn_complete", "stopReason": _name(record.get("stopReason"))}
     error = record.get("error")
     return fields if error is None else {**fields, "error": friendly(as_object(error)).as_fields()}
 
@@ -92,13 +111,13 @@ def _turn_ended(record: JsonObject) -> Fields:
 def _agent_exited(record: JsonObject) -> Fields:
     return {
         "type": "agent_exited",
-        "message": record.get("message") or "",
+        "message": shapes.text(record.get("message")),
         "expected": record.get("expected") is True,
     }
 
 
 def _revived(record: JsonObject) -> Fields:
-    return {"type": "agent_revived", "rung": record.get("rung") or ""}
+    return {"type": "agent_revived", "rung": shapes.text(record.get("rung"))}
 
 
 def _parked(record: JsonObject) -> Fields:
@@ -108,8 +127,8 @@ def _parked(record: JsonObject) -> Fields:
 def _notice(record: JsonObject) -> Fields:
     return {
         "type": "notice",
-        "title": record.get("title") or "",
-        "severity": record.get("severity") or "warning",
+        "title": shapes.text(record.get("title")),
+        "severity": shapes.one_of(shapes.SEVERITIES, "warning")(record.get("severity")),
     }
 
 
@@ -119,22 +138,27 @@ def _unkept(record: JsonObject) -> Fields:
 
 
 def _queue(record: JsonObject) -> Fields:
-    queue = [Message.kept(as_object(each)).as_shown() for each in record.get("queue") or ()]
+    kept = record.get("queue")
+    waiting = [message for message in kept if isinstance(message, dict)] if isinstance(kept, list) else []
+    queue = [Message.kept(message).as_shown() for message in waiting]
     return {"type": "queue_changed", "queue": queue}
 
 
 def _offered(record: JsonObject) -> Fields:
-    return {
-        "type": "session_info",
-        **_given(modes=record.get("modes"), configOptions=record.get("configOptions")),
-    }
+    offer = {"modes": record.get("modes"), "configOptions": record.get("configOptions")}
+    return {"type": "session_info", **shapes.with_offer(offer)}
+
+
+def _name(value: object) -> str | None:
+    name = shapes.name(value)
+    return name if isinstance(name, str) else None
 
 
 def _given(**fields: object) -> Fields:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-RECORDS: dict[str, Callable[[JsonObject], Fields]] = {
+RECORDS: dict[str, Callable[[JsonObject], Fields | None]] = {
     "question": _question,
     "decision": _decision,
     "elicitation": _elicitation,

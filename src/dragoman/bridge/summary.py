@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.bridge import shapes
 from dragoman.bridge.translate import SESSION_STATES, usage_fields
 from dragoman.gateway import events, transcript
 from dragoman.gateway.directory import Kept
@@ -85,10 +86,12 @@ def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[Jso
         "lastSeq": last,
         "modes": modes,
         "configOptions": options,
-        "commands": as_object(current.get("available_commands_update")).get("availableCommands") or [],
+        "commands": shapes.commands(
+            as_object(current.get("available_commands_update")).get("availableCommands")
+        ),
         "queue": queue,
         "usage": usage_fields(current["usage_update"]) if "usage_update" in current else None,
-        "plan": as_object(current.get("plan")).get("entries") or [],
+        "plan": shapes.plan(as_object(current.get("plan")).get("entries")),
         "promptCapabilities": _prompt_capabilities(session),
     }
 
@@ -107,7 +110,7 @@ def _offer(session: Session, current: JsonObject) -> tuple[JsonObject | None, li
     options = as_object(current.get("config_option_update")).get("configOptions")
     if options is None:
         options = session.options.full or offered.get("configOptions")
-    return modes if isinstance(modes, dict) else None, options if isinstance(options, list) else []
+    return shapes.modes(modes), shapes.options(options)
 
 
 def _prompt_capabilities(session: Session) -> JsonObject:

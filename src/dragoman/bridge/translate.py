@@ -1,6 +1,8 @@
 """One event of a journal, one event of the bridge: a table from the kinds of updates (records are in `records`).
 
-Nothing is ever left out: what has no better name becomes `unknown_update`, so that numbers rise by one.
+Nothing is ever left out: what has no better name becomes `unknown_update`, so that numbers rise by one. What an agent
+sends with other types than the documented ones gets those (`shapes`); an update that lacks what it is about, such as the
+id of its tool call, is unknown.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.bridge import shapes
 from dragoman.bridge.records import translate_record
 from dragoman.gateway import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
@@ -88,19 +91,18 @@ def _update(event: bytes) -> Fields:
     except msgspec.ValidationError:  # a notification that is no update
         return {"type": "unknown_update", "raw": msgspec.json.decode(line)}
     reader = UPDATES.get(str(update.get("sessionUpdate")))
+    made = reader(update) if reader is not None else None
+    if made is None:
+        return {"type": "unknown_update", "raw": update}
     if reader is _user_message and event[:1] != events.PROMPT:
-        return {**reader(update), "author": "agent"}
-    return reader(update) if reader is not None else _unknown(update)
-
-
-def _unknown(update: JsonObject) -> Fields:
-    return {"type": "unknown_update", "raw": update}
+        made["author"] = "agent"
+    return made
 
 
 def _user_message(update: JsonObject) -> Fields:
-    fields = {"type": "user_message", "content": update.get("content")}
+    fields: Fields = {"type": "user_message", "content": shapes.block(update.get("content"))}
     message_id = _own(update).get("clientMessageId")
-    return fields if message_id is None else {**fields, "clientMessageId": message_id}
+    return {**fields, "clientMessageId": message_id} if isinstance(message_id, str) else fields
 
 
 def _message_chunk(update: JsonObject) -> Fields:
@@ -112,24 +114,30 @@ def _thought_chunk(update: JsonObject) -> Fields:
 
 
 def _chunk(kind: str, update: JsonObject) -> Fields:
-    block = as_object(update.get("content"))
     fields: Fields = {"type": kind, "content": ""}
-    if block.get("type") == "text":
-        fields["content"] = block.get("text", "")
+    block = shapes.block(update.get("content"))
+    if block["type"] == "text":
+        fields["content"] = block["text"]
     else:
-        fields["block"] = update.get("content")
-    if update.get("messageId") is not None:
-        fields["messageId"] = update["messageId"]
+        fields["block"] = block
+    message_id = update.get("messageId")
+    if message_id is not None and isinstance(shapes.name(message_id), str):
+        fields["messageId"] = shapes.name(message_id)
     return fields
 
 
-def tool_fields(tool: JsonObject) -> Fields:
-    fields = {name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None}
+def tool_fields(tool: JsonObject) -> Fields | None:
+    """None when it does not say which call it is about."""
+    fields = shapes.tool_call({name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None})
+    if not isinstance(fields, dict):
+        return None
     return {**fields, "told": True} if _own(tool).get("told") is True else fields
 
 
-def _tool_started(update: JsonObject) -> Fields:
+def _tool_started(update: JsonObject) -> Fields | None:
     fields = tool_fields(update)
+    if fields is None:
+        return None
     name = tool_name(update)
     given = fields.pop("rawInput", {})
     return {
@@ -147,15 +155,18 @@ def tool_name(tool: JsonObject) -> str:
     meta = as_object(tool.get("_meta"))
     places = (tool, *(as_object(each) for each in meta.values()), meta)
     names = (place.get("toolName") for place in places)
-    return str(next((name for name in names if isinstance(name, str)), None) or tool.get("kind") or "tool")
+    name = next((name for name in names if isinstance(name, str)), None)
+    return name or shapes.text(tool.get("kind")) or "tool"
 
 
-def _tool_changed(update: JsonObject) -> Fields:
+def _tool_changed(update: JsonObject) -> Fields | None:
     fields = tool_fields(update)
+    if fields is None:
+        return None
     terminal = _terminal(update)
     done = fields.get("status") in ("completed", "failed")
     if terminal and not done and fields.keys() <= {"toolCallId", "content"}:
-        return {"type": "terminal_output", "toolCallId": fields.get("toolCallId"), **terminal}
+        return {"type": "terminal_output", "toolCallId": fields["toolCallId"], **terminal}
     if terminal:
         fields["terminal"] = terminal
     if not done:
@@ -173,9 +184,16 @@ def _terminal(update: JsonObject) -> Fields:
         return {}
     text = told if isinstance(told, str) else as_object(told).get("data")
     where = as_object(told).get("terminal_id") or as_object(ended).get("terminal_id")
-    fields: Fields = {"terminalId": where or update.get("toolCallId"), "output": text or ""}
+    where = shapes.name(where or update.get("toolCallId"))
+    if not isinstance(where, str):
+        where = shapes.name(update.get("toolCallId"))
+    fields: Fields = {"terminalId": where, "output": shapes.text(text)}
     if isinstance(ended, dict):
-        fields["exitStatus"] = {"exitCode": ended.get("exit_code"), "signal": ended.get("signal")}
+        code, signal = shapes.number(ended.get("exit_code")), shapes.name(ended.get("signal"))
+        fields["exitStatus"] = {
+            "exitCode": None if isinstance(code, shapes.Wrong) else code,
+            "signal": signal if isinstance(signal, str) else None,
+        }
     return fields
 
 
@@ -200,23 +218,25 @@ def _is_text(item: object) -> bool:
 
 
 def _plan(update: JsonObject) -> Fields:
-    return {"type": "plan_created", "entries": update.get("entries") or []}
+    return {"type": "plan_created", "entries": shapes.plan(update.get("entries"))}
 
 
-def _mode(update: JsonObject) -> Fields:
-    return {"type": "mode_changed", "modeId": update.get("currentModeId")}
+def _mode(update: JsonObject) -> Fields | None:
+    mode = shapes.name(update.get("currentModeId"))
+    return {"type": "mode_changed", "modeId": mode} if isinstance(mode, str) else None
 
 
-def _model(update: JsonObject) -> Fields:
-    return {"type": "model_changed", "modelId": update.get("currentModelId")}
+def _model(update: JsonObject) -> Fields | None:
+    model = shapes.name(update.get("currentModelId"))
+    return {"type": "model_changed", "modelId": model} if isinstance(model, str) else None
 
 
 def _options(update: JsonObject) -> Fields:
-    return {"type": "config_options", "options": update.get("configOptions") or []}
+    return {"type": "config_options", "options": shapes.options(update.get("configOptions"))}
 
 
 def _commands(update: JsonObject) -> Fields:
-    return {"type": "commands_available", "commands": update.get("availableCommands") or []}
+    return {"type": "commands_available", "commands": shapes.commands(update.get("availableCommands"))}
 
 
 def _usage(update: JsonObject) -> Fields:
@@ -224,7 +244,8 @@ def _usage(update: JsonObject) -> Fields:
 
 
 def usage_fields(update: JsonObject) -> Fields:
-    return {name: value for name, value in update.items() if name not in _HEADER}
+    told = {name: value for name, value in update.items() if name not in _HEADER}
+    return shapes.given(shapes.usage(told))
 
 
 def _session_info(update: JsonObject) -> Fields:
@@ -233,14 +254,16 @@ def _session_info(update: JsonObject) -> Fields:
     state = fields.get("state")
     if not isinstance(state, str) or state not in SESSION_STATES:
         fields.pop("state", None)
-    return {"type": "session_info", **fields}
+    if fields.get("title") is not None:
+        fields["title"] = shapes.text(fields["title"])
+    return {"type": "session_info", **shapes.with_offer(fields)}
 
 
 def _notice(update: JsonObject) -> Fields:
     return {
         "type": "notice",
-        "title": str(update.get("title", "")),
-        "severity": update.get("severity") or "info",
+        "title": shapes.text(update.get("title")),
+        "severity": shapes.one_of(shapes.SEVERITIES, "info")(update.get("severity")),
     }
 
 
@@ -248,7 +271,7 @@ def _own(update: JsonObject) -> JsonObject:
     return as_object(as_object(update.get("_meta")).get("dragoman"))
 
 
-UPDATES: dict[str, Callable[[JsonObject], Fields]] = {
+UPDATES: dict[str, Callable[[JsonObject], Fields | None]] = {
     "user_message_chunk": _user_message,
     "agent_message_chunk": _message_chunk,
     "agent_thought_chunk": _thought_chunk,

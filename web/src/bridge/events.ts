@@ -35,7 +35,6 @@ export interface ConfigOption {
   type: "select" | "boolean"; currentValue: string | boolean; options?: (ConfigChoice | ConfigGroup)[];
 }
 export interface StopError { code: string; message: string; hint?: string }
-/** `held`: why it is not sent when its turn comes, such as a token that was revoked. */
 /** `held`: why it is not sent. `stopped`: because the turn was stopped; it waits for `send_queued`. */
 export interface QueuedMessage { clientMessageId: string; content: ContentBlock[]; held?: string; stopped?: boolean }
 export interface ToolCallFields {
