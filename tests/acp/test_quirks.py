@@ -156,7 +156,7 @@ async def test_a_second_prompt_is_refused_and_the_first_goes_on(client: Dragoman
 async def test_modes_models_and_options_are_told_in_all_words(dragoman: Start, workspace: Path) -> None:
     for flags in (("--modes",), ("--config-options",), ("--models",)):
         gateway = await dragoman(agents={"scripted": agent(*flags)})
-        await gateway.initialize()
+        await gateway.initialize(clientCapabilities={"_meta": {"dragoman": {"models": True}}})
         told = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
         categories = {each["category"]: each["currentValue"] for each in told["configOptions"]}
         older = {"mode": told.get("modes", {}).get("currentModeId")}

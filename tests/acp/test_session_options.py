@@ -11,6 +11,18 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.gateway import Start, agent
 
+MODELS: dict[str, Any] = {"_meta": {"dragoman": {"models": True}}}
+BOOLEANS: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}}
+FAST = {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": True}
+SIZE = {
+    "id": "size",
+    "name": "Size",
+    "type": "select",
+    "currentValue": "a",
+    "options": [{"value": "a", "name": "A"}, {"value": "b", "name": "B"}],
+}
+MODEL = {**SIZE, "id": "m", "category": "model"}
+
 
 @pytest.mark.rule("G-060", "G-070")
 async def test_a_mode_can_be_set_in_the_middle_of_a_turn(
@@ -45,19 +57,10 @@ async def test_setting_a_config_option_answers_the_full_list(dragoman: Start, wo
 async def test_boolean_options_are_shown_only_to_clients_that_know_them(
     dragoman: Start, workspace: Path, advertised: bool
 ) -> None:
-    options = [
-        {"id": "fast", "name": "Fast", "type": "boolean", "currentValue": True},
-        {
-            "id": "m",
-            "name": "M",
-            "type": "select",
-            "currentValue": "a",
-            "options": [{"value": "a", "name": "A"}],
-        },
-    ]
+    options = [FAST, SIZE]
     extra = json.dumps({"configOptions": options})
     gateway = await dragoman(agents={"scripted": agent("--new-extra", extra)})
-    caps: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}} if advertised else {}
+    caps = BOOLEANS if advertised else {}
     await gateway.initialize(clientCapabilities=caps)
     answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     assert answer["configOptions"] == (options if advertised else options[1:])
@@ -84,10 +87,40 @@ async def test_a_client_with_models_sets_the_option_of_a_newer_agent(
     dragoman: Start, workspace: Path, heard: AgentJournal
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
-    await gateway.initialize()
+    await gateway.initialize(clientCapabilities=MODELS)
     answer = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     session = answer["sessionId"]
     assert "large" in {each["modelId"] for each in answer["models"]["availableModels"]}
     assert await gateway.request("session/set_model", {"sessionId": session, "modelId": "large"}) == {}
     assert heard.params("session/set_config_option")[0]["value"] == "large"
     assert {"sessionUpdate": "current_model_update", "currentModelId": "large"} in gateway.of(session)
+
+
+async def test_a_model_is_set_in_the_older_words_without_being_asked_for(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    assert await gateway.request("session/set_model", {"sessionId": session, "modelId": "large"}) == {}
+    assert heard.params("session/set_config_option")[0]["value"] == "large"
+
+
+@pytest.mark.rule("G-060")
+async def test_options_that_an_older_agent_tells_in_part_are_completed(
+    dragoman: Start, workspace: Path
+) -> None:
+    """D-70: seed 000 tells an id, a name and the value."""
+    extra = json.dumps({"configOptions": [MODEL, {**SIZE, "id": "tone"}]})
+    part = [{"id": "m", "name": "Model", "currentValue": "b"}]
+    answer = '"result":' + json.dumps({"configOptions": part})
+    flags = ("--new-extra", extra, "--answer", "session/set_config_option", answer)
+    gateway = await dragoman(agents={"scripted": agent(*flags)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    update = {"sessionUpdate": "config_options", "configOptions": part}
+    await gateway.prompt(session, f"update {json.dumps(update)}")
+    whole = [{**MODEL, "name": "Model", "currentValue": "b"}, {**SIZE, "id": "tone"}]
+    assert {"sessionUpdate": "config_option_update", "configOptions": whole} in gateway.of(session)
+    params = {"sessionId": session, "configId": "m", "value": "b"}
+    assert (await gateway.request("session/set_config_option", params))["configOptions"] == whole

@@ -58,6 +58,8 @@ async def test_a_session_comes_back_with_its_context_after_a_restart(
     second = await dragoman("acp", agents=agents)
     await second.initialize()
     await second.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    kinds = [update["sessionUpdate"] for update in second.of(session)]
+    assert kinds.index("available_commands_update") == len(kinds) - 1
     assert said(await second.prompt(session, "what is my colour?")) == "Blue."
     assert "my colour is blue" in str(llm.requests[-1])
 

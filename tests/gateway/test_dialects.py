@@ -172,10 +172,10 @@ UPDATES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("D-120", update("current_mode_update", modeId="m"), update("current_mode_update", currentModeId="m")),
     (
-        "D-70 and D-33",
+        "D-33",  # the name stays until the list is completed (D-70, `Options.read_update`)
         update("config_options", configOptions=[{"id": "o", "values": [{"id": "a", "name": "A"}]}]),
         update(
-            "config_option_update",
+            "config_options",
             configOptions=[{"id": "o", "options": [{"value": "a", "name": "A"}], "type": "select"}],
         ),
     ),

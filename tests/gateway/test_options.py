@@ -38,9 +38,14 @@ SYNTHETIC = {
 }
 
 
-def read(result: dict[str, Any], *, boolean: bool = False) -> tuple[Options, bool]:
+def read(result: dict[str, Any]) -> tuple[Options, bool]:
     options = Options()
-    return options, options.read_result(result, boolean=boolean)
+    return options, options.read_result(result)
+
+
+def shown(options: Options, result: dict[str, Any], **known: bool) -> dict[str, Any]:
+    """A result as a client is told it that knows nothing but this."""
+    return options.for_client(result, **{"boolean": False, "models": False, **known})
 
 
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "do"}]}
@@ -61,7 +66,7 @@ def test_modes_and_models_of_an_old_agent_become_options() -> None:
     assert options.stand_ins == {"mode": "mode", "model": "model"}
 
 
-def test_options_of_a_new_agent_become_modes_and_models() -> None:
+def test_options_of_a_new_agent_become_modes_and_for_who_asks_models() -> None:
     grouped = [{"group": "g", "name": "G", "options": [{"value": "a", "name": "A", "description": "x"}]}]
     model = {"id": "m", "category": "model", "type": "select", "currentValue": "a", "options": grouped}
     result: dict[str, Any] = {"configOptions": [MODE_OPTION, model]}
@@ -71,7 +76,8 @@ def test_options_of_a_new_agent_become_modes_and_models() -> None:
         "currentModeId": "ask",
         "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "do", "name": "do"}],
     }
-    assert result["models"] == {
+    assert "models" not in result and "models" not in shown(options, result)
+    assert shown(options, result, models=True)["models"] == {
         "currentModelId": "a",
         "availableModels": [{"modelId": "a", "name": "A", "description": "x"}],
     }
@@ -81,7 +87,7 @@ def test_an_earlier_result_is_told_as_it_would_be_now() -> None:
     result: dict[str, Any] = {"modes": MODES}
     options, _ = read(result)
     assert options.choose("mode", "do") and not options.choose("mode", "do")
-    now = options.written(result, boolean=False)
+    now = options.written(result)
     assert now["modes"]["currentModeId"] == now["configOptions"][0]["currentValue"] == "do"
     assert result["modes"]["currentModeId"] == result["configOptions"][0]["currentValue"] == "ask"
 
@@ -99,11 +105,16 @@ def test_a_v1_result_is_left_alone(result: dict[str, Any]) -> None:
 @pytest.mark.rule("G-052")
 def test_boolean_options_are_shown_to_clients_that_know_them() -> None:
     result: dict[str, Any] = {"configOptions": [SELECT, BOOLEAN]}
-    options, changed = read(result, boolean=True)
-    assert not changed and result["configOptions"] == [SELECT, BOOLEAN]
-    options, changed = read(result, boolean=False)
-    assert changed and result["configOptions"] == [SELECT]
-    assert options.full == [SELECT, BOOLEAN]
+    options, changed = read(result)
+    assert not changed and options.full == [SELECT, BOOLEAN]
+    assert shown(options, result, boolean=True)["configOptions"] == [SELECT, BOOLEAN]
+    assert shown(options, result)["configOptions"] == [SELECT]
+    assert result["configOptions"] == [SELECT, BOOLEAN]
+
+
+def test_models_that_the_agent_told_itself_are_everybodys() -> None:
+    options, _ = read(result := {"models": MODELS})
+    assert shown(options, result)["models"] == shown(options, result, models=True)["models"] == MODELS
 
 
 def test_the_models_of_an_old_agent_become_an_option() -> None:
@@ -151,28 +162,43 @@ class TestUpdates:
     def test_a_full_list_is_remembered_and_passes(self) -> None:
         options, _ = read({"configOptions": [SELECT]})
         update = {"configOptions": [{**SELECT, "currentValue": "high"}]}
-        assert not options.read_update(update, boolean=False)
+        assert not options.read_update(update)
         assert options.full == update["configOptions"]
 
     def test_a_list_that_lacks_the_synthetic_option_is_completed(self) -> None:
         """D-70."""
         options, _ = read({"models": MODELS, "configOptions": [SELECT]})
         update = {"configOptions": [{**SELECT, "currentValue": "high"}]}
-        assert options.read_update(update, boolean=False)
+        assert options.read_update(update)
         assert update["configOptions"] == [{**SELECT, "currentValue": "high"}, SYNTHETIC]
 
-    def test_boolean_options_are_hidden_again(self) -> None:
+    @pytest.mark.parametrize("kind", ["config_options", "config_option_update"])
+    def test_an_option_without_its_values_gets_those_that_were_told_before(self, kind: str) -> None:
+        """D-70: seed 000 tells an id, a name and the value that is chosen now."""
         options, _ = read({"configOptions": [SELECT, BOOLEAN]})
-        update = {"configOptions": [SELECT, {**BOOLEAN, "currentValue": False}]}
-        assert options.read_update(update, boolean=False)
-        assert update["configOptions"] == [SELECT]
-        assert options.full[1]["currentValue"] is False
+        update = {"sessionUpdate": kind, "configOptions": [{"id": "effort", "currentValue": "high"}]}
+        assert options.read_update(update)
+        whole = [{**SELECT, "currentValue": "high"}, BOOLEAN]
+        assert update == {"sessionUpdate": "config_option_update", "configOptions": whole}
+        assert options.full == whole and SELECT["currentValue"] == "low"
+
+    def test_the_older_name_tells_only_what_changed(self) -> None:
+        options, _ = read({"models": MODELS, "configOptions": [SELECT, BOOLEAN]})
+        more = {**SELECT, "id": "tone"}
+        update = {"sessionUpdate": "config_options", "configOptions": [{**BOOLEAN, "name": "Web"}, more]}
+        assert options.read_update(update)
+        assert update["configOptions"] == [SELECT, {**BOOLEAN, "name": "Web"}, SYNTHETIC, more]
+
+    def test_what_a_full_list_does_not_have_is_gone(self) -> None:
+        options, _ = read({"configOptions": [SELECT, BOOLEAN]})
+        assert not options.read_update({"sessionUpdate": "config_option_update", "configOptions": [BOOLEAN]})
+        assert options.full == [BOOLEAN]
 
     @pytest.mark.parametrize("value", [None, "x", {}, 1])
     def test_what_is_no_list_passes_as_it_is(self, value: Any) -> None:
         options, _ = read({"configOptions": [SELECT]})
         update = {"configOptions": value}
-        assert not options.read_update(update, boolean=False)
+        assert not options.read_update(update)
         assert update == {"configOptions": value}
         assert options.full == [SELECT]
 
@@ -184,4 +210,4 @@ def test_values_that_only_the_older_words_have_do_not_become_an_options() -> Non
     result: dict[str, Any] = {"models": models, "configOptions": [own]}
     options, _ = read(result)
     assert not options.choose("model", "gpt[low]")
-    assert options.written(result, boolean=False) == result
+    assert options.written(result) == result

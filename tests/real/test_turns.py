@@ -139,7 +139,7 @@ FREE_HANDED = ("bypass", "full", "yolo", "agent")
 
 @pytest.mark.behaviour("mode and model change")
 async def test_mode_and_model_change_in_any_words(begin: Begin, real: RealAgent, workspace: Path) -> None:
-    gateway = await begin()
+    gateway = await begin({"_meta": {"dragoman": {"models": True}}})
     created = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []}, STARTING)
     session, options = created["sessionId"], created["configOptions"]
     chosen = {}

@@ -69,11 +69,14 @@ async def test_state_is_not_replayed_as_history_but_told_as_it_stands(
     await gateway.prompt(session, "say hello")
     other = await watch(gateway)
     loaded = await load(other, session, workspace)
-    assert [u["sessionUpdate"] for u in loaded.replay] == ["user_message_chunk", "agent_message_chunk"]
-    current = await other.next_message(is_update(session, "current_mode_update"))
-    assert current["params"]["update"]["currentModeId"] == "code"
-    await other.next_message(is_update(session, "available_commands_update"))
+    kinds = [u["sessionUpdate"] for u in loaded.replay]
+    state = {"available_commands_update", "current_mode_update", "config_option_update"}
+    assert kinds[:2] == ["user_message_chunk", "agent_message_chunk"]
+    assert set(kinds[2:]) == state and len(kinds) == 5
+    assert {"sessionUpdate": "current_mode_update", "currentModeId": "code"} in loaded.replay
     assert loaded.result["modes"]["availableModes"]
+    await other.request("session/list", {})
+    assert [u["sessionUpdate"] for u in other.of(session)] == kinds, "nothing follows the answer"
 
 
 # Numbers

@@ -155,18 +155,24 @@ class Server:
     async def _new(self, params: Json) -> Json:
         cwd, roots = _folders(params)
         session = self.sessions.new(cwd, roots)
-        self._begin(session, params)
+        self._start_servers(session, params)
+        # After the answer: before it, the client does not know the session.
+        asyncio.get_running_loop().call_soon(self._tell_commands, session)
         return {"sessionId": session.id, **session.state()}
 
     async def _load(self, params: Json) -> Json:
+        """The history, then what holds now, then the answer."""
         session = self._revive(params)
         for update in session.history.updates:
             self.client.update(session.id, update)
             await self.client.room()
+        self._tell_commands(session)
         return session.state()
 
     async def _resume(self, params: Json) -> Json:
-        return self._revive(params).state()
+        session = self._revive(params)
+        self._tell_commands(session)
+        return session.state()
 
     async def _list(self, params: Json) -> Json:
         cwd, cursor = params.get("cwd"), params.get("cursor")
@@ -219,24 +225,24 @@ class Server:
     def _revive(self, params: Json) -> Session:
         cwd, roots = _folders(params)
         session = self.sessions.revive(_text(params, "sessionId"), cwd, roots)
-        self._begin(session, params)
+        self._start_servers(session, params)
         return session
 
-    def _begin(self, session: Session, params: Json) -> None:
-        """What every session gets once it is known: its commands, and its MCP servers."""
+    def _start_servers(self, session: Session, params: Json) -> None:
         from dragoman.builtin.mcp_client import McpServers
-        from dragoman.builtin.slash import available_commands
 
         servers = params.get("mcpServers")
         if isinstance(servers, list) and servers and session.mcp is None:
             session.mcp = McpServers(servers, session.cwd)
             session.mcp.start()
-        commands = {
-            "sessionUpdate": "available_commands_update",
-            "availableCommands": available_commands(session),
-        }
-        # After the answer: before it, the client does not know the session.
-        asyncio.get_running_loop().call_soon(lambda: session.update(commands, passing=True))
+
+    def _tell_commands(self, session: Session) -> None:
+        from dragoman.builtin.slash import available_commands
+
+        commands = available_commands(session)
+        session.update(
+            {"sessionUpdate": "available_commands_update", "availableCommands": commands}, passing=True
+        )
 
     async def _answer(self, request: Request, work: Awaitable[Json]) -> None:
         try:

@@ -120,7 +120,7 @@ class Adoption:
         reply = await agent.call("session/load", encode(params), heard=self._heard, patience=patience)
         if not reply.ok:
             raise revival.as_error(reply_for_client(reply, session.agent_session_id, session.id))
-        session.session_result(reply, boolean=self.client.capabilities.boolean_options)
+        session.session_result(reply)
 
     def _heard(self, reply: Reply) -> None:
         """What the agent says after its answer is no history."""

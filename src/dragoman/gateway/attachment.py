@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import actions, events, replay
+from dragoman.gateway import actions, events, options, replay
 from dragoman.gateway.mirror import Mirror
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.quirks import Corrections
@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 CATCH_UP_BYTES = 256 * 1024
 """How much is read from the journal at once: enough for one write, little enough to wait for a slow client."""
+OPTION_KIND = b'"%b"' % options.UPDATE.encode()
 FIRST_BYTES = 8 * 1024
 FIRST_EVENTS = 32
 """Shown before the rest of a replay is prepared, so that people see at once that it comes."""
@@ -61,6 +62,7 @@ class Attachment:
         """The last event that this client has."""
         self._plain = not client.capabilities.seq
         self._shared = client.capabilities.replays
+        self._hides_booleans = not client.capabilities.boolean_options
         self._bulk = self._plain and self._outlet is None  # the stored lines themselves, without numbers
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
         self._first = -1  # events until the loop gets a turn to send them
@@ -114,7 +116,12 @@ class Attachment:
                 self._show_gap(seq, event)
 
     def own_view(self, line: bytes) -> bytes:
-        """A terminal belongs to the client that runs it; the others see its output as far as it is known."""
+        """A terminal belongs to the client that runs it; the others see its output as far as it is known.
+
+        Options of a type that the client does not know are left out.
+        """
+        if self._hides_booleans and OPTION_KIND in line:
+            line = replay.without_booleans(line)
         if b'"terminalId"' in line:
             line = replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
         return line if self.mirror is None else self.mirror.view(line)

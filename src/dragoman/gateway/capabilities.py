@@ -44,6 +44,11 @@ class ClientCapabilities:
         return options.get("boolean") is not None
 
     @property
+    def models(self) -> bool:
+        """The client wants `models` in session results, which older versions of the protocol had (D-35)."""
+        return as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("models") is True
+
+    @property
     def notices(self) -> bool:
         """An object marker; `{}` counts as on, as elsewhere in the protocol."""
         return as_object(self.raw.get("session")).get("notices") not in (None, False)

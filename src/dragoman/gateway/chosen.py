@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from dragoman.gateway import dialects
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
-from dragoman.gateway.options import MODE, MODEL, WORDS
+from dragoman.gateway.options import MODE, MODEL, UPDATE, WORDS
 from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import limits
@@ -24,7 +25,6 @@ SET_MODE, SET_MODEL, SET_OPTION = "session/set_mode", "session/set_model", "sess
 # Which member of the params names the choice: the last one made under a name counts.
 NAMED_BY = {SET_MODE: None, SET_MODEL: None, SET_OPTION: "configId"}
 CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
-OPTION_UPDATE = "config_option_update"
 
 
 class Choices:
@@ -91,7 +91,9 @@ class Choices:
                 self._tell_options()
             self._tell_older(category, chosen.get(member), author if request.method == method else None)
             return
-        listed = read_object(reply.result).get("configOptions")
+        told = read_object(reply.result)
+        dialects.read_config_options(told)
+        listed = told.get("configOptions")
         if isinstance(listed, list):
             former = options.current()
             options.replace(listed)
@@ -107,8 +109,8 @@ class Choices:
 
     def _tell_options(self, author: ClientConnection | None = None) -> None:
         self._keep()
-        options = self._session.options.visible(boolean=self._boolean)
-        self._tell({"sessionUpdate": OPTION_UPDATE, "configOptions": options}, author)
+        options = self._session.options.full
+        self._tell({"sessionUpdate": UPDATE, "configOptions": options}, author)
 
     def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
         session = self._session
@@ -119,11 +121,7 @@ class Choices:
     def _keep(self) -> None:
         """For clients that come later."""
         session = self._session
-        session.last_result = session.options.written(session.last_result, boolean=self._boolean)
-
-    @property
-    def _boolean(self) -> bool:
-        return all(each.client.capabilities.boolean_options for each in self._session.attachments)
+        session.last_result = session.options.written(session.last_result)
 
     def _author(self, request: Request) -> ClientConnection | None:
         clients = (attachment.client for attachment in self._session.attachments)

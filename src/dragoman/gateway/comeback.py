@@ -49,7 +49,7 @@ PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)
 
 
 async def load(client: ClientConnection, request: Request) -> None:
-    """The whole conversation first, then the answer."""
+    """The whole conversation first, then commands, mode and options as they stand now, then the answer."""
     await _wherever_it_is(_load, client, request)
 
 
@@ -104,8 +104,8 @@ async def _load(client: ClientConnection, request: Request) -> None:
     facts = await _revive(session, client)
 
     def answer() -> None:
-        request.reply(result_line(None, dict(session.last_result), facts))
         _tell_state(session, attachment)
+        request.reply(result_line(None, session.result_for(client), facts))
         revival.tell_loss(session)
         trouble = client.gateway.trouble or journal.trouble
         if trouble is not None:
@@ -159,7 +159,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
         attachment = session.reattach(client)
-    request.reply(result_line(None, dict(session.last_result), {**facts, "seq": until}))
+    request.reply(result_line(None, session.result_for(client), {**facts, "seq": until}))
     _tell_state(session, attachment)
     if after is not None and after < until:
         attachment.start_at(after)
@@ -300,4 +300,4 @@ def _tell_state(session: Session, attachment: Attachment) -> None:
     """Commands, mode and options as they stand now; they are no history (G-163)."""
     for kind, line in session.current.items():
         if kind in REMEMBERED:
-            attachment.send(line)
+            attachment.send(attachment.own_view(line))

@@ -18,6 +18,8 @@ RENAMED_KINDS = {  # D-60, D-67, D-70
     "available_commands": "available_commands_update",
     "config_options": "config_option_update",
 }
+PARTIAL_OPTIONS = "config_options"
+"""A list under this name has only what changed: it is completed and renamed where the rest is known (`Options`)."""
 TOOL_STATUS = {  # D-64
     "executing": "in_progress",
     "running": "in_progress",
@@ -42,7 +44,7 @@ def read_update(update: JsonObject) -> list[JsonObject] | None:
     if kind == "user_message":
         return _user_message(update)
     changed = False
-    if isinstance(kind, str) and kind in RENAMED_KINDS:
+    if isinstance(kind, str) and kind in RENAMED_KINDS and kind != PARTIAL_OPTIONS:
         update["sessionUpdate"] = kind = RENAMED_KINDS[kind]
         changed = True
     reader = UPDATE_READERS.get(kind) if isinstance(kind, str) else None
@@ -293,4 +295,5 @@ UPDATE_READERS: dict[str, Reader] = {
     "available_commands_update": read_commands,
     "current_mode_update": read_mode,
     "config_option_update": read_config_options,
+    PARTIAL_OPTIONS: read_config_options,
 }

@@ -103,7 +103,8 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
             await client.gateway.directory.delete(session.id)
             raise
         session.attach(client)
-        request.reply(result_line(session.id, result, {"forkedFrom": original.id}))
+        shown = session.result_for(client, result)
+        request.reply(result_line(session.id, shown, {"forkedFrom": original.id}))
         revival.tell_loss(session)
 
 
@@ -128,7 +129,7 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         created = True
         client.gateway.add(session)
         session.attach(client)
-        result = session.session_result(reply, boolean=client.capabilities.boolean_options)
+        result = session.result_for(client, session.session_result(reply))
         session.tell_offer()
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
         request.reply(result_line(session.id, result, facts))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import events, quirks
+from dragoman.gateway import dialects, events, quirks
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
-from dragoman.gateway.options import MODE, WORDS
+from dragoman.gateway.options import MODE, UPDATE, WORDS
 from dragoman.gateway.ports.store import SessionChanges
 
 if TYPE_CHECKING:
     from dragoman.gateway.session import Session
 
 TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
+OPTION_KINDS = frozenset({UPDATE, dialects.PARTIAL_OPTIONS})
 OLDER_WORDS = {words.update: (category, words.current) for category, words in WORDS.items()}
 
 
@@ -28,10 +29,9 @@ class Observer:
             changed = quirks.absolute_paths(update, session.cwd)
             changed = session.corrections.see(update, terminals=self._terminals_in_meta()) or changed
             return session.services.tool_content_for_client(update) or changed
-        if kind == "config_option_update":
-            boolean = all(each.client.capabilities.boolean_options for each in session.attachments)
+        if kind in OPTION_KINDS:
             former = session.options.current()
-            changed = session.options.read_update(update, boolean=boolean)
+            changed = session.options.read_update(update)
             session.choices.agent_told_options(former)
             return changed
         if kind in OLDER_WORDS:

@@ -1,7 +1,10 @@
 """A session's modes, models and config options: one state, whatever shape the agent speaks (D-33, D-35, D-70, G-052).
 
 Agents and clients are of different ages. What an agent tells in one of the three shapes, clients see in all of them:
-an option that stands in for `modes` or `models` of an old agent, and `modes` and `models` made of a new agent's options.
+an option that stands in for `modes` or `models` of an old agent, and `modes` made of a new agent's options. `models` are
+not in the schema any more: they are made only for a client that asks for them.
+
+Here is the whole truth; what one client does not know is left out when that client is told.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dragoman.gateway import dialects
 from dragoman.gateway.json_types import JsonObject, as_object
 
 MODE, MODEL = "mode", "model"
+UPDATE = "config_option_update"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +48,54 @@ class Options:
         self.stand_ins: dict[str, str] = {}
         """By category: the option that stands in for an old agent's modes or models."""
 
-    def read_result(self, result: JsonObject, *, boolean: bool) -> bool:
-        """The result of `session/new` and its like, completed for the client; True if it changed."""
+    def read_result(self, result: JsonObject) -> bool:
+        """The result of `session/new` and its like, completed with stand-ins and `modes`; True if it changed."""
         changed = dialects.read_session_result(result)
         options = result.get("configOptions")
         self.full = [each for each in options if isinstance(each, dict)] if isinstance(options, list) else []
         self.native = {each for each, words in WORDS.items() if isinstance(result.get(words.holder), dict)}
         self.stand_ins = {}
         for category, words in WORDS.items():
-            option = self.option(category)
+            option, holder = self.option(category), result.get(words.holder)
             if category in self.native and option is None:
                 self.full = [*self.full, self._stand_in(category, words, result[words.holder])]
                 changed = True
             elif category not in self.native and option is not None:
-                result[words.holder] = _older(words, option)
-                changed = True
-            listed = as_object(result.get(words.holder)).get(words.available)
+                holder = _older(words, option)
+                if (
+                    category == MODE
+                ):  # the schema has no `models`: only who asks for them gets them, in `for_client`
+                    result[words.holder] = holder
+                    changed = True
+            listed = as_object(holder).get(words.available)
             self._older[category] = [each.get(words.id, each.get("id")) for each in _flat(listed)]
-        if self.stand_ins or (not boolean and any(each.get("type") == "boolean" for each in self.full)):
-            result["configOptions"] = self.visible(boolean=boolean)
-            changed = True
+        if self.stand_ins:
+            result["configOptions"] = self.full
         return changed
 
-    def read_update(self, update: JsonObject, *, boolean: bool) -> bool:
-        """A `config_option_update`: partial lists are completed from the last full one (D-70)."""
-        options = update.get("configOptions")
+    def read_update(self, update: JsonObject) -> bool:
+        """A `config_option_update`, or an older agent's `config_options`; True if it changed."""
+        older, options = update.get("sessionUpdate") == dialects.PARTIAL_OPTIONS, update.get("configOptions")
+        if older:
+            update["sessionUpdate"] = UPDATE
         if not isinstance(options, list):
-            return False
-        self.replace(options)
-        visible = self.visible(boolean=boolean)
-        if visible == options:
-            return False
-        update["configOptions"] = visible
+            return older
+        self.replace(options, partial=older)
+        if self.full == options:
+            return older
+        update["configOptions"] = self.full
         return True
 
-    def replace(self, options: list[Any]) -> None:
-        """A new list of the agent's; it does not know of the stand-ins."""
+    def replace(self, options: list[Any], *, partial: bool = False) -> None:
+        """A new list of the agent's; it does not know of the stand-ins.
+
+        v1 always tells all options, so what is missing is gone. Older agents tell only what changed (D-70): under the
+        older name, or as an option without its type or values. Such a list is completed from the last full one.
+        """
         fresh = [option for option in options if isinstance(option, dict)]
+        if partial or any(_is_partial(option) for option in fresh):
+            self.full = _merged(self.full, fresh)
+            return
         known = [option.get("id") for option in fresh]  # of any type: they are the agent's
         kept = [
             each
@@ -91,7 +106,17 @@ class Options:
 
     def visible(self, *, boolean: bool) -> list[JsonObject]:
         """Boolean options only for clients that said they know them (ACP v1, config options)."""
-        return [option for option in self.full if boolean or option.get("type") != "boolean"]
+        return without_booleans(self.full) if not boolean else self.full
+
+    def for_client(self, result: JsonObject, *, boolean: bool, models: bool) -> JsonObject:
+        """A session result as one client takes it: without options that it does not know, `models` only if it asks."""
+        told = dict(result)
+        if isinstance(told.get("configOptions"), list) and not boolean:
+            told["configOptions"] = without_booleans(told["configOptions"])
+        option = self.option(MODEL)
+        if models and MODEL not in self.native and option is not None:
+            told[WORDS[MODEL].holder] = _older(WORDS[MODEL], option)
+        return told
 
     def option(self, category: str) -> JsonObject | None:
         return next((option for option in self.full if option.get("category") == category), None)
@@ -125,11 +150,11 @@ class Options:
         """Whether it is a value there, too."""
         return value in self._older.get(category, ())
 
-    def written(self, result: JsonObject, *, boolean: bool) -> JsonObject:
+    def written(self, result: JsonObject) -> JsonObject:
         """An earlier result, as it would be now."""
         told = dict(result)
         if self.full or "configOptions" in told:
-            told["configOptions"] = self.visible(boolean=boolean)
+            told["configOptions"] = self.full
         for category, value in self.current().items():
             words = WORDS[category]
             if isinstance(told.get(words.holder), dict) and self.in_older_words(category, value):
@@ -149,6 +174,27 @@ class Options:
             "currentValue": holder.get(words.current),
             "options": [_choice(words, as_object(each)) for each in choices],
         }
+
+
+def without_booleans(options: list[Any]) -> list[Any]:
+    return [option for option in options if as_object(option).get("type") != "boolean"]
+
+
+def _is_partial(option: JsonObject) -> bool:
+    """v1 requires a type, and the values of a select."""
+    return "type" not in option or (option["type"] == "select" and "options" not in option)
+
+
+def _merged(known: list[JsonObject], fresh: list[JsonObject]) -> list[JsonObject]:
+    """By id (of any JSON type), in the known order; what is new comes last."""
+    merged = [dict(option) for option in known]
+    for option in fresh:
+        former = next((each for each in merged if each.get("id") == option.get("id")), None)
+        if former is None:
+            merged.append(option)
+        else:
+            former.update(option)
+    return merged
 
 
 def _choice(words: Words, each: JsonObject) -> JsonObject:

@@ -180,10 +180,20 @@ def _for_owner(capabilities: JsonObject) -> JsonObject:
     """Whoever watches here may read the other process's journal, where questions have names, and is not alone.
 
     Updates are numbered for all as soon as one may want that: those who did not ask for it do not look at `_meta`.
+    Options come whole, and `models` only as the agent told them: each client here is shown what it knows.
     """
     meta = as_object(capabilities.get("_meta"))
-    own = {**as_object(meta.get("dragoman")), "questions": True, "replays": True, "seq": True}
-    return {**capabilities, "_meta": {**meta, "dragoman": own}}
+    own = {
+        **as_object(meta.get("dragoman")),
+        "questions": True,
+        "replays": True,
+        "seq": True,
+        "models": False,
+    }
+    session = as_object(capabilities.get("session"))
+    options = {**as_object(session.get("configOptions")), "boolean": {}}
+    told = {**capabilities, "session": {**session, "configOptions": options}}
+    return {**told, "_meta": {**meta, "dragoman": own}}
 
 
 async def _go_on(session: Session) -> None:

@@ -209,7 +209,7 @@ def _watch(client: ClientConnection, request: Request, session: Session) -> None
     """An observer of a session that keeps no journal here: what it says from now on, nothing of the past."""
     session.require_agent()
     session.attach(client)
-    request.reply(result_line(None, dict(session.last_result), {"state": session.state}))
+    request.reply(result_line(None, session.result_for(client), {"state": session.state}))
 
 
 # -- both
@@ -235,7 +235,7 @@ def _watching_params(session: Session, params: JsonObject) -> bytes:
 
 def _answer(session: Session, client: ClientConnection, request: Request, reply: Reply) -> None:
     if reply.ok:
-        result = session.session_result(reply, boolean=client.capabilities.boolean_options)
+        result = session.result_for(client, session.session_result(reply))
         session.after_events(lambda: request.reply(result_line(None, result, {})), client)
 
 

@@ -93,7 +93,7 @@ QUIRKS = (
     Quirk(
         "one_vocabulary",
         ("opencode 1.18.33", "gemini 0.61.0", "claude-agent-acp 0.49.0"),
-        "tells modes, models and options in one or two of the three shapes; clients see all of them",
+        "tells modes, models and options in one or two of three shapes; clients see all, models if they ask",
         "test_modes_models_and_options_are_told_in_all_words",
     ),
     Quirk(

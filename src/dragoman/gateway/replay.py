@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 from msgspec import Raw
 
-from dragoman.gateway import events
+from dragoman.gateway import events, options
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.quirks import Corrections
@@ -126,6 +126,19 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
             content[index] = {"type": "content", "content": {"type": "text", "text": text}}
             changed = True
     return changed
+
+
+def without_booleans(line: bytes) -> bytes:
+    """A `config_option_update` for a client that does not know boolean options."""
+    return edited(line, _leave_out_booleans)
+
+
+def _leave_out_booleans(update: JsonObject) -> bool:
+    listed = update.get("configOptions")
+    if not isinstance(listed, list):
+        return False
+    update["configOptions"] = options.without_booleans(listed)
+    return len(update["configOptions"]) < len(listed)
 
 
 def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:

@@ -107,7 +107,7 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
         returning=bool(session.agent_session_id),
     )
     try:
-        rung, result = await _climb(session, agent, client)
+        rung, result = await _climb(session, agent)
     except BaseException:
         session.gateway.pool.reap(agent)
         raise
@@ -122,10 +122,7 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     return result
 
 
-async def _climb(
-    session: Session, agent: AgentConnection, client: ClientConnection
-) -> tuple[str, JsonObject]:
-    boolean = client.capabilities.boolean_options
+async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
     for rung, method, able in (
         ("resume", "session/resume", agent.capabilities.session("resume")),
         ("load", "session/load", agent.capabilities.load),
@@ -135,7 +132,7 @@ async def _climb(
         reply = await _bring_back(session, agent, method)
         if reply.ok and (rung == "resume" or await _remembers(session)):
             session.context_lost = False
-            return rung, session.session_result(reply, boolean=boolean)
+            return rung, session.session_result(reply)
         if reply.ok:
             unbind(session, agent)
         else:
@@ -143,7 +140,7 @@ async def _climb(
     if session.journal is None:
         # Without a journal nobody remembers the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
-    return "seed", await _seed(session, agent, boolean=boolean)
+    return "seed", await _seed(session, agent)
 
 
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
@@ -191,7 +188,7 @@ def _same_words(one: str, other: str) -> bool:
     return bool(mine) and mine in theirs
 
 
-async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> JsonObject:
+async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
     agent.expect_session()
     created = False
     try:
@@ -215,7 +212,7 @@ async def _seed(session: Session, agent: AgentConnection, *, boolean: bool) -> J
         text, session.context_lost = "", True
     session.seed = encode({"type": "text", "text": text}) if text else None
     await _rename(session)
-    return session.session_result(reply, boolean=boolean)
+    return session.session_result(reply)
 
 
 async def _rename(session: Session) -> None:

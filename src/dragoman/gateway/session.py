@@ -22,6 +22,7 @@ from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.keeping import Keeping, is_taken
 from dragoman.gateway.observer import TOOL_KINDS, Observer
+from dragoman.gateway.options import UPDATE as OPTION_UPDATE
 from dragoman.gateway.options import Options
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
@@ -307,8 +308,7 @@ class Session:
         for shown in self._rewriter.rewrite(line):
             if kind in LATEST:
                 self.current[kind] = shown
-            varied = kind in TOOL_KINDS and (self.mirrored or b'"terminalId"' in shown)
-            self.feed.publish(events.tag_of(kind), shown, varied=varied)
+            self.feed.publish(events.tag_of(kind), shown, varied=self._is_varied(kind, shown))
 
     def own_update(self, kind: str, line: bytes) -> None:
         """Told by the process that has the session: what a client of this one said or did there."""
@@ -369,14 +369,20 @@ class Session:
     def reply_for_client(self, reply: Reply) -> Reply:
         return quirks.with_rpc_code(reply_for_client(reply, self.agent_session_id, self.id))
 
-    def session_result(self, reply: Reply, *, boolean: bool) -> JsonObject:
-        """The result of `session/new`, `load`, `resume` or `fork`, without the session id."""
+    def session_result(self, reply: Reply) -> JsonObject:
+        """The result of `session/new`, `load`, `resume` or `fork`, without the session id, for `result_for`."""
         # null is the documentation's answer to session/load (D-36)
         result = {} if reply.result == b"null" else decode_object(reply.result)
-        self.options.read_result(result, boolean=boolean)
+        self.options.read_result(result)
         result.pop("sessionId", None)
         self.last_result = result
         return dict(result)
+
+    def result_for(self, client: ClientConnection, result: JsonObject | None = None) -> JsonObject:
+        """A session result, by default the last one, as this client takes it."""
+        told = self.last_result if result is None else result
+        capabilities = client.capabilities
+        return self.options.for_client(told, boolean=capabilities.boolean_options, models=capabilities.models)
 
     def tell_offer(self) -> None:
         """Journal what the agent lets people choose, so that who reads later, without an agent, knows it too."""
@@ -389,9 +395,14 @@ class Session:
 
     def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
         """An update of the gateway's own making."""
-        kind = str(update.get("sessionUpdate"))
-        varied = self.mirrored and kind in TOOL_KINDS
-        self.feed.publish(events.tag_of(kind), update_line(self.id, update), author, varied)
+        kind, line = str(update.get("sessionUpdate")), update_line(self.id, update)
+        self.feed.publish(events.tag_of(kind), line, author, varied=self._is_varied(kind, line))
+
+    def _is_varied(self, kind: str, line: bytes) -> bool:
+        """Whether clients are shown it differently: terminals are one client's own, not all know boolean options."""
+        if kind in TOOL_KINDS:
+            return self.mirrored or b'"terminalId"' in line
+        return kind == OPTION_UPDATE
 
     def record(self, kind: str, **facts: object) -> None:
         self.feed.record(events.record(kind, **facts))

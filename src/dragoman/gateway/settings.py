@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.chosen import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
-from dragoman.gateway.json_types import decode_object, encode
+from dragoman.gateway.json_types import decode_object, encode, read_object
 from dragoman.gateway.options import MODE, MODEL
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
@@ -49,11 +49,15 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
         _check_mode(session, MODE, params.get("value"))
 
     def answer(reply: Reply) -> Reply:
-        boolean = client.capabilities.boolean_options
-        return Reply(result=encode({"configOptions": session.options.visible(boolean=boolean)}))
+        """All options that this client knows; the agent may have told fewer, or others."""
+        told = read_object(reply.result)
+        if not isinstance(told.get("configOptions"), list) and not stand_ins:
+            return reply
+        told["configOptions"] = session.options.visible(boolean=client.capabilities.boolean_options)
+        return Reply(result=encode(told))
 
     if category is None:
-        session.forwarding.to_agent(request, result=answer if stand_ins else None)
+        session.forwarding.to_agent(request, result=answer)
         return
     method = OLDER[category]
     old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})

@@ -45,15 +45,15 @@ async def test_it_says_what_it_can_do_and_which_version_it_is(dragoman: Start, t
     assert result["authMethods"][0]["id"] == "claude-login"
 
 
-async def test_a_new_session_offers_modes_models_options_and_commands(
-    client: Dragoman, workspace: Path
-) -> None:
+async def test_a_new_session_offers_modes_options_and_commands(client: Dragoman, workspace: Path) -> None:
     result = await client.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     assert result["modes"]["currentModeId"] == "default"
     assert [mode["id"] for mode in result["modes"]["availableModes"]] == [
         *("default", "acceptEdits", "plan", "auto", "dontAsk")
     ]
-    assert [model["modelId"] for model in result["models"]["availableModels"]] == ["default", "haiku"]
+    assert "models" not in result
+    model = next(option for option in result["configOptions"] if option["id"] == "model")
+    assert [each["value"] for each in model["options"]] == ["default", "haiku"]
     assert [option["id"] for option in result["configOptions"]] == ["mode", "model", "effort", "auto_resume"]
     told = await client.next_message(is_update(result["sessionId"], "available_commands_update"))
     commands = told["params"]["update"]["availableCommands"]

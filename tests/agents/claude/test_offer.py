@@ -38,7 +38,7 @@ class Claude:
         env = {"CLAUDE_CONFIG_DIR": str(self._folder / "claude")}
         table = {"kind": "claude", "command": command, "env": env}
         gateway = await self._start("acp", "claude", agents={"claude": table})
-        await gateway.initialize()
+        await gateway.initialize(clientCapabilities={"_meta": {"dragoman": {"models": True}}})
         return gateway
 
 

@@ -45,7 +45,7 @@ async def test_it_says_what_it_can_do_and_what_it_offers(
     dragoman: Start, tmp_path: Path, workspace: Path
 ) -> None:
     gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
-    result = await gateway.initialize()
+    result = await gateway.initialize(clientCapabilities={"_meta": {"dragoman": {"models": True}}})
     assert result["agentInfo"] == {"name": "codex", "title": "Codex", "version": "0.166.0"}
     session = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     assert session["modes"]["currentModeId"] == "workspace-write"

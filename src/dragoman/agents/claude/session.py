@@ -165,9 +165,10 @@ class Session:
         if self._trouble is not None or self._opening.cancelled():
             raise self._trouble or self._failed("was closed")
 
-    def tell_commands(self) -> None:
+    def tell_commands(self) -> asyncio.Task[None] | None:
         if self._commands:  # else they follow, when they are known
             self.tell(self._commands)
+        return None
 
     async def stop(self) -> None:
         self._ended = True

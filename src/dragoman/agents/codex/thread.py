@@ -82,8 +82,8 @@ class Thread:
     async def choose(self, option: str, value: str) -> None:
         self.options.choose(option, value)
 
-    def tell_commands(self) -> None:
-        self._handle.spawn(self._tell_commands())
+    def tell_commands(self) -> asyncio.Task[None] | None:
+        return self._handle.spawn(self._tell_commands())
 
     async def _tell_commands(self) -> None:
         skills: object = None

@@ -41,12 +41,14 @@ class Conversation(Protocol):
     def tell(self, update: JsonObject) -> None:
         """Tell the gateway something about it."""
 
-    def tell_commands(self) -> None:
-        """What may be typed behind a slash."""
+    def tell_commands(self) -> asyncio.Task[None] | None:
+        """What may be typed behind a slash; None if it is told already."""
 
 
 STEER = "_dragoman/steer"
 """Our own method: more words for a turn that runs, with the params of a prompt."""
+COMMANDS_TIMEOUT = 2.0
+"""Seconds that the answer to a load waits for the commands, which should be told before it."""
 C = TypeVar("C", bound=Conversation)
 
 
@@ -152,10 +154,19 @@ class NativeAgent(ABC, Generic[C]):
         return {**told, "_meta": {"dragoman": {"resumedFrom": former}}}
 
     async def _load(self, params: JsonObject) -> JsonObject:
-        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=True), params)
+        return await self._come_back(params, replay=True)
 
     async def _resume(self, params: JsonObject) -> JsonObject:
-        return self._told(await self.reopen(params, text_of(params, "sessionId"), replay=False), params)
+        return await self._come_back(params, replay=False)
+
+    async def _come_back(self, params: JsonObject, *, replay: bool) -> JsonObject:
+        """Commands before the answer: the client knows the session, and what holds now follows its history."""
+        conversation = await self.reopen(params, text_of(params, "sessionId"), replay=replay)
+        told = self._told(conversation, params)
+        telling = conversation.tell_commands()
+        if telling is not None:
+            await asyncio.wait((telling,), timeout=COMMANDS_TIMEOUT)
+        return told
 
     async def _fork(self, params: JsonObject) -> JsonObject:
         return self._named(await self.branch(params, text_of(params, "sessionId")), params)
@@ -241,15 +252,15 @@ class NativeAgent(ABC, Generic[C]):
     # -- conversations
 
     def _named(self, conversation: C, params: JsonObject) -> JsonObject:
+        """The commands follow the answer: before it the client does not know the session."""
+        loop = asyncio.get_running_loop()
+        loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
         return {"sessionId": conversation.id, **self._told(conversation, params)}
 
     def _told(self, conversation: C, params: JsonObject) -> JsonObject:
-        """The commands follow the answer: before it the client does not know the session."""
         cwd = self._folders[conversation.id] = text_of(params, "cwd")
         if not self.native.boxed:
             conversation.options.current[AUTO_RESUME.id] = str(self._auto_resume.get(cwd)).lower()
-        loop = asyncio.get_running_loop()
-        loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
         return conversation.options.state()
 
     async def _conversation(self, params: JsonObject) -> C:

@@ -1,4 +1,7 @@
-"""What can be chosen in a conversation: one state, told as modes, models and config options alike."""
+"""What can be chosen in a conversation: one state, told as modes and config options alike.
+
+The gateway makes `models` of the options for a client that asks for them; the schema does not have them.
+"""
 
 from __future__ import annotations
 
@@ -87,10 +90,6 @@ class Options(ABC):
             "modes": {
                 "currentModeId": self.mode,
                 "availableModes": [value.told("id") for value in self.values("mode")],
-            },
-            "models": {
-                "currentModelId": self.model,
-                "availableModels": [value.told("modelId") for value in self.values("model")],
             },
             "configOptions": self.config(),
         }
