@@ -36,6 +36,21 @@ async def test_an_unknown_authentication_method_is_invalid(dragoman: Start) -> N
     assert failure.value.code == -32602
 
 
+@pytest.mark.parametrize("bound", [("acp", "scripted"), ("acp",)])
+@pytest.mark.parametrize("flags", [(), ("--auth", "[]")])
+async def test_authenticate_with_an_agent_without_methods_is_nothing_to_do(
+    dragoman: Start, bound: tuple[str, ...], flags: tuple[str, ...], heard: AgentJournal
+) -> None:
+    agents = {"scripted": agent(*flags, *heard.flags)}
+    gateway = await dragoman(*bound, agents=agents, default_agent="scripted")
+    assert (await gateway.initialize())["authMethods"] == []
+    assert await gateway.request("authenticate", {"methodId": "none"}) == {}
+    assert heard.params("authenticate") == []
+    with pytest.raises(RpcFailure) as failure:
+        await gateway.request("authenticate", {})
+    assert failure.value.code == -32602
+
+
 @pytest.mark.rule("G-050", "G-034")
 async def test_authentication_methods_of_several_agents_keep_apart(dragoman: Start, tmp_path: Path) -> None:
     journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}

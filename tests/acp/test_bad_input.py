@@ -270,6 +270,17 @@ async def test_unknown_servers_for_an_agent_that_cannot_reach_them_are_named(
     assert "weather" in failure.value.message
 
 
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/fork"])
+async def test_a_bad_mcp_server_is_named_by_its_place(client: Dragoman, workspace: Path, method: str) -> None:
+    session = await client.new_session(workspace)
+    params = {"sessionId": session, "cwd": str(workspace)}
+    server = {"name": "clock", "command": "/bin/true", "args": [], "env": [{"name": "A"}]}
+    with pytest.raises(RpcFailure) as failure:
+        await client.request(method, {**params, "mcpServers": [server]})
+    assert failure.value.code == -32602
+    assert "mcpServers[0].env[0].value is required" in failure.value.message
+
+
 async def test_a_wrong_option_is_a_usage_error(dragoman: Start) -> None:
     gateway = await dragoman("acp", "scripted", "--no-such-option")
     assert await gateway.wait_exit() == 2

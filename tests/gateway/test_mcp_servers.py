@@ -102,3 +102,45 @@ def test_what_makes_no_sense_is_refused(value: Any) -> None:
 def test_a_nameless_server_is_called_by_its_number() -> None:
     with pytest.raises(RpcError, match="number 1"):
         read(STDIO, {"args": []})
+
+
+REMOTE = {"type": "sse", "name": "h", "url": "https://h", "headers": []}
+
+
+@pytest.mark.parametrize(
+    ("server", "field"),
+    [
+        ({"name": "s", "args": [], "env": []}, ".command"),
+        ({**STDIO, "command": ["npx"]}, ".command"),
+        ({**STDIO, "command": " "}, ".command"),
+        ({**STDIO, "command": "a\0b"}, ".command"),
+        ({**STDIO, "name": None}, ".name"),
+        ({**STDIO, "name": 5}, ".name"),
+        ({**STDIO, "type": 5}, ".type"),
+        ({**STDIO, "args": "-v"}, ".args"),
+        ({**STDIO, "args": ["-v", 1]}, ".args[1]"),
+        ({**STDIO, "env": "A=b"}, ".env"),
+        ({**STDIO, "env": ["A=b"]}, ".env[0]"),
+        ({**STDIO, "env": [{"name": "A", "value": "b"}, {"value": "b"}]}, ".env[1].name"),
+        ({**STDIO, "env": [{"name": "A=B", "value": "b"}]}, ".env[0].name"),
+        ({**STDIO, "env": [{"name": "A"}]}, ".env[0].value"),
+        ({**STDIO, "env": [{"name": "A", "value": 1}]}, ".env[0].value"),
+        ({**STDIO, "env": {"A": {}}}, ".env.A"),
+        ({"type": "http", "name": "h", "headers": []}, ".url"),
+        ({**REMOTE, "url": ""}, ".url"),
+        ({**REMOTE, "url": 1}, ".url"),
+        ({**REMOTE, "name": ""}, ".name"),
+        ({**REMOTE, "headers": 1}, ".headers"),
+        ({**REMOTE, "headers": [None]}, ".headers[0]"),
+        ({**REMOTE, "headers": [{"name": "A", "value": None}]}, ".headers[0].value"),
+        ({**REMOTE, "headers": [{"name": "", "value": "b"}]}, ".headers[0].name"),
+        ({**REMOTE, "headers": [{"name": "A", "value": "b\r\nC: d"}]}, ".headers[0].value"),
+        ("x", ""),
+    ],
+)
+def test_the_member_that_is_wrong_is_named(server: Any, field: str) -> None:
+    with pytest.raises(RpcError) as caught:
+        read(STDIO, server)
+    assert caught.value.code == -32602
+    assert caught.value.data["field"] == f"mcpServers[1]{field}"
+    assert f"mcpServers[1]{field} " in caught.value.message

@@ -26,6 +26,7 @@ from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.mcp_servers import check_mcp_servers
 from dragoman.gateway.owner import DELAYS, OwnerGone
 from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
 from dragoman.gateway.session import REMEMBERED, Session, result_line
@@ -203,6 +204,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         raise invalid_params("sessionId is required", "sessionId")
     check_cwd(params.get("cwd"))
     directories = check_directories(params.get("additionalDirectories"))
+    check_mcp_servers(params.get("mcpServers"))
     session = await _reach(client, session_id, params)
     while client.gateway.sessions.get(session_id) is not session:  # its last client left while this one came
         session = await _reach(client, session_id, params)

@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.gateway import revival
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.mcp_servers import mcp_servers
+from dragoman.gateway.mcp_servers import check_mcp_servers, mcp_servers
 from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.rewrite import reply_for_client, session_of
 from dragoman.gateway.session import Session, result_line
@@ -44,6 +44,7 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
     params = decode_object(request.params)
     cwd = check_cwd(params.get("cwd"))
     directories = check_directories(params.get("additionalDirectories"))
+    check_mcp_servers(params.get("mcpServers"))
     name = client.agent_for(cwd, params)
     client.gateway.agent_config(name)
     check_cwd_exists(cwd)
@@ -82,6 +83,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     original = client.require_session(request)
     params = decode_object(request.params)
     cwd = check_cwd(params.get("cwd", original.cwd))
+    check_mcp_servers(params.get("mcpServers"))
     session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))
     session.setup = params
     session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}

@@ -32,6 +32,9 @@ class Login:
         if client.bound_agent is None and ":" in method:
             name, _, method = method.partition(":")
         agent = await client.gateway.pool.borrow(client, name)
+        if not agent.capabilities.auth_method_ids:
+            request.reply(message.EMPTY)  # there is nothing to log in to, so the client is logged in
+            return
         if method not in agent.capabilities.auth_method_ids:
             offered = ", ".join(agent.capabilities.auth_method_ids) or "none"
             raise invalid_params(
