@@ -25,7 +25,7 @@ $(READY): pyproject.toml requirements/dev.lock
 
 web: $(WEB) ## build the web chat, when its sources changed
 
-$(WEB): $(READY) web/build.py web/index.html web/reader.html web/package-lock.json web/tsconfig.json web/vite.config.ts $(shell find web/src -type f)
+$(WEB): $(READY) web/build.py web/index.html web/reader.html web/package-lock.json web/tsconfig.json web/vite.config.ts $(shell find web/src web/public -type f)
 	@echo "Building the web chat…"
 	@$(BIN)/python web/build.py
 	@touch $@

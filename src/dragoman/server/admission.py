@@ -41,7 +41,8 @@ PAGE_OFFER = "dragoman.page."
 SUBPROTOCOL = "dragoman.v1"
 """The one that is chosen of those that a page offers."""
 
-COOKIE_PATHS = frozenset({"/", "/readyz"})
+WORKER = "/worker.js"
+COOKIE_PATHS = frozenset({"/", "/readyz", WORKER})
 ASSETS = "/assets/"
 """What the cookie opens without the page secret: files that are the same for all, and whether we are ready."""
 

@@ -9,7 +9,15 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.store import StoreError
 from dragoman.log import ABOUT
 from dragoman.server import health
-from dragoman.server.admission import ASSETS, NOBODY, PAGE_WANTED, Admission, Refusal, strict_transport
+from dragoman.server.admission import (
+    ASSETS,
+    NOBODY,
+    PAGE_WANTED,
+    WORKER,
+    Admission,
+    Refusal,
+    strict_transport,
+)
 from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.crowd import Crowd
@@ -48,6 +56,7 @@ class App:
         self._pages = Pages()
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/"): self._pages.index,
+            ("GET", WORKER): self._pages.worker,
             ("GET", "/healthz"): health.alive,
             ("GET", "/readyz"): lambda request: health.ready(gateway),
             ("GET", "/metrics"): lambda request: metrics.answer(gateway),

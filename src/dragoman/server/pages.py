@@ -86,6 +86,15 @@ class Pages:
             return _plain(503, "The web chat is not built", _NOT_BUILT)
         return Response(status, page, HTML, (("content-security-policy", CONTENT_POLICY),))
 
+    async def worker(self, request: Request) -> Response:
+        """The service worker: at the root, as it may act for pages below its own path alone, and never cached."""
+        try:
+            script = (self._folder / "worker.js").read_bytes()
+        except FileNotFoundError as error:
+            raise HttpError(404, "There is no such file.") from error
+        headers = (("cache-control", "no-cache"), ("content-security-policy", "default-src 'none'"))
+        return Response(200, script, TYPES[".js"], headers)
+
     async def asset(self, request: Request) -> Response:
         name = request.path.removeprefix(ASSETS)
         kind = TYPES.get(Path(name).suffix)

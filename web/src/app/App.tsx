@@ -4,6 +4,7 @@ import type { Chat } from "../model/chat";
 import styles from "./App.module.css";
 import { useAttention } from "./attention";
 import { ConnectionBar } from "./ConnectionBar";
+import { matchesMedia } from "../view/media";
 import { ChatContext } from "./page";
 import { useRoute } from "./route";
 import { type PaneHandle, SessionPane } from "./SessionPane";
@@ -34,7 +35,7 @@ function Page({ chat }: { chat: Chat }) {
     chat.show(sessionId);
     setDrawer(false);
     // On a phone the focus would open the keyboard over what one came to read.
-    if (window.matchMedia("(pointer: fine)").matches) composer.current?.focus();
+    if (matchesMedia("(pointer: fine)")) composer.current?.focus();
   }, [chat, sessionId]);
 
   const places = useMemo(() => ({

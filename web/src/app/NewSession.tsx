@@ -13,6 +13,7 @@ import { FolderField } from "./FolderField";
 import { DrawerButton } from "./Header";
 import { keep, kept } from "./kept";
 import styles from "./NewSession.module.css";
+import { matchesMedia } from "../view/media";
 import { useChat, usePage } from "./page";
 import { goTo, sessionAddress } from "./route";
 import { matching } from "./useCompletion";
@@ -28,14 +29,14 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
   const hello = usePage((state) => state.hello);
   const creating = usePage((state) => state.creating);
   const online = usePage((state) => state.status.state === "open");
-  const [picked, setPicked] = useState<string | null>(() => kept(localStorage, LAST_AGENT));
-  const [folder, setFolder] = useState<string | null>(() => kept(localStorage, LAST_FOLDER));
+  const [picked, setPicked] = useState<string | null>(() => kept("localStorage", LAST_AGENT));
+  const [folder, setFolder] = useState<string | null>(() => kept("localStorage", LAST_FOLDER));
   const [sandbox, setSandbox] = useState("");
   const [draft, setDraft] = useState<Draft>(() => draftOf(NEW));
   const [error, setError] = useState<BridgeError | null>(null);
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
-    if (window.matchMedia("(pointer: fine)").matches) field.current?.focus(); // a phone would open its keyboard
+    if (matchesMedia("(pointer: fine)")) field.current?.focus(); // a phone would open its keyboard
   }, []);
 
   const agents = hello?.agents ?? [];
@@ -60,8 +61,8 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
       setError(outcome);
       return;
     }
-    keep(localStorage, LAST_AGENT, agent.name);
-    keep(localStorage, LAST_FOLDER, cwd.trim());
+    keep("localStorage", LAST_AGENT, agent.name);
+    keep("localStorage", LAST_FOLDER, cwd.trim());
     if (draft.text.trim() !== "") chat.sendMessage(outcome, draft.text.trim());
     keepDraft(NEW, EMPTY);
     goTo(sessionAddress(outcome));

@@ -24,10 +24,10 @@ interface Props {
 export function Sidebar({ searchField, showShortcuts }: Props) {
   const chat = useChat();
   const search = usePage((state) => state.search);
-  const [grouping, setGrouping] = useState<Grouping>(() => (kept(localStorage, GROUPING) === "workspace" ? "workspace" : "day"));
+  const [grouping, setGrouping] = useState<Grouping>(() => (kept("localStorage", GROUPING) === "workspace" ? "workspace" : "day"));
   const regroup = () => {
     const next = grouping === "day" ? "workspace" : "day";
-    keep(localStorage, GROUPING, next);
+    keep("localStorage", GROUPING, next);
     setGrouping(next);
   };
   return (

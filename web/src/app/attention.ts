@@ -3,27 +3,21 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import type { SessionSummary } from "../bridge/events";
 import { liveOf, titleOf } from "../model/sessions";
-import { keep, kept } from "./kept";
+import { areOffered, areWanted, type Note, notify, want } from "./notifications";
 import { usePage } from "./page";
-import { goTo, sessionAddress } from "./route";
+import { sessionAddress } from "./route";
 
-const KEY = "dragoman.notify";
 const watchers = new Set<() => void>();
-
-function wanted(): boolean {
-  return typeof Notification !== "undefined" && Notification.permission === "granted" && kept(localStorage, KEY) === "yes";
-}
 
 /** Whether notifications are on, and how to switch them; null where the browser has none. */
 export function useNotifications(): { on: boolean; toggle(): Promise<void> } | null {
   const on = useSyncExternalStore((changed) => {
     watchers.add(changed);
     return () => watchers.delete(changed);
-  }, wanted);
-  if (typeof Notification === "undefined") return null;
+  }, areWanted);
+  if (!areOffered()) return null;
   const toggle = async () => {
-    if (!on && Notification.permission !== "granted") await Notification.requestPermission();
-    keep(localStorage, KEY, on ? null : "yes");
+    await want(!on);
     for (const watcher of watchers) watcher();
   };
   return { on, toggle };
@@ -40,7 +34,7 @@ export function useAttention(): void {
     document.title = pageTitle(waiting.length, current === null ? undefined : sessions?.get(current));
     for (const session of waiting) {
       const looking = session.sessionId === current && document.visibilityState === "visible" && document.hasFocus();
-      if (!told.current.has(session.sessionId) && !looking) notify(session);
+      if (!told.current.has(session.sessionId) && !looking) void notify(noteOf(session));
     }
     told.current = new Set(waiting.map((session) => session.sessionId));
   }, [sessions, current]);
@@ -52,12 +46,7 @@ function pageTitle(waiting: number, session: SessionSummary | undefined): string
   return session !== undefined && liveOf(session) === "working" ? `… ${name}` : name;
 }
 
-function notify(session: SessionSummary): void {
-  if (!wanted()) return;
-  const note = new Notification(`${session.agent} waits for you`, { body: titleOf(session), tag: session.sessionId });
-  note.onclick = () => {
-    window.focus();
-    goTo(sessionAddress(session.sessionId));
-    note.close();
-  };
+function noteOf(session: SessionSummary): Note {
+  const { agent, sessionId } = session;
+  return { title: `${agent} waits for you`, body: titleOf(session), tag: sessionId, place: sessionAddress(sessionId) };
 }

@@ -27,7 +27,7 @@ const live = new Map<string, Draft>();
 export function draftOf(sessionId: string): Draft {
   const known = live.get(sessionId);
   if (known !== undefined) return known;
-  const stored = kept(sessionStorage, KEY + sessionId);
+  const stored = kept("sessionStorage", KEY + sessionId);
   if (stored === null) return EMPTY;
   try {
     return { ...EMPTY, ...(JSON.parse(stored) as Partial<Draft>) };
@@ -40,7 +40,7 @@ export function keepDraft(sessionId: string, draft: Draft): void {
   live.set(sessionId, draft);
   const empty = draft.text === "" && draft.attachments.length === 0;
   const { attachments, ...words } = draft;
-  keep(sessionStorage, KEY + sessionId, empty ? null : JSON.stringify(words));
+  keep("sessionStorage", KEY + sessionId, empty ? null : JSON.stringify(words));
   // With the images when they fit; the words alone are there already if they do not.
-  if (attachments.length > 0) keep(sessionStorage, KEY + sessionId, JSON.stringify(draft));
+  if (attachments.length > 0) keep("sessionStorage", KEY + sessionId, JSON.stringify(draft));
 }

@@ -1,17 +1,19 @@
-/** Small things that the browser keeps for us. A browser that keeps nothing (private mode, full) is no error. */
+/** Small things that the browser keeps for us. A browser that keeps nothing (private mode, full, forbidden) is no error. */
 
-export function keep(storage: Storage, key: string, value: string | null): void {
+type Place = "localStorage" | "sessionStorage";
+
+export function keep(place: Place, key: string, value: string | null): void {
   try {
-    if (value === null) storage.removeItem(key);
-    else storage.setItem(key, value);
+    if (value === null) window[place].removeItem(key);
+    else window[place].setItem(key, value);
   } catch {
-    // Full or forbidden: what was to be kept lives as long as the page.
+    // What was to be kept lives as long as the page. Where cookies are forbidden, the name alone throws.
   }
 }
 
-export function kept(storage: Storage, key: string): string | null {
+export function kept(place: Place, key: string): string | null {
   try {
-    return storage.getItem(key);
+    return window[place].getItem(key);
   } catch {
     return null;
   }

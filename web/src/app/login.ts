@@ -18,33 +18,33 @@ const HEADER = "X-Dragoman-Page";
 const ARRIVAL = /^#page=([\w-]+)$/;
 
 /** What has just come; the tab keeps it too, unless the browser keeps nothing. */
-let arrived: string | null = read("sessionStorage", ARRIVED);
+let arrived: string | null = kept("sessionStorage", ARRIVED);
 
 /** Take a secret out of the address that it came in. The part after # is then what it was before the token was shown. */
 export function takeFromAddress(): boolean {
   const found = ARRIVAL.exec(window.location.hash);
   if (found === null) return false;
   setArrived(found[1] ?? null);
-  const place = read("sessionStorage", PLACE) ?? "";
-  write("sessionStorage", PLACE, null);
+  const place = kept("sessionStorage", PLACE) ?? "";
+  keep("sessionStorage", PLACE, null);
   window.history.replaceState(null, "", window.location.pathname + window.location.search + place);
   return true;
 }
 
 export function pageSecret(): string | null {
-  return arrived ?? read("localStorage", SECRET);
+  return arrived ?? kept("localStorage", SECRET);
 }
 
 /** The gateway has taken what `pageSecret` said. A browser that keeps nothing has it as long as the page. */
 export function secretAccepted(): void {
   if (arrived === null) return;
-  write("localStorage", SECRET, arrived);
-  if (read("localStorage", SECRET) === arrived) setArrived(null);
+  keep("localStorage", SECRET, arrived);
+  if (kept("localStorage", SECRET) === arrived) setArrived(null);
 }
 
 /** The gateway has refused it. True when there is an older one to try. */
 export function secretRefused(): boolean {
-  const before = read("localStorage", SECRET);
+  const before = kept("localStorage", SECRET);
   const another = arrived !== null && before !== null && before !== arrived;
   setArrived(null);
   return another;
@@ -78,7 +78,7 @@ export async function download(path: string, name: string): Promise<void> {
 
 /** Show the token, through the address as at the first visit: the gateway makes a login of it and takes it out again. */
 export function showToken(token: string): void {
-  write("sessionStorage", PLACE, window.location.hash);
+  keep("sessionStorage", PLACE, window.location.hash);
   window.location.assign(`/?token=${encodeURIComponent(token.trim())}`);
 }
 
@@ -87,30 +87,11 @@ export async function logOut(): Promise<void> {
   const { ok, status } = await fetchOwn("/api/logout", { method: "POST" });
   if (!ok && status !== 401) throw new Error(`The gateway answered ${status}.`);
   setArrived(null);
-  write("localStorage", SECRET, null);
+  keep("localStorage", SECRET, null);
   window.location.replace("/");
 }
 
 function setArrived(secret: string | null): void {
   arrived = secret;
-  write("sessionStorage", ARRIVED, secret);
-}
-
-/** Null where the browser keeps nothing for this page. */
-function storage(name: "localStorage" | "sessionStorage"): Storage | null {
-  try {
-    return window[name];
-  } catch {
-    return null;
-  }
-}
-
-function read(name: "localStorage" | "sessionStorage", key: string): string | null {
-  const place = storage(name);
-  return place === null ? null : kept(place, key);
-}
-
-function write(name: "localStorage" | "sessionStorage", key: string, value: string | null): void {
-  const place = storage(name);
-  if (place !== null) keep(place, key, value);
+  keep("sessionStorage", ARRIVED, secret);
 }

@@ -14,7 +14,12 @@ export function goTo(address: string): void {
 
 function currentSession(): string | null {
   const match = /^#\/s\/(.+)$/.exec(window.location.hash);
-  return match?.[1] === undefined ? null : decodeURIComponent(match[1]);
+  if (match?.[1] === undefined) return null;
+  try {
+    return decodeURIComponent(match[1]);
+  } catch {
+    return match[1]; // an address that was cut: no session has this id, and the page says so
+  }
 }
 
 export function useRoute(): string | null {

@@ -8,7 +8,7 @@ const ORDER: readonly Theme[] = ["system", "light", "dark"];
 const watchers = new Set<() => void>();
 
 export function theme(): Theme {
-  const value = kept(localStorage, KEY);
+  const value = kept("localStorage", KEY);
   return value === "light" || value === "dark" ? value : "system";
 }
 
@@ -20,7 +20,7 @@ export function applyTheme(): void {
 
 export function nextTheme(): void {
   const next = ORDER[(ORDER.indexOf(theme()) + 1) % ORDER.length] ?? "system";
-  keep(localStorage, KEY, next === "system" ? null : next);
+  keep("localStorage", KEY, next === "system" ? null : next);
   applyTheme();
   for (const watcher of watchers) watcher();
 }

@@ -2,6 +2,7 @@ import { memo } from "react";
 import type { PlanEntry } from "../bridge/events";
 import { useFold } from "./fold";
 import { Icon } from "./icons";
+import { matchesMedia } from "./media";
 import styles from "./PlanPanel.module.css";
 
 const WORDS = { pending: "open", in_progress: "in work", completed: "done" } as const;
@@ -11,7 +12,7 @@ const BESIDE = "(min-width: 1704px)";
 
 /** What the agent means to do, and how far it is. */
 export const PlanPanel = memo(function PlanPanel({ entries }: { entries: readonly PlanEntry[] }) {
-  const [open, setOpen] = useFold("plan", window.matchMedia(BESIDE).matches);
+  const [open, setOpen] = useFold("plan", matchesMedia(BESIDE));
   if (entries.length === 0) return null;
   const done = entries.filter((entry) => entry.status === "completed").length;
   const current = entries.find((entry) => entry.status === "in_progress");
