@@ -25,7 +25,7 @@ $(READY): pyproject.toml requirements/dev.lock
 
 web: $(WEB) ## build the web chat, when its sources changed
 
-$(WEB): $(READY) web/build.py web/index.html web/reader.html web/package-lock.json web/tsconfig.json web/vite.config.ts $(shell find web/src web/public -type f)
+$(WEB): $(READY) web/build.py web/index.html web/reader.html web/package-lock.json web/tsconfig.json web/vite.config.ts web/licences.ts $(shell find web/src web/public -type f)
 	@echo "Building the web chat…"
 	@$(BIN)/python web/build.py
 	@touch $@
@@ -84,9 +84,11 @@ bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their 
 bench-web: $(READY) $(WEB) browser ## the web chat's figures in a browser; WRITE_DOCS=1 puts them into the documentation
 	PYTHONPATH=tests:. $(BIN)/python -m support.web_bench $(if $(WRITE_DOCS),--write-docs)
 
-lock: $(READY) ## refresh the pinned versions
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --extra agent --extra traces --group dev pyproject.toml -o requirements/dev.lock
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+lock: $(READY) ## refresh the pinned versions: for development, for the container image, for building the wheel there
+	$(COMPILE) --extra agent --extra traces --group dev pyproject.toml -o requirements/dev.lock
+	$(COMPILE) --extra agent --extra traces --constraint requirements/dev.lock pyproject.toml -o requirements/image.lock
+	$(COMPILE) --group build -o requirements/build.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \

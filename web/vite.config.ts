@@ -4,6 +4,7 @@ import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import { licences } from "./licences.ts";
 
 const OUT = process.env.DRAGOMAN_WEB_OUT ?? "dist";
 
@@ -27,7 +28,7 @@ function compressed(): Plugin {
 // The page is served at `/` by the gateway, from inside the wheel. Nothing is inlined: the page's
 // Content-Security-Policy allows scripts and styles from its own origin alone.
 export default defineConfig({
-  plugins: [react(), compressed()],
+  plugins: [react(), licences(), compressed()],
   base: "/",
   build: {
     outDir: OUT,
