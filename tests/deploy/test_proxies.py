@@ -75,20 +75,24 @@ def nginx(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, 
 
 
 def caddy(folder: Path, port: int, upstream: int) -> tuple[list[str], dict[str, str]]:
-    options = (
-        "{\n\tadmin off\n\tskip_install_trust\n\tauto_https disable_redirects\n\tdefault_sni localhost\n}\n"
-    )
     # A certificate for a test comes from Caddy's own authority.
-    snippet = (DEPLOY / "caddy" / "Caddyfile").read_text()
-    (folder / "Caddyfile").write_text(options + snippet)
+    options = "admin off\n\tskip_install_trust\n\tauto_https disable_redirects\n\tdefault_sni localhost"
     names = {
+        "CADDY_GLOBAL_OPTIONS": options,
         "DRAGOMAN_DOMAIN": f"https://localhost:{port}, https://127.0.0.1:{port}",
         "DRAGOMAN_UPSTREAM": f"127.0.0.1:{upstream}",
         "XDG_DATA_HOME": str(folder),
         "XDG_CONFIG_HOME": str(folder),
         "HOME": str(folder),
     }
-    return [program("caddy"), "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"], names
+    return [
+        program("caddy"),
+        "run",
+        "--config",
+        str(DEPLOY / "caddy" / "Caddyfile"),
+        "--adapter",
+        "caddyfile",
+    ], names
 
 
 SETUPS: dict[str, Callable[[Path, int, int], tuple[list[str], dict[str, str]]]] = {

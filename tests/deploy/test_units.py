@@ -62,3 +62,34 @@ def test_the_image_runs_as_nobody_special_and_is_watched() -> None:
 
 def test_the_gateways_help_knows_its_options() -> None:
     assert CliRunner().invoke(serve, ["--help"]).exit_code == 0
+
+
+def test_the_image_is_made_from_the_locks_and_sources_come_last() -> None:
+    lines = (DEPLOY / "docker" / "Dockerfile").read_text()
+    assert (
+        re.search(r"^ARG BASE=", lines, re.MULTILINE)
+        and len(re.findall(r"^FROM \$\{BASE\}", lines, re.M)) == 2
+    )
+    installs = [line for line in lines.splitlines() if "pip install" in line or "pip wheel" in line]
+    assert installs and all("--require-hashes" in line or "--no-index" in line for line in installs)
+    order = [
+        lines.index(text) for text in ("COPY requirements/", "COPY web/build.py", "COPY web web", "COPY src")
+    ]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("name", ["image", "build"])
+def test_every_lock_has_hashes_and_the_versions_that_were_tested(name: str) -> None:
+    requirements = DEPLOY.parent / "requirements"
+    pinned = _pinned(requirements / f"{name}.lock")
+    tested = _pinned(requirements / "dev.lock")
+    assert pinned and all(hashes for _, hashes in pinned.values())
+    assert {key for key in pinned if key in tested and pinned[key] != tested[key]} == set()
+    assert name == "build" or set(pinned) <= set(tested), "make lock"
+
+
+def _pinned(lock: Path) -> dict[str, tuple[str, frozenset[str]]]:
+    entries = re.findall(
+        r"^([\w.-]+)==([^\s;\\]+)([^\n]*\\\n(?:\s+--hash=\S+(?: \\)?\n)*)", lock.read_text(), re.M
+    )
+    return {name: (version, frozenset(re.findall(r"--hash=(\S+)", rest))) for name, version, rest in entries}
