@@ -139,6 +139,40 @@ async def test_a_message_to_a_session_that_is_not_open_here_is_sent(
     await page.next("message_chunk", content="hi")
 
 
+async def test_a_page_that_sends_without_loading_sees_what_comes_of_it(
+    page: Page, serving: Serving, workspace: Path
+) -> None:
+    session = await page.new_session(workspace)
+    await page.turn(session, "say before")
+    other = await Page.open(serving)
+    other.send("send_message", sessionId=session, content="say hi")
+    await other.next("message_chunk", content="hi")
+    assert (await other.next("turn_complete"))["stopReason"] == "end_turn"
+    assert (said(other, session), other.text(session)) == (["say hi"], "hi")
+    assert [event["type"] for event in other.received[:3]] == ["hello", "session_loaded", "caught_up"]
+    await other.turn(session, "say more")
+    assert other.text(session) == "himore"
+    assert [event["type"] for event in other.received].count("session_loaded") == 1
+
+
+async def test_a_page_that_sends_without_loading_wakes_a_session_that_sleeps(
+    serve: Serve, workspace: Path
+) -> None:
+    first = await serve()
+    page = await Page.open(first)
+    session = await page.new_session(workspace)
+    await page.turn(session, "say before")
+    await first.gateway.kill()
+    other = await Page.open(await serve())
+    other.send("send_message", sessionId=session, content="permission\nsay hi")
+    asked = await other.next("permission_request")
+    other.send("permission_response", requestId=asked["requestId"], outcome={"outcome": "cancelled"})
+    await other.next("message_chunk", content="hi")
+    assert "before" not in other.text(session)
+    unknown = await other.ask("send_message", sessionId="dgm_none", content="say hi")
+    assert unknown["code"] == "unknown_session"
+
+
 async def test_content_that_the_agent_does_not_take_is_refused_with_a_sentence(
     page: Page, workspace: Path
 ) -> None:

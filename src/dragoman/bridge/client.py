@@ -157,6 +157,9 @@ class BridgeClient:
         """It asked for events that are not kept any more."""
         self.fail(BridgeError("pruned", missing(first_seq, last_seq)), {"sessionId": session_id})
 
+    def watches(self, session_id: str) -> bool:
+        return session_id in self._watches
+
     def hears_of(self, session_id: str) -> bool:
         return self.listing or session_id in self._watches
 

@@ -139,6 +139,8 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         room = await bridge.room(session_id)
         if room.knows(message.id):
             raise Repeated(session_id)
+        if not client.watches(session_id):
+            await opening.attach(client, session_id)
         accepted: Outcome = asyncio.get_running_loop().create_future()
         if session.remote and (await bridge.find(session_id)).state in RUNNING_STATES:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")

@@ -55,9 +55,20 @@ async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
     return session_id
 
 
+async def attach(client: BridgeClient, session_id: str) -> None:
+    """The session's events from now on, for a page that acts in a session which it has not loaded."""
+    kept = await client.bridge.find(session_id)
+    room = await client.bridge.room(session_id)
+    await _Loading(client, {}, kept, room, from_now=True).run(0, 0)
+
+
 class _Loading:
-    def __init__(self, client: BridgeClient, command: JsonObject, kept: Kept, room: Room) -> None:
+    def __init__(
+        self, client: BridgeClient, command: JsonObject, kept: Kept, room: Room, *, from_now: bool = False
+    ) -> None:
         self._client = client
+        self._from_now = from_now
+        """The past is not asked for, so that it is no trouble when it is not kept."""
         self._command = command
         self._kept = kept
         self._room = room
@@ -114,7 +125,7 @@ class _Loading:
             "afterSeq": self._after,
         }
         client.tell({**event, **fields.named(self._command)})
-        if missed:
+        if missed and not self._from_now:
             client.fail(BridgeError("not_kept", NOT_KEPT), {"sessionId": kept.id})
         elif self._pruned is not None:
             client.miss(kept.id, *self._pruned)

@@ -215,7 +215,10 @@ export class BridgeClient {
     const { sessionId } = event as { sessionId?: unknown };
     const place = typeof sessionId === "string" ? this.places.get(sessionId) : undefined;
     if (event.type === "session_loaded") {
-      if (place === undefined) return false;
+      if (place === undefined) {
+        this.connection.send({ type: "leave_session", sessionId: sessionId as string }); // a message to it has attached us
+        return false;
+      }
       place.seen = (event as { afterSeq: number }).afterSeq;
       place.asked = null;
       return true;
