@@ -55,6 +55,34 @@ async def test_the_clients_refusal_reaches_the_agent_unchanged(editor: Dragoman,
     assert turn.report("fsread") == {"error": error}
 
 
+HIDDEN_PATHS = ["", "a.txt", "./a", "../a", "/a/../b", "/a/..", "/..", "C:\\a\\..\\b", "/a\0b", None, 7]
+
+
+@pytest.mark.rule("G-063", "G-064")
+@pytest.mark.parametrize("path", HIDDEN_PATHS, ids=repr)
+async def test_a_path_that_hides_where_it_leads_is_refused_before_a_client_sees_it(
+    editor: Dragoman, workspace: Path, path: Any
+) -> None:
+    asked = [
+        ("fs/read_text_file", {"path": path}),
+        ("fs/write_text_file", {"path": path, "content": "x"}),
+        ("terminal/create", {"command": "true", "cwd": path}),
+    ]
+    if path is None:  # then a command runs in the session's folder
+        del asked[2]
+    script = [f"request {method} {json.dumps({'sessionId': '{sid}', **params})}" for method, params in asked]
+    turn = await editor.prompt(await editor.new_session(workspace), "\n".join(script))
+    assert [each["error"]["code"] for each in turn.reports("request")] == [-32602] * len(asked)
+    for method, _ in asked:
+        assert not [m for m in editor.received if m.get("method") == method]
+
+
+async def test_dots_that_are_part_of_a_name_are_no_way_up(editor: Dragoman, workspace: Path) -> None:
+    editor.on("fs/read_text_file", {"content": "here"})
+    turn = await editor.prompt(await editor.new_session(workspace), "fsread /a/..b/c../...")
+    assert turn.report("fsread") == {"result": {"content": "here"}}
+
+
 UNADVERTISED = [
     ("fsread /a", "fsread", "fs/read_text_file"),
     ("fswrite /a b", "fswrite", "fs/write_text_file"),

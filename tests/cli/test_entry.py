@@ -123,6 +123,12 @@ def test_both_spellings_start_the_same_thing(home: Path, first: str) -> None:
     assert done.stderr.startswith("AcpOptions(agent='gemini', host=None, port=None, token=None")
 
 
+def test_stdio_may_be_asked_for(run: Run, home: Path) -> None:
+    done = start(home, "acp", "--stdio", "gemini")
+    assert done.returncode == 7 and "agent='gemini', host=None, port=None" in done.stderr
+    assert "--stdio and --port cannot be combined" in run("acp", "--stdio", "--port", "0").stderr
+
+
 def test_all_options_arrive(home: Path) -> None:
     done = start(
         home, "acp", "gemini", "--host", "0.0.0.0", "--port", "0", "--connect", "never", "--sandbox", "local"

@@ -12,6 +12,7 @@ from dragoman.cli.log_options import log_flags, log_options
 
 @click.command()
 @click.argument("agent", required=False)
+@click.option("--stdio", is_flag=True, help="Speak on stdin and stdout, which is also the default.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -38,6 +39,7 @@ def acp(
     ctx: click.Context,
     /,
     agent: str | None,
+    stdio: bool,
     host: str | None,
     port: int | None,
     token: str | None,
@@ -49,6 +51,8 @@ def acp(
 
     AGENT fixes the agent for all sessions; without it each session picks its own.
     """
+    if stdio and port is not None:
+        raise click.UsageError("--stdio and --port cannot be combined: choose one of them", ctx)
     if host is not None and port is None:
         raise click.UsageError("--host needs --port", ctx)
     if host is not None and not token and not _is_loopback(host):

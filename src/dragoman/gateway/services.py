@@ -16,6 +16,7 @@ from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.remembered import Remembered
 from dragoman.gateway.replay import ForeignTerminals
+from dragoman.gateway.workspace import check_agent_path
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal, method_not_found
@@ -32,6 +33,15 @@ METHODS = FS_METHODS | TERMINAL_METHODS
 
 ENDED = ("exitStatus", "truncated")
 """What an output tells besides the text."""
+
+
+def _check_path(request: Request) -> None:
+    """Raises for a path that a client could take for another than the agent means."""
+    params = decode_object(request.params)
+    if request.method in FS_METHODS:
+        check_agent_path(params.get("path"), "path")
+    elif params.get("cwd") is not None:
+        check_agent_path(params["cwd"], "cwd")
 
 
 class Services:
@@ -55,6 +65,8 @@ class Services:
             self._terminal(request)
             return
         client = self._offering(request.method)
+        if client is not None or (self._serves(request.method) and self._box is None):
+            _check_path(request)  # in a box they are the box's own, and checked where they are opened
         if client is not None:
             if request.method == "terminal/create":
                 self._take_place()

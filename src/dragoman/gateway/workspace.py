@@ -47,6 +47,18 @@ def check_directories(value: object) -> list[str]:
     return list(value)
 
 
+def check_agent_path(value: object, member: str) -> None:
+    """A path that an agent names to a client: its working folder is not the client's, and `..` hides where it leads."""
+    if not isinstance(value, str) or not value:
+        raise invalid_params(f"{member} is required: an absolute path", member)
+    if not _is_absolute(value):
+        raise invalid_params(f"{member} must be an absolute path, got {value!r}", member, path=value)
+    if "\0" in value:
+        raise invalid_params(f"{member} contains a NUL character", member)
+    if ".." in value.replace("\\", "/").split("/"):
+        raise invalid_params(f"{member} must not contain '..', got {value!r}", member, path=value)
+
+
 def _is_absolute(path: str) -> bool:
     # Windows drive paths count too: a client on Windows may talk to an agent over there.
     return path.startswith("/") or (len(path) > 2 and path[1] == ":" and path[2] in "\\/")
