@@ -51,10 +51,8 @@ browser: ## chromium for the browser tests, where we may install it
 		command -v chromium >/dev/null || \
 		echo "NO CHROMIUM: the browser tests in tests/web are skipped (apt-get install chromium)"
 
-boxes: ## bubblewrap and sshd for the sandbox tests, where we may install them
-	@{ command -v bwrap && { command -v sshd || test -x /usr/sbin/sshd; } && command -v ssh; } >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-		timeout 300 sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap openssh-server openssh-client' >/dev/null 2>&1; } || \
-		echo "NO BUBBLEWRAP OR SSHD: tests in tests/sandbox are skipped (apt-get install bubblewrap openssh-server openssh-client)"
+boxes: ## bubblewrap, sshd and podman for the sandbox tests, where we may install them
+	@tests/install_parts.sh
 
 unit: $(READY) $(WEB) browser boxes
 	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
@@ -62,7 +60,8 @@ unit: $(READY) $(WEB) browser boxes
 again: $(READY) $(WEB) ## TESTS twenty times over (TIMES=N), beside other load: `make again TESTS=tests/store`
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -x --count $(or $(TIMES),20) $(TESTS) $(PYTEST_ARGS)
 
-test-long: $(READY) $(WEB) browser boxes ## tests that take longer than their share of `make test`
+test-long: $(READY) $(WEB) browser ## tests that take longer than their share of `make test`
+	@tests/install_parts.sh long
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
 
 soak: $(READY) ## faults, seams and floods in their full form, for half an hour or so

@@ -13,12 +13,15 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.faults import Faults
 from support.gateway import Dragoman, Start, Table, agent
+from support.kinds import SkipAccount
 from support.nursery import share_nurseries
 from support.rpc_peer import Framing
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkipAccount())
     share_nurseries()
 
 

@@ -108,7 +108,9 @@ async def test_files_and_commands_that_the_gateway_serves_obey_the_box(
     gateway = await dragoman("acp", "scripted", **kind.config(serve_fs=True, serve_terminal=True))
     await gateway.initialize()
     session = await gateway.new_session(project)
-    (project / "out").symlink_to("/etc/passwd")
+    secret = project.parent / "not-shown"
+    secret.write_text("secret\n")
+    (project / "out").symlink_to(secret)
     turn = await gateway.prompt(
         session,
         f"fswrite {kind.inside}/new.txt written\nfsread {kind.inside}/src/a.txt\nterminal pwd\nterminal env",
@@ -121,7 +123,7 @@ async def test_files_and_commands_that_the_gateway_serves_obey_the_box(
     where, environment = turn.reports("terminal/output")
     assert Path(where["result"]["output"].strip()).name in (Path(kind.inside).name, project.name)
     assert "TEST_GATEWAY_MARK" not in environment["result"]["output"]
-    for path in ("out", "../x", "/etc/passwd", "/dev/zero"):
+    for path in ("out", "../x", str(secret), "/dev/zero"):
         turn = await gateway.prompt(session, f"fsread {Path(kind.inside, path)}")
         assert "error" in turn.report("fsread"), path
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from support import kinds
 from support.gateway import SCRIPTED_AGENT, Table, agent
 
 PYTHON = Path(sys.base_prefix, "bin", "python3")
@@ -51,7 +52,7 @@ def boxed_agent(*flags: str, **settings: Any) -> Table:
 def bubblewrap() -> Kind:
     works = run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"])
     if works is not None:
-        pytest.skip(f"bubblewrap does not work here: {works}")
+        kinds.skip("bubblewrap", f"it does not work here: {works}")
     sandbox = {"kind": "bubblewrap", "workspace": INSIDE, "read_only": [str(SCRIPTED_AGENT.parent)]}
     return Kind("bubblewrap", sandbox)
 
@@ -73,7 +74,7 @@ def podman(image: str) -> Kind:
 def make_image(name: str) -> None:
     """An image of nothing but folders; programs are shown read-only from this machine."""
     if shutil.which("podman") is None:
-        pytest.skip("podman is not installed")
+        kinds.skip("podman", "it is not installed")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for folder in ("usr", "proc", "sys", "dev", "etc", "tmp", "root", "home/agent/workspace"):
@@ -88,11 +89,11 @@ def make_image(name: str) -> None:
         [*LINUX_PODMAN, "import", "-", name], input=buffer.getvalue(), capture_output=True, check=False
     )
     if made.returncode:
-        pytest.skip(f"podman cannot import an image: {made.stderr.decode()[-300:]}")
+        kinds.skip("podman", f"it cannot import an image: {made.stderr.decode()[-300:]}")
     words = ["run", "--rm", "--network=none", *LIMITS, "-v", "/usr:/usr:ro", name, "/bin/true"]
     works = run([*LINUX_PODMAN, *words])
     if works is not None:
-        pytest.skip(f"podman cannot run a container here: {works}")
+        kinds.skip("podman", f"it cannot run a container here: {works}")
 
 
 def remove_image(name: str) -> None:
@@ -122,7 +123,7 @@ class Sshd:
 def start_sshd(folder: Path) -> Sshd:
     program = shutil.which("sshd") or "/usr/sbin/sshd"
     if not Path(program).exists() or shutil.which("ssh") is None:
-        pytest.skip("OpenSSH's server and client are not installed")
+        kinds.skip("ssh", "OpenSSH's server and client are not installed")
     folder.mkdir(mode=0o700)
     for name in ("host", "key", "stranger"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
@@ -158,7 +159,7 @@ def start_sshd(folder: Path) -> Sshd:
         if process.poll() is not None:
             break
         time.sleep(0.05)
-    pytest.skip(f"sshd does not start here: {(folder / 'log').read_text()[-300:]}")
+    pytest.skip(kinds.missing("ssh", f"sshd does not start here: {(folder / 'log').read_text()[-300:]}"))
 
 
 NOBODY = 65534

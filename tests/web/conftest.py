@@ -17,6 +17,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from dragoman.server.pages import BUILT
+from support import kinds
 from support.attaching import free_port
 from support.browser import FLAGS, Arrive, Person, another_tab, chromium, person
 from support.gateway import Dragoman, agent
@@ -40,9 +41,9 @@ AGENTS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = None
     if chromium() is None:
-        missing = "NO CHROMIUM: the browser tests did not run (apt-get install chromium)"
+        missing = kinds.missing("chromium", "the browser tests did not run")
     elif not (BUILT / "index.html").exists():
-        missing = "NO WEB CHAT: the browser tests did not run (make web)"
+        missing = kinds.missing("web chat", "the browser tests did not run")
     for item in items:
         if HERE not in item.path.parents:
             continue

@@ -1,0 +1,68 @@
+"""What was skipped is counted at the end of a run, and CI does not pass over a missing kind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SKIPPING = """
+import pytest
+from support import kinds
+from support.kinds import SkipAccount
+
+@pytest.mark.parametrize("number", range(3))
+def test_in_a_container(number):
+    kinds.skip("podman", "it is not installed")
+
+def test_of_another_system():
+    pytest.skip("only root makes devices")
+
+def test_that_runs():
+    pass
+"""
+
+
+def run(folder: Path, *words: str, ci: str) -> tuple[int, str]:
+    (folder / "test_some.py").write_text(SKIPPING)
+    plugin = "from support.kinds import SkipAccount\ndef pytest_configure(config):\n"
+    plugin += (
+        "    if not hasattr(config, 'workerinput'):\n        config.pluginmanager.register(SkipAccount())\n"
+    )
+    (folder / "conftest.py").write_text(plugin)
+    environment = {**os.environ, "CI": ci, "PYTHONPATH": str(TESTS)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(folder),
+        *words,
+        str(folder),
+    ]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def test_reasons_are_counted_in_the_last_lines(tmp_path: Path) -> None:
+    code, printed = run(tmp_path, ci="")
+    assert code == 0
+    *_, counted, other, hint, last = printed.strip().splitlines()
+    assert counted.split(maxsplit=1) == ["3", "NO PODMAN: it is not installed (apt-get install podman runc)"]
+    assert other.split(maxsplit=1) == ["1", "only root makes devices"]
+    assert hint == "NO PODMAN: get it with: apt-get install podman runc"
+    assert "1 passed, 4 skipped" in last
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "side by side"])
+def test_ci_fails_and_names_the_kind(tmp_path: Path, workers: list[str]) -> None:
+    code, printed = run(tmp_path, *workers, ci="true")
+    assert code == 1
+    assert "NO PODMAN: CI must have it: this run has failed" in printed
+    assert run(tmp_path, *workers, "-k", "not container", ci="true")[0] == 0, "other skips are no failure"
