@@ -75,7 +75,8 @@ async def test_the_box_has_the_workspace_and_nothing_else(
     assert "PATH=" in outcome.text
     assert "passwd\n" in outcome.text
     assert "shadow" not in outcome.text
-    assert (workspace / "inside").exists()
+    assert not (workspace / "inside").exists()
+    assert "inside" in (await at.use("list")).text
     assert secret.read_text() == "hidden"
     assert not at.person.questions
 

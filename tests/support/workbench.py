@@ -56,9 +56,10 @@ class Workbench:
         mode: str = "full",
         answer: str | None = "allow_once",
         state: Path | None = None,
+        **surroundings: Any,
     ) -> None:
         self.person = Person(answer)
-        around = Surroundings(self.person, custody, Models(ModelConfig(), {}))
+        around = Surroundings(self.person, custody, Models(ModelConfig(), {}), **surroundings)
         facts = Facts(cwd=str(folder), roots=[str(folder)], mode=mode)
         self.session = Session("bi_test", facts, History(None), Permissions(state, str(folder)), around)
 

@@ -19,6 +19,7 @@ def builtin_command(agent: AgentConfig) -> list[str]:
         ("--model", agent.model),
         ("--base-url", agent.base_url),
         ("--context-window", agent.context_window),
+        ("--sandbox-files", agent.sandbox_files if agent.sandbox_files != "copy" else None),
     ):
         if value:
             command += [flag, str(value)]

@@ -21,6 +21,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", help="provider:name")
     parser.add_argument("--base-url", help="the server of the model, if not the provider's own")
     parser.add_argument("--context-window", type=int, help="tokens that the model can hold")
+    parser.add_argument(
+        "--sandbox-files", choices=("copy", "workspace"), default="copy", help="what sandbox mode works on"
+    )
     parser.add_argument("--forget", action="store_true", help="keep nothing on disk")
     return parser.parse_args(arguments)
 
@@ -31,7 +34,7 @@ async def _serve(options: argparse.Namespace) -> int:
     from dragoman.transports.stdio import StdioLink
     from dragoman.wire import limits
 
-    config = ModelConfig(options.model, options.base_url, options.context_window)
+    config = ModelConfig(options.model, options.base_url, options.context_window, options.sandbox_files)
     server = Server(config, None if options.forget else _state_folder())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -42,11 +42,13 @@ PROVIDERS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What `[agents.NAME]` says about the model."""
+    """What `[agents.NAME]` says."""
 
     model: str | None = None
     base_url: str | None = None
     context_window: int | None = None
+    sandbox_files: str = "copy"
+    """What sandbox mode works on: a `copy` of the workspace, or the `workspace`."""
 
 
 class Models:

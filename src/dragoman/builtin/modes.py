@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Effect = Literal["read", "note", "write", "execute", "fetch", "external"]
-"""What a tool does to the world: looks, keeps a plan, changes files, runs programs, reaches the network, or
-whatever the tool of an MCP server does."""
+Effect = Literal["read", "note", "write", "execute", "fetch", "external", "export"]
+"""What a tool does to the world: looks, keeps a plan, changes files, runs programs, reaches the network, whatever the
+tool of an MCP server does, or takes what is in the box over into the workspace."""
 
 Verdict = Literal["allow", "ask", "deny"]
 
@@ -22,7 +22,7 @@ class Mode:
     description: str
     verdicts: Mapping[Effect, Verdict]
     boxed: bool = False
-    """Commands run in a box that has the workspace and nothing else."""
+    """Tools for files and commands work in a box: a copy of the workspace and nothing else, unless set up otherwise."""
     guidance: str = ""
     """What a model is told, so that it does not run into walls."""
 
@@ -41,6 +41,7 @@ MODES: dict[str, Mode] = {
                 "execute": "ask",
                 "fetch": "ask",
                 "external": "ask",
+                "export": "deny",
             },
         ),
         Mode(
@@ -54,6 +55,7 @@ MODES: dict[str, Mode] = {
                 "execute": "deny",
                 "fetch": "ask",
                 "external": "deny",
+                "export": "deny",
             },
             guidance="You can read and search, but not change files or run commands.",
         ),
@@ -68,13 +70,15 @@ MODES: dict[str, Mode] = {
                 "execute": "deny",
                 "fetch": "deny",
                 "external": "deny",
+                "export": "deny",
             },
             guidance="You cannot run commands or reach the network; edits are shown to the user first.",
         ),
         Mode(
             "sandbox",
             "Sandbox Mode",
-            "Changes stay in the workspace and commands run in a box without network; nothing asks",
+            "Disables local file and shell tools: they, and `sandbox_*`, work in a box without network, and nothing "
+            "asks; /apply takes changes over",
             {
                 "read": "allow",
                 "note": "allow",
@@ -82,9 +86,11 @@ MODES: dict[str, Mode] = {
                 "execute": "allow",
                 "fetch": "deny",
                 "external": "deny",
+                "export": "ask",
             },
             boxed=True,
-            guidance="Commands run in a box that has this workspace and no network.",
+            guidance="Your tools for files and commands (also under the names `sandbox_...`) work in a box: a copy of "
+            "this workspace, without network. The user's files change only when they let `apply` take yours over.",
         ),
         Mode(
             "plan",
@@ -97,6 +103,7 @@ MODES: dict[str, Mode] = {
                 "execute": "deny",
                 "fetch": "ask",
                 "external": "deny",
+                "export": "deny",
             },
             guidance="Investigate, then record a plan with the `plan` tool and stop. Change nothing.",
         ),

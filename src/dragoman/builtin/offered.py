@@ -22,6 +22,7 @@ OFFERED = (
     Offered("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff"),
     Offered("write", "PATH TEXT", "write a file, after you saw the diff"),
     Offered("diff", "", "what this session changed"),
+    Offered("apply", "", "take the changes of sandbox mode over into the workspace, after you saw them"),
     Offered("plan", "[STEP; STEP | done N]", "show, make or tick off a plan"),
     Offered("model", "[PROVIDER:NAME]", "which language model answers, and how to get one"),
     Offered("mode", "[NAME]", "what the tools may do"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.custody import Custody
+from dragoman.builtin.box import Box
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Facts, History
 from dragoman.builtin.model import NONE, Models
@@ -35,6 +37,10 @@ class Surroundings:
     client: Client
     custody: Custody
     models: Models
+    boxes: Path | None = None
+    """Where the files of sandbox mode are kept; without it they go with the session."""
+    box_is_workspace: bool = False
+    """Sandbox mode works on the workspace itself, by configuration."""
 
 
 class Session:
@@ -58,6 +64,8 @@ class Session:
         self.history = history
         self.permissions = permissions
         self.workspace = Workspace(id, facts.cwd, facts.roots, around.client)
+        kept = around.boxes / id if around.boxes is not None else None
+        self.box = Box(self.workspace, kept, is_workspace=around.box_is_workspace)
         self.commands = Commands(id, around.client, around.custody)
         self.toolbox = Toolbox(self)
         self.plan: list[Json] = []
@@ -69,6 +77,10 @@ class Session:
         self.cost: float | None = None
         self.used = 0
         """Tokens of the context window in use after the last answer."""
+
+    async def files(self) -> Workspace:
+        """The files that the mode works on."""
+        return await self.box.workspace() if MODES[self.mode].boxed else self.workspace
 
     # -- telling the client
 
@@ -173,6 +185,7 @@ class Session:
         await self.commands.close()
         if self.mcp is not None:
             await self.mcp.close()
+        self.box.close()
         self.save()
 
     async def cancel(self) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import secrets
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +23,7 @@ from dragoman.wire.errors import invalid_params, session_not_found
 
 Json = dict[str, Any]
 
+_ID = re.compile(r"bi_[0-9a-f]+")
 PAGE = 100
 """Sessions in one answer to `session/list`."""
 
@@ -27,7 +31,14 @@ PAGE = 100
 class Sessions:
     @classmethod
     def open(cls, client: Client, config: ModelConfig, folder: Path | None) -> Sessions:
-        return cls(Surroundings(client, Custody(), Models(config, os.environ)), folder)
+        around = Surroundings(
+            client,
+            Custody(),
+            Models(config, os.environ),
+            boxes=folder / "boxes" if folder is not None else None,
+            box_is_workspace=config.sandbox_files == "workspace",
+        )
+        return cls(around, folder)
 
     def __init__(self, around: Surroundings, folder: Path | None) -> None:
         """`folder` is where sessions are kept; None keeps nothing."""
@@ -83,6 +94,8 @@ class Sessions:
         if id in self._live:
             await self.close(id)
         self._archive.delete(id)
+        if self._around.boxes is not None and _ID.fullmatch(id):
+            await asyncio.to_thread(shutil.rmtree, self._around.boxes / id, ignore_errors=True)
 
     async def close_all(self) -> None:
         """Afterwards nothing that was started here runs."""

@@ -124,22 +124,23 @@ async def _write(session: Session, rest: str) -> None:
     words = rest.split(None, 1)
     if len(words) != 2:
         raise Usage("/write PATH TEXT")
-    path = session.workspace.path(words[0])
-    if await session.workspace.exists(path):
-        await session.workspace.whole(path)  # the person knows their own file
+    workspace = await session.files()
+    path = workspace.path(words[0])
+    if await workspace.exists(path):
+        await workspace.whole(path)  # the person knows their own file
     await _use(session, "write", {"path": words[0], "content": words[1] + "\n"}, f"/write {words[0]}")
 
 
 async def _diff(session: Session, rest: str) -> None:
     """What this session changed, as diffs; without any, what git sees."""
-    workspace = session.workspace
+    workspace = await session.files()
     if not workspace.originals:
         await _git_diff(session)
         return
     diffs = []
     for path, before in workspace.originals.items():
         now = await workspace.whole(path) if await workspace.exists(path) else ""
-        diffs.append(diff_content(path, before, now))
+        diffs.append(diff_content(workspace.outside(path), before, now))
     update: Json = {
         "sessionUpdate": "tool_call",
         "toolCallId": f"diff_{len(session.history.updates)}",
@@ -147,7 +148,7 @@ async def _diff(session: Session, rest: str) -> None:
         "kind": "read",
         "status": "completed",
         "content": diffs,
-        "locations": [{"path": path} for path in workspace.originals],
+        "locations": [{"path": each["path"]} for each in diffs],
         "_meta": {"dragoman": {"told": True}},
     }
     session.update(update)
@@ -158,6 +159,10 @@ async def _diff(session: Session, rest: str) -> None:
         session.say_block(changed, "diff")
     else:
         session.say("This session has changed files, and all of them are as they were before.")
+
+
+async def _apply(session: Session, rest: str) -> None:
+    await _use(session, "apply", {}, "/apply")
 
 
 async def _git_diff(session: Session) -> None:
@@ -252,6 +257,7 @@ _RUN: dict[str, Callable[[Session, str], Awaitable[None]]] = {
     "edit": _edit,
     "write": _write,
     "diff": _diff,
+    "apply": _apply,
     "plan": _plan,
     "model": _model,
     "mode": _mode,

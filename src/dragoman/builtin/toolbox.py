@@ -13,9 +13,10 @@ from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
 from dragoman.builtin.modes import MODES, Mode
 from dragoman.builtin.permissions import ALLOW_ALWAYS, ALLOW_ONCE, options
 from dragoman.builtin.search import SearchError
-from dragoman.builtin.tools import TOOLS
+from dragoman.builtin.tools import BOXED, TOOLS
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
+from dragoman.builtin.workspace import Workspace
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_BOXED = {tool.name: tool for tool in BOXED}
 Status = Literal["done", "failed", "invalid", "refused"]
 
 
@@ -48,7 +50,8 @@ class Toolbox:
     def available(self) -> list[Tool]:
         """What the mode lets a model even try."""
         verdicts = self._mode.verdicts
-        every = [*TOOLS.values(), *self.external.values()]
+        boxed = BOXED if self._mode.boxed else ()
+        every = [*TOOLS.values(), *boxed, *self.external.values()]
         return [tool for tool in every if verdicts[tool.effect] != "deny"]
 
     async def call(self, name: str, arguments: Mapping[str, Any], *, told: bool = False) -> Outcome:
@@ -56,7 +59,7 @@ class Toolbox:
 
         `told`: the outcome is said as well, so a terminal need not show what the call brought.
         """
-        tool = TOOLS.get(name) or self.external.get(name)
+        tool = TOOLS.get(name) or self.external.get(name) or _BOXED.get(name)
         call = _Call(self._session, tool, told)
         if tool is None:
             names = ", ".join(each.name for each in self.available())
@@ -80,15 +83,25 @@ class Toolbox:
     async def _run(self, tool: Tool, call: _Call, arguments: Mapping[str, Any]) -> Result:
         parsed = tool.parse(arguments)
         verdict = self._mode.verdicts[tool.effect]
-        if verdict == "deny":
+        if verdict == "deny" or (tool.name in _BOXED and not self._mode.boxed):
             raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
         session = self._session
-        context = ToolContext(self._mode, session.workspace, session.commands, call.show, session.set_plan)
+        call.workspace = workspace = await session.files()
+        context = ToolContext(
+            mode=self._mode,
+            workspace=workspace,
+            box=session.box,
+            roots=session.workspace.roots,
+            commands=session.commands,
+            show=call.show,
+            set_plan=session.set_plan,
+        )
         intent = await tool.prepare(context, parsed)
         call.begin(intent, arguments)
         if verdict == "ask":
             await self._ask(call, intent)
-            if self._mode.verdicts[tool.effect] == "deny":  # the mode changed while the question was open
+            mode = self._mode  # it may have changed while the question was open
+            if mode.verdicts[tool.effect] == "deny" or mode.boxed != context.mode.boxed:
                 raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
         call.started()
         return await intent.act()
@@ -122,6 +135,8 @@ class _Call:
         self._told = told
         self._id = f"call_{secrets.token_hex(8)}"
         self._shown: Json = {}
+        self.workspace: Workspace = session.workspace
+        """Whose paths are in what it says: those of a box are told as they are outside."""
 
     def begin(self, intent: Intent, arguments: Mapping[str, Any]) -> None:
         self._announce(intent.title, arguments, intent.locations, intent.content)
@@ -141,9 +156,9 @@ class _Call:
             "rawInput": dict(arguments),
         }
         if locations:
-            self._shown["locations"] = list(locations)
+            self._shown["locations"] = self._outside(locations)
         if content:
-            self._shown["content"] = list(content)
+            self._shown["content"] = self._outside(content)
         self._session.update({"sessionUpdate": "tool_call", **self._shown})
 
     def question(self) -> Json:
@@ -161,7 +176,7 @@ class _Call:
     def end(self, status: str, content: Sequence[Json], output: Any) -> None:
         if not self._shown:
             return  # cancelled before anybody saw it
-        fields: Json = {"status": status, "content": list(content), "rawOutput": output}
+        fields: Json = {"status": status, "content": self._outside(content), "rawOutput": output}
         if self._told and not any(part["type"] == "diff" for part in content):
             fields["_meta"] = {"dragoman": {"told": True}}
         self._update(fields)
@@ -180,13 +195,20 @@ class _Call:
 
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
         """Show the failure, also of a call that never got as far as being shown."""
-        text = printable(str(error))
+        text = printable(self.workspace.in_words(str(error)))
         to_person = printable(error.to_person) if isinstance(error, Refused) else text
         if not self._shown:
             self._announce(self._tool.name if self._tool is not None else "Unknown tool", arguments)
         self.end("failed", [text_content(to_person)], text)
         statuses: dict[type[Exception], Status] = {InvalidArguments: "invalid", Refused: "refused"}
         return Outcome(statuses.get(type(error), "failed"), text, to_person=to_person)
+
+    def _outside(self, parts: Sequence[Json]) -> list[Json]:
+        """Locations and diffs with paths that the client knows."""
+        return [
+            {**part, "path": self.workspace.outside(part["path"])} if "path" in part else part
+            for part in parts
+        ]
 
     def _update(self, fields: Json) -> None:
         self._session.update({"sessionUpdate": "tool_call_update", "toolCallId": self._id, **fields})

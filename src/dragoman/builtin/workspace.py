@@ -81,6 +81,19 @@ class Workspace:
         """As a person in this workspace would write it."""
         return os.path.relpath(path, self.cwd) if Path(path).is_relative_to(self.cwd) else path
 
+    def outside(self, path: str) -> str:
+        """The path as the client knows it."""
+        return path
+
+    def in_words(self, text: str) -> str:
+        """A sentence with such paths in it."""
+        return text
+
+    @property
+    def mounts(self) -> Sequence[tuple[str, str]]:
+        """What a box around a command shows: folders on this disk, and where they are inside."""
+        return [(root, root) for root in self.roots]
+
     # -- reading
 
     async def read(self, path: str, line: int = 1, limit: int | None = None) -> Text:

@@ -98,6 +98,12 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     context_window: Annotated[
         int, Meta(ge=0, description="Tokens that the model can hold; 0: what is known of it.")
     ] = 0
+    sandbox_files: Annotated[
+        Literal["copy", "workspace"],
+        Meta(
+            description="What the sandbox mode of a `builtin` agent changes: a copy of the workspace, or the workspace."
+        ),
+    ] = "copy"
 
 
 class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

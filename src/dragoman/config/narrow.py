@@ -69,6 +69,8 @@ def _wider_agent(own: AgentConfig, chosen: AgentConfig, config: Config) -> Itera
     for key in _SWITCHES:
         if getattr(chosen, key) and not getattr(own, key):
             yield f"has {key} = true"
+    if chosen.sandbox_files == "workspace" and own.sandbox_files != "workspace":
+        yield 'has sandbox_files = "workspace"'
     if _SHARE.index(chosen.share) > _SHARE.index(own.share):
         yield f'has share = "{chosen.share}"'
     if chosen.continue_command and chosen.continue_command != own.continue_command:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from dragoman.builtin.tools.apply import apply
 from dragoman.builtin.tools.background import check_command, stop_command
 from dragoman.builtin.tools.edit import edit
 from dragoman.builtin.tools.fetch import fetch
@@ -28,6 +31,14 @@ TOOLS: dict[str, Tool] = {
         stop_command,
         fetch,
         plan,
+        apply,
     )
 }
 """In the order that models see them."""
+
+BOXED = tuple(
+    replace(tool, name=f"sandbox_{tool.name}", description=f"In the box: {tool.description}")
+    for tool in TOOLS.values()
+    if tool not in (fetch, plan)
+)
+"""The tools of sandbox mode once more, under the names that say so."""

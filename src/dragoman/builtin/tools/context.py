@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from dragoman.builtin.box import Box
 from dragoman.builtin.modes import Mode
 from dragoman.builtin.running import Commands
 from dragoman.builtin.tools.tool import Json
@@ -17,6 +18,10 @@ class ToolContext:
 
     mode: Mode
     workspace: Workspace
+    """The files that the mode works on: those in its box, if it has one."""
+    box: Box
+    roots: Sequence[str]
+    """The folders of the session, as they are outside of any box."""
     commands: Commands
     show: Callable[[Sequence[Json]], None]
     """Replace what the client shows for this call, while it runs."""

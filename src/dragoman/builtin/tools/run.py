@@ -62,7 +62,8 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
     cwd = context.workspace.folder(arguments.path)
     words = shell(arguments.command)
     if context.mode.boxed:
-        words = boxed(words, context.workspace.roots, cwd)
+        mounts, cwd = context.workspace.mounts, context.workspace.outside(cwd)
+        words = boxed(words, mounts, cwd)
 
     async def act() -> Result:
         if arguments.background:

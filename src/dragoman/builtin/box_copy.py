@@ -1,0 +1,114 @@
+"""A copy of a folder, with a list of what it was made from: so that it is known later what changed, and where.
+
+The list stands beside the copy. A file counts as changed when its size or time differs from the list, so a file that
+another program changed in the workspace meanwhile is told apart from one that was changed in the box.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+MAX_BYTES = 2 * 1024**3
+MAX_FILES = 200_000
+"""What is copied without being asked: a home folder that was opened by mistake must not fill the disk."""
+
+Mark = tuple[int, int, str]
+"""Size, time in nanoseconds, and where a symlink leads."""
+
+
+class CopyError(Exception):
+    """Why there is no copy; a part of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file that differs in the box."""
+
+    path: str
+    """In the workspace."""
+    copied: Path
+    """In the box; where there is none it was removed."""
+    conflict: bool
+    """It was changed in the workspace as well."""
+
+    @property
+    def removed(self) -> bool:
+        return not os.path.lexists(self.copied)
+
+
+class Copy:
+    def __init__(self, source: Path, target: Path) -> None:
+        self.source = source
+        self.target = target
+        self._list = target.with_suffix(".json")
+        self._boxes = target.parent.parent
+
+    def make(self) -> None:
+        """Copy the folder, unless that was done in an earlier life of the session."""
+        if self._list.exists() and self.target.is_dir():
+            return
+        self.remove()
+        marks = dict(itertools.islice(self._files(self.source), MAX_FILES + 1))
+        if len(marks) > MAX_FILES:
+            raise CopyError(f"{self.source} has more than {MAX_FILES} files")
+        size = sum(mark[0] for mark in marks.values())
+        if size > MAX_BYTES:
+            raise CopyError(f"{self.source} has more than {MAX_BYTES // 1024**3} GiB")
+        self.target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        shutil.copytree(self.source, self.target, symlinks=True, ignore=self._left_out)
+        self.target.chmod(stat.S_IMODE(self.source.stat().st_mode) | stat.S_IRWXU)
+        self._list.write_bytes(msgspec.json.encode(marks))
+
+    def changes(self) -> list[Change]:
+        before = msgspec.json.decode(self._list.read_bytes(), type=dict[str, Mark])
+        now = dict(self._files(self.target))
+        changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        return [
+            Change(str(self.source / name), self.target / name, _mark(self.source / name) != before.get(name))
+            for name in sorted(changed)
+        ]
+
+    def remove(self) -> None:
+        self._list.unlink(missing_ok=True)
+        if os.path.lexists(self.target):
+            shutil.rmtree(self.target, ignore_errors=True)
+
+    def _files(self, top: Path) -> Iterator[tuple[str, Mark]]:
+        """Files and symlinks below a folder, by their path in it."""
+        for name, folders, files in os.walk(top):
+            folder = Path(name)
+            folders[:] = [each for each in folders if folder / each != self._boxes]
+            links = [each for each in folders if (folder / each).is_symlink()]
+            for each in (*files, *links):
+                mark = _mark(folder / each)
+                if mark is not None:
+                    yield str((folder / each).relative_to(top)), mark
+
+    def _left_out(self, folder: str, names: list[str]) -> set[str]:
+        """The copies themselves; and sockets, pipes and devices, since reading one could take for ever."""
+        return {
+            name for name in names if Path(folder, name) == self._boxes or _is_special(Path(folder, name))
+        }
+
+
+def _mark(path: Path) -> Mark | None:
+    """None for what is no file, or not there."""
+    try:
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            return 0, 0, str(path.readlink())
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns, "") if stat.S_ISREG(status.st_mode) else None
+
+
+def _is_special(path: Path) -> bool:
+    return not (path.is_symlink() or path.is_dir() or path.is_file())
