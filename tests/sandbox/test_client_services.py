@@ -10,9 +10,10 @@ import pytest
 
 from support.agent_journal import AgentJournal
 from support.answers import EVERYTHING
+from support.attaching import load
 from support.boxes import Kind
 from support.gateway import Dragoman, Start
-from support.rpc_peer import is_request
+from support.rpc_peer import Message, is_request
 
 
 async def test_a_boxed_agents_commands_run_in_its_box_though_the_client_offers_terminals(
@@ -185,3 +186,29 @@ async def test_a_sandbox_by_name_only_leaves_files_to_the_client(dragoman: Start
     session = await gateway.new_session(project)
     turn = await gateway.prompt(session, f"fsread {project}/src/a.txt")
     assert turn.report("fsread") == {"result": {"content": "the client's"}}
+
+
+def is_shown(message: Message, text: str) -> bool:
+    """The tool call of `terminal-keep`, with this text in place of its terminal."""
+    update = message.get("params", {}).get("update", {})
+    content = [{"type": "content", "content": {"type": "text", "text": text}}]
+    return bool(update.get("toolCallId") == "term" and update.get("content") == content)
+
+
+async def test_a_client_with_terminals_sees_what_a_command_in_a_box_prints(
+    dragoman: Start, bubblewrap: Kind, project: Path
+) -> None:
+    (project / "steps.sh").write_text("echo one; while [ ! -e go ]; do sleep 0.02; done; echo two\n")
+    gateway = await dragoman("acp", "scripted", **bubblewrap.config())
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    session = await gateway.new_session(project)
+    await gateway.prompt(session, "terminal-keep sh steps.sh")
+
+    await gateway.next_message(lambda message: is_shown(message, "one\n"))
+    (project / "go").touch()
+    await gateway.next_message(lambda message: is_shown(message, "one\ntwo\n"))
+    assert "was not kept" not in str(gateway.received)
+    again = await dragoman("acp", "scripted", "--connect", "never", **bubblewrap.config())
+    await again.initialize(clientCapabilities=EVERYTHING)
+    loaded = await load(again, session, project)
+    assert "one\\ntwo\\n" in str(loaded)

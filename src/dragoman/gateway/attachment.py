@@ -115,6 +115,11 @@ class Attachment:
             elif batch.gap:
                 self._show_gap(seq, event)
 
+    def show_passing(self, line: bytes) -> None:
+        """Of the moment only: it is in no journal, and a client that is behind does without."""
+        if self.live and self._has_room and not self._shared:
+            self._show(None, line, None)
+
     def own_view(self, line: bytes) -> bytes:
         """A terminal belongs to the client that runs it; the others see its output as far as it is known.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Container
 
 import msgspec
 from msgspec import Raw
@@ -174,23 +174,30 @@ class ForeignTerminals:
     their output into `_meta`.
     """
 
-    def __init__(self, foreign: frozenset[str], outputs: dict[str, str]) -> None:
+    def __init__(
+        self, foreign: frozenset[str], outputs: dict[str, str], running: Container[str] = frozenset()
+    ) -> None:
+        """`running` have printed nothing so far where no output is known."""
         self._foreign = foreign
         self._outputs = outputs
+        self._running = running
 
     def get(self, terminal: str) -> str | None:
-        return self._outputs.get(terminal, UNKNOWN) if terminal in self._foreign else None
+        if terminal not in self._foreign:
+            return None
+        return self._outputs.get(terminal, "" if terminal in self._running else UNKNOWN)
 
 
 async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
-    """The last known output of every terminal in a journal."""
-    outputs: dict[str, str] = {}
+    """The output of every terminal in a journal, put together of its pieces."""
+    pieces: dict[str, list[str]] = {}
     async for event in records(store, session_id):
-        if event.get("dragoman") == "terminal_created":
-            outputs.setdefault(str(event.get("terminalId")), UNKNOWN)
+        terminal = str(event.get("terminalId"))
+        if event.get("dragoman") == "terminal_created":  # clients issue ids again
+            pieces[terminal] = []
         elif event.get("dragoman") == "terminal_output":
-            outputs[str(event.get("terminalId"))] = str(event.get("output", ""))
-    return outputs
+            pieces.setdefault(terminal, []).append(str(event.get("output", "")))
+    return {terminal: "".join(told) if told else UNKNOWN for terminal, told in pieces.items()}
 
 
 async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.live_terminals import LiveTerminals
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
 from dragoman.gateway.remembered import Remembered
@@ -59,6 +60,7 @@ class Services:
         """Terminals that clients were asked for."""
         self._outputs: dict[str, str] = {}
         self._ends: dict[str, JsonObject] = {}
+        self._live = LiveTerminals(session, self._look)
 
     def call(self, request: Request) -> None:
         if request.method in TERMINAL_METHODS and request.method != "terminal/create":
@@ -113,15 +115,22 @@ class Services:
     def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
         """What a client sees in place of terminals that run elsewhere."""
         foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)
-        return ForeignTerminals(foreign, self._outputs)
+        return ForeignTerminals(foreign, self._outputs, self._live)
 
     async def close(self) -> None:
+        for terminal in [
+            each for each, owner in self._owners.items() if owner is None and each in self._live
+        ]:
+            self._look(terminal)
+            self._record_output(terminal)
+        self._live.close()
         if self._local is not None:
             await self._local.close()
             self._local = None
 
     def tool_content_for_client(self, tool: JsonObject) -> bool:
         """Terminal ids inside a tool call, as the client issued them; True if any changed."""
+        self._live.see_call(tool)
         changed = False
         content = tool.get("content")
         for item in content if isinstance(content, list) else []:
@@ -161,6 +170,8 @@ class Services:
     def _serve(self, request: Request) -> None:
         """By ourselves; clients do not know these terminals and see their output instead."""
         method, params = request.method, request.params
+        if method == "terminal/release":  # its last output is what a replay will show
+            self._look(str(decode_object(params).get("terminalId")))
 
         def seen(result: bytes) -> None:
             if method == "terminal/create":
@@ -199,6 +210,7 @@ class Services:
         told = read_object(result)
         self._outputs[terminal] = str(told.get("output", ""))
         self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
+        self._live.tell(terminal, self._outputs[terminal], self._ends[terminal], self._owners.get(terminal))
         size = sum(map(len, self._outputs.values()))
         while len(self._outputs) > 1 and (
             len(self._outputs) > limits.TERMINAL_OUTPUTS or size > limits.TERMINAL_OUTPUT_BYTES
@@ -208,18 +220,21 @@ class Services:
             del self._ends[oldest]
 
     def _record_output(self, terminal: str) -> None:
-        """Once, at its end: a poll would journal the same text again and again."""
-        if terminal in self._outputs:
-            self._session.record(
-                "terminal_output",
-                terminalId=terminal,
-                output=self._outputs[terminal],
-                **self._ends[terminal],
-            )
+        """What of it was not told while it ran."""
+        self._live.end(terminal, self._outputs.get(terminal), self._ends.get(terminal, {}))
+
+    def _look(self, terminal: str) -> bool:
+        """Read what a terminal of ours has printed so far; False when it has ended."""
+        output = self._local.terminal_output(terminal) if self._local is not None else None
+        if output is None:
+            return False
+        self._keep_output(terminal, output)
+        return "exitStatus" not in self._ends[terminal]
 
     def _own(self, terminal: str, client: ClientConnection | None) -> None:
         self._owners[terminal] = client
         self._session.record("terminal_created", terminalId=terminal)
+        self._live.begin(terminal, ours=client is None)
         self._session.terminals_used()
 
     def _created(self, client: ClientConnection, reply: Reply) -> Reply:

@@ -50,6 +50,9 @@ class TappedAttachment(Attachment):
         self._takeover_wait = LOOK_INTERVAL
         self._takeover_at = 0.0
 
+    def show_passing(self, line: bytes) -> None:
+        """The journal has the same in its own words."""
+
     def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
         """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
         if self.session.remote and kept_elsewhere:

@@ -108,6 +108,9 @@ class SessionServices:
         else:
             raise method_not_found(request.method)
 
+    def terminal_output(self, terminal: str) -> bytes | None:
+        return self._terminals.printed(terminal)
+
     async def close(self) -> None:
         """End the commands, let the file that is being written be written, drop what waits."""
         self._closed = True

@@ -78,6 +78,11 @@ class Terminals:
     async def output(self, params: bytes) -> bytes:
         return msgspec.json.encode(self._find(params).output())
 
+    def printed(self, id: str) -> bytes | None:
+        """The same by the id alone, for whoever looks on; None when it is gone."""
+        terminal = self._terminals.get(id)
+        return None if terminal is None else msgspec.json.encode(terminal.output())
+
     async def wait_for_exit(self, params: bytes) -> bytes:
         return msgspec.json.encode(await self._find(params).wait())
 

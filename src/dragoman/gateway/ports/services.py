@@ -14,6 +14,9 @@ class LocalServices(Protocol):
     def serve(self, request: Request) -> None:
         """Answer the request, now or later; `RpcError` for what is not allowed."""
 
+    def terminal_output(self, terminal: str) -> bytes | None:
+        """What `terminal/output` would answer now; None when there is no such terminal."""
+
     async def close(self) -> None:
         """End what is still running."""
 

@@ -1,0 +1,79 @@
+"""What a terminal prints is told while it runs, in pieces that add up, and not without end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.gateway.live_terminals import DROPPED, LIVE_LETTERS, _Told
+from server.conftest import Serve, serve
+from support.bridge_peer import Page
+from support.gateway import agent
+
+__all__ = ["serve"]
+
+TWO_STEPS = "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two\n"
+
+
+def printed(page: Page, session: str) -> list[str]:
+    return [event["output"] for event in page.numbered(session) if event["type"] == "terminal_output"]
+
+
+async def test_a_page_sees_what_a_command_prints_while_it_runs(serve: Serve, workspace: Path) -> None:
+    (workspace / "steps.sh").write_text(TWO_STEPS)
+    serving = await serve(agents={"scripted": agent(serve_terminal=True)})
+    page = await Page.open(serving)
+    session = await page.new_session(workspace)
+    page.send("send_message", sessionId=session, content="terminal sh steps.sh")
+    await page.next("terminal_output", output="one\n")
+    (workspace / "go").touch()
+    await page.next("turn_complete")
+    assert "".join(printed(page, session)) == "one\ntwo\n"
+    (ended,) = [event for event in page.numbered(session) if "exitStatus" in event]
+    assert ended["exitStatus"]["exitCode"] == 0
+    late = await Page.open(serving)
+    await late.load(session)
+    assert "".join(printed(late, session)) == "one\ntwo\n"
+
+
+async def test_a_page_sees_output_of_a_command_that_a_dead_gateway_ran(serve: Serve, workspace: Path) -> None:
+    (workspace / "steps.sh").write_text(TWO_STEPS)
+    agents = {"scripted": agent(serve_terminal=True)}
+    first = await serve(agents=agents)
+    page = await Page.open(first)
+    session = await page.new_session(workspace)
+    page.send("send_message", sessionId=session, content="terminal sh steps.sh")
+    await page.next("terminal_output", output="one\n")
+    await first.gateway.kill()
+    again = await Page.open(await serve(agents=agents))
+    await again.load(session)
+    assert "".join(printed(again, session)) == "one\n"
+
+
+async def test_a_command_that_prints_without_end_does_not_fill_the_journal(
+    serve: Serve, workspace: Path
+) -> None:
+    page = await Page.open(await serve(agents={"scripted": agent(serve_terminal=True)}))
+    session = await page.new_session(workspace)
+    (workspace / "much.sh").write_text("yes 0123456789 | head -c 6000000; echo; echo last\n")
+    await page.turn(session, "terminal sh much.sh")
+    told = "".join(printed(page, session))
+    assert len(told) <= LIVE_LETTERS + 1024 * 1024 + len(DROPPED)
+    assert told.endswith("last\n")
+    (ended,) = [event for event in page.numbered(session) if "exitStatus" in event]
+    assert ended["truncated"] is True
+
+
+@given(st.lists(st.text("ab\n", max_size=400), max_size=12), st.integers(min_value=300, max_value=2000))
+def test_pieces_add_up_as_long_as_the_terminal_keeps_its_output(pieces: list[str], limit: int) -> None:
+    told, output, journaled = _Told(), "", ""
+    for piece in pieces:
+        output += piece
+        news = told.news(output[-limit:] if len(output) > limit else output)
+        if news is not None:
+            told.add(news)
+            journaled += news
+    if len(output) <= limit:
+        assert journaled == output
