@@ -91,6 +91,15 @@ async def test_an_empty_prompt_is_refused(client: Dragoman, workspace: Path, pro
 
 
 @pytest.mark.rule("G-058")
+async def test_a_prompt_of_nothing_but_space_is_refused(client: Dragoman, workspace: Path) -> None:
+    session = await client.new_session(workspace)
+    for text in ("", " ", "\n\t \n"):
+        turn = await client.prompt(session, text)
+        assert turn.error and (turn.error.code, turn.error.data["reason"]) == (-32602, "empty_prompt")
+    await still_works(client, session)
+
+
+@pytest.mark.rule("G-058")
 @pytest.mark.parametrize("params", [None, [], "x", {}, {"sessionId": 5}, {"sessionId": None}], ids=str)
 async def test_a_prompt_with_broken_params_is_refused(client: Dragoman, params: Any) -> None:
     response = await client.request_raw("session/prompt", params)
@@ -103,9 +112,11 @@ async def test_a_prompt_over_the_configured_size_is_refused(dragoman: Start, wor
     gateway = await dragoman(limits={"max_prompt_bytes": 1000})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
-    turn = await gateway.prompt(session, "say " + "x" * 2000)
-    assert turn.error and turn.error.code == -32602
-    assert turn.error.data["reason"] == "prompt_too_large"
+    for exact in ("say " + "x" * 996, "say " + '"\n' * 498):
+        assert (await gateway.prompt(session, exact)).error is None
+        turn = await gateway.prompt(session, exact + "x")
+        assert turn.error and turn.error.code == -32602
+        assert turn.error.data["reason"] == "prompt_too_large"
     await still_works(gateway, session)
 
 

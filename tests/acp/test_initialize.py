@@ -159,6 +159,36 @@ async def test_an_unbound_connection_shows_the_default_agents_prompt_capabilitie
     assert not shown.get("audio")
 
 
+@pytest.mark.rule("G-034")
+@pytest.mark.parametrize(
+    ("logout", "shown"), [({}, {"logout": {}}), (True, {"logout": {}}), (False, None), (None, None)]
+)
+async def test_an_unbound_connection_shows_whether_the_default_agent_can_log_out(
+    dragoman: Start, logout: Any, shown: Any
+) -> None:
+    able = agent("--caps", json.dumps({"auth": {"logout": logout}}))
+    gateway = await dragoman("acp", agents={"one": able, "two": agent()}, default_agent="one")
+    assert (await gateway.initialize())["agentCapabilities"].get("auth") == shown
+    if shown is not None:
+        assert await gateway.request("logout", {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("info", "words"),
+    [
+        ({"name": "zed", "version": "1.2.3", "title": "Zed"}, r'clientInfo="zed 1\.2\.3 \(Zed\)"'),
+        ({"name": "a\x1b[2Jb\nlevel=error", "version": 7}, r'"a\\u001b\[2Jb\\nlevel=error"'),
+        ({"name": "x" * 5000}, r"clientInfo=x{100}\s"),
+        ("just text", r"unreadable: just text"),
+    ],
+    ids=["usual", "controls", "long", "no object"],
+)
+async def test_which_program_the_client_is_is_logged(dragoman: Start, info: Any, words: str) -> None:
+    gateway = await dragoman()
+    await gateway.initialize(clientInfo=info)
+    await gateway.logged(r"level=info [^\n]*client initializes[^\n]*" + words)
+
+
 @pytest.mark.rule("G-071")
 async def test_an_agents_terminal_login_is_not_offered_as_if_it_were_the_gateways(dragoman: Start) -> None:
     methods = [{"type": "terminal", "id": "tty", "name": "Log in", "args": ["--login"]}]

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -173,6 +174,40 @@ async def test_a_token_is_demanded_at_initialize(dragoman: Start, port: int) -> 
         client = await gateway.connect(port)
         response = await client.request_raw("initialize", {"protocolVersion": 1, "_meta": meta})
         assert ("result" in response) is accepted
+
+
+async def test_a_short_token_is_not_enough_for_other_machines(dragoman: Start, port: int) -> None:
+    gateway = await dragoman("acp", "scripted", "--host", "0.0.0.0", "--port", str(port), "--token", "short")
+    assert await gateway.wait_exit() == 2
+    assert "at least 16" in gateway.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "token", "accepted"),
+    [
+        ({"deny_by_default": True}, "sesame", False),
+        ({"deny_by_default": True}, None, False),
+        ({"allow_from": ["alice"]}, "sesame", False),
+        ({"allow_from": ["alice"]}, None, False),
+        ({"allow_from": ["admin"], "deny_by_default": True}, "sesame", True),
+        ({"allow_from": ["local"]}, None, True),
+        ({"allow_from": ["local"]}, "sesame", False),
+    ],
+    ids=str,
+)
+async def test_allow_from_and_deny_by_default_hold_at_the_port(
+    dragoman: Start, port: int, settings: dict[str, Any], token: str | None, accepted: bool
+) -> None:
+    options = ("--token", token) if token else ()
+    gateway = await dragoman("acp", "scripted", "--port", str(port), *options, serve=settings)
+    client = await gateway.connect(port)
+    meta = {"dragoman": {"token": token}} if token else {}
+    response = await client.request_raw("initialize", {"protocolVersion": 1, "_meta": meta})
+    assert ("result" in response) is accepted
+    if not accepted:
+        assert "serve." in response["error"]["message"]
+        assert response["error"]["data"]["reason"] == "allow_from"
+        await client.ended()
 
 
 async def test_a_port_in_use_is_said_plainly(dragoman: Start) -> None:

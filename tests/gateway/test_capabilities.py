@@ -225,7 +225,11 @@ class TestUnbound:
         assert caps["mcpCapabilities"] == {"http": True}
 
     def test_meta_and_unknown_capabilities_of_one_agent_are_not_all_agents(self) -> None:
-        assert not {"future", "_meta", "auth"} & self.result()["agentCapabilities"].keys()
+        assert not {"future", "_meta"} & self.result()["agentCapabilities"].keys()
+
+    def test_whether_one_can_log_out_is_the_default_agents(self) -> None:
+        assert self.result()["agentCapabilities"]["auth"] == {"logout": {}}
+        assert "auth" not in self.result(agent=None)["agentCapabilities"]
 
     def test_login_methods_say_whose_they_are(self) -> None:
         assert self.result()["authMethods"] == [{"id": "gem:key", "name": "API key", "_meta": {"k": 1}}]

@@ -10,11 +10,12 @@ import pytest
 from msgspec import Raw
 
 from dragoman.gateway.capabilities import AgentCapabilities
-from dragoman.gateway.content import check_prompt, prompt_params
+from dragoman.gateway.content import prompt_params, read_prompt
 from dragoman.wire.errors import RpcError
 
 TEXT = {"type": "text", "text": "hi"}
 LINK = {"type": "resource_link", "uri": "file:///a/b.txt", "name": "b.txt"}
+IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
 ALL = {"image": True, "audio": True, "embeddedContext": True}
 
 
@@ -23,10 +24,8 @@ def agent(**prompt: Any) -> AgentCapabilities:
 
 
 def check(raw: bytes, capabilities: AgentCapabilities | None = None, max_bytes: int = 0) -> list[bytes]:
-    return [
-        bytes(block)
-        for block in check_prompt({"prompt": Raw(raw)}, capabilities or agent(**ALL), "x", max_bytes)
-    ]
+    prompt = read_prompt({"prompt": Raw(raw)}, max_bytes)
+    return [bytes(block) for block in prompt.for_agent(capabilities or agent(**ALL), "x")]
 
 
 def refused(raw: bytes, capabilities: AgentCapabilities | None = None, max_bytes: int = 0) -> RpcError:
@@ -45,7 +44,7 @@ class TestRefusals:
     @pytest.mark.parametrize("params", [{}, {"prompt": Raw(b"[]")}])
     def test_an_empty_prompt(self, params: dict[str, Raw]) -> None:
         with pytest.raises(RpcError) as caught:
-            check_prompt(params, agent(), "x", 0)
+            read_prompt(params, 0)
         assert (caught.value.code, caught.value.data) == (-32602, {"reason": "empty_prompt"})
 
     @pytest.mark.parametrize(
@@ -55,12 +54,38 @@ class TestRefusals:
         assert refused(raw).data == {"reason": "content_type"}
 
     def test_a_prompt_over_the_limit_names_both_sizes(self) -> None:
-        raw = json.dumps([TEXT]).encode()
-        error = refused(raw, max_bytes=len(raw) - 1)
+        raw = json.dumps([{"type": "text", "text": "ü\n" * 50}]).encode()
+        error = refused(raw, max_bytes=149)
         assert error.data == {"reason": "prompt_too_large"}
-        assert str(len(raw)) in error.message and "limits.max_prompt_bytes" in error.message
-        assert check(raw, max_bytes=len(raw))
+        assert "has 150 bytes" in error.message and "limits.max_prompt_bytes" in error.message
+        assert check(raw, max_bytes=150)
         assert check(raw, max_bytes=0)
+
+    @pytest.mark.parametrize(
+        "block",
+        [
+            {"type": "text", "text": "x" * 10},
+            {"type": "resource", "resource": {"uri": "file:///long/as/it/is", "text": "x" * 10}},
+            {"type": "resource_link", "uri": "x" * 6, "name": "x" * 4},
+        ],
+        ids=lambda block: block["type"],
+    )
+    def test_text_counts_wherever_it_stands(self, block: dict[str, Any]) -> None:
+        raw = json.dumps([block, block]).encode()
+        assert check(raw, max_bytes=20)
+        assert refused(raw, max_bytes=19).data == {"reason": "prompt_too_large"}
+
+    def test_data_does_not_count(self) -> None:
+        assert check(json.dumps([{**IMAGE, "data": "A" * 1000}]).encode(), max_bytes=10)
+
+    @pytest.mark.parametrize(
+        "texts", [[""], [" "], ["\n\t \r\n"], ["\u2003\u00a0"], [" ", "", "\n"]], ids=repr
+    )
+    def test_a_prompt_of_nothing_but_space(self, texts: list[str]) -> None:
+        raw = json.dumps([{"type": "text", "text": text} for text in texts]).encode()
+        assert refused(raw).data == {"reason": "empty_prompt"}
+        assert check(raw[:-1] + b"," + json.dumps(IMAGE).encode() + b"]")
+        assert check(raw[:-1] + b',{"type":"text","text":"."}]')
 
     @pytest.mark.parametrize(
         ("kind", "capability"), [("image", "image"), ("audio", "audio"), ("resource", "embeddedContext")]

@@ -136,7 +136,8 @@ async def test_read_only_mounts_cannot_be_written_even_through_the_gateway(
     shown.mkdir()
     (shown / "a.txt").write_text("a")
     read_only = [*box.sandbox["read_only"], f"{shown}:/shown"]
-    config = box.config(sandbox={"read_only": read_only}, serve_fs=True)
+    caps = '{"sessionCapabilities": {"additionalDirectories": {}}}'
+    config = box.config("--caps", caps, sandbox={"read_only": read_only}, serve_fs=True)
     gateway = await dragoman("acp", "scripted", **config)
     await gateway.initialize()
     session = await gateway.new_session(project, additionalDirectories=[str(shown)])

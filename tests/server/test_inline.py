@@ -122,6 +122,23 @@ async def test_a_prompt_is_a_stream_that_its_answer_ends(inline: Inline, workspa
     assert (await inline.ask("session/list", elsewhere))["result"]["sessions"] == []
 
 
+async def test_all_sessions_are_listed_at_once(plain: Inline, serving: Serving, workspace: Path) -> None:
+    made = {await plain.new_session(workspace) for _ in range(55)}
+    listed = (await plain.ask("session/list"))["result"]
+    assert {each["sessionId"] for each in listed["sessions"]} == made
+    assert "nextCursor" not in listed
+    socket = await serving.socket()
+    await socket.initialize()
+    page = await socket.request("session/list", {})
+    assert len(page["sessions"]) == 50 and page["nextCursor"]
+
+
+async def test_which_program_a_client_is_is_logged(plain: Inline, serving: Serving) -> None:
+    for name in ("first", "second"):
+        await plain.ask("initialize", {"protocolVersion": 1, "clientInfo": {"name": name, "version": "1"}})
+        await serving.gateway.logged(rf'level=info [^\n]*clientInfo="{name} 1"')
+
+
 async def test_nothing_has_to_be_initialized_and_initialize_may_come_again(
     plain: Inline, workspace: Path
 ) -> None:

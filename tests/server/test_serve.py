@@ -50,15 +50,29 @@ async def test_a_token_can_be_configured(serve: Serve, home: Path) -> None:
     assert not (home / "run" / "token").exists()
 
 
-async def test_a_token_can_come_from_the_environment_but_not_a_short_one(
-    serve: Serve, dragoman: Start
-) -> None:
+async def test_a_token_can_come_from_the_environment(serve: Serve) -> None:
     serving = await serve(env={"DRAGOMAN_SERVE_AUTH_TOKEN": "from-the-environment"})
     assert serving.token == "from-the-environment"
     assert (await serving.http().get("/readyz")).status_code == 200
-    short = await dragoman("serve", "--port", "0", env={"DRAGOMAN_SERVE_AUTH_TOKEN": "short"})
-    assert await short.wait_exit() == 2
-    assert "16 characters" in short.stderr
+
+
+async def test_a_short_token_is_warned_of_on_this_machine(serve: Serve) -> None:
+    serving = await serve(serve={"auth_token": "short"})
+    assert serving.token == "short"
+    assert (await serving.http().get("/readyz")).status_code == 200
+    await serving.gateway.logged(r"level=warning .*auth_token has fewer than 16 characters")
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "words"), [("0.0.0.0", "fifteen-letters", "at least 16"), ("127.0.0.1", "", "empty")]
+)
+async def test_a_token_that_others_can_guess_is_refused(
+    dragoman: Start, host: str, token: str, words: str
+) -> None:
+    settings = {"host": host, "auth_token": token}
+    refused = await dragoman("serve", "--port", "0", "--insecure", serve=settings)
+    assert await refused.wait_exit() == 2
+    assert words in refused.stderr and "serve.auth_token" in refused.stderr
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])

@@ -169,3 +169,39 @@ async def test_a_refused_prompt_shows_its_reason_only_where_the_log_may_have_wor
         line = (await gateway.logged(r'.*msg="turn ended".*'))[0]
         assert "code=4711" in line
         assert ("secret words" in line) is prompts
+
+
+# Folders beside the session's own
+
+
+ABLE = json.dumps({"loadSession": True, "sessionCapabilities": {"additionalDirectories": {}}})
+
+
+@pytest.mark.rule("G-035")
+@pytest.mark.parametrize("caps", [ABLE, LOAD], ids=["able", "not able"])
+async def test_more_folders_are_refused_for_an_agent_that_does_not_take_them(
+    dragoman: Start, workspace: Path, heard: AgentJournal, caps: str
+) -> None:
+    agents = {"scripted": rememberer(*heard.flags, caps=caps)}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    params = {"cwd": str(workspace), "mcpServers": [], "additionalDirectories": [str(workspace.parent)]}
+    known = {**params, "sessionId": session}
+    ways = [
+        ("session/new", params),
+        ("session/load", known),
+        ("session/resume", known),
+        ("session/fork", known),
+    ]
+    for method, asked in ways:
+        response = await gateway.request_raw(method, asked)
+        if caps == ABLE:
+            assert "result" in response, response
+        elif method == "session/fork":  # it was not loaded
+            await load(gateway, session, workspace, additionalDirectories=[])
+            response = await gateway.request_raw(method, asked)
+        if caps != ABLE:
+            assert response["error"]["code"] == -32602
+            assert response["error"]["data"]["capability"] == "sessionCapabilities.additionalDirectories"
+    fresh = {**params, "additionalDirectories": []}
+    assert "sessionId" in await gateway.request("session/new", fresh)

@@ -10,17 +10,17 @@ from typing import Any
 
 from dragoman.cli.acp import AcpOptions
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
+from dragoman.cli.listening import check_token, is_loopback
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.identity import INSTANCE, LOCAL, name_refusal
 from dragoman.transports.listen import Listener, ListenError
 from dragoman.transports.stdio import StdioLink
 
 log = logging.getLogger(__name__)
-
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 def run(options: AcpOptions, config: Config, paths: Paths) -> int:
@@ -57,7 +57,12 @@ async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) 
 async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
     assert options.port is not None
     keep = running.journaling and running.config.sessions.on_disconnect == "keep"
-    terms = Terms(agent=options.agent, token=options.token, keep_sessions=keep)
+    identity = INSTANCE if options.token else LOCAL
+    serve = running.config.serve
+    refusal = name_refusal(identity.name, serve.allow_from, serve.deny_by_default)
+    if refusal is not None:
+        log.warning("no client will get in: %s", refusal)
+    terms = Terms(agent=options.agent, token=options.token, keep_sessions=keep, refusal=refusal)
     limit = running.config.limits.max_message_bytes
     listener = Listener(lambda: running.connect(terms), limit, strict_start=True)
     host = options.host or "127.0.0.1"
@@ -71,7 +76,9 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
 def _check_address(options: AcpOptions) -> None:
     """Beyond loopback anybody could drive the agent: only with a token (DESIGN.md, settled details)."""
     host = options.host or "127.0.0.1"
-    if host not in LOOPBACK and not options.token:
+    if options.token:
+        check_token(options.token, host, "--token")
+    elif not is_loopback(host):
         raise ConfigError(f"listening on {host} lets others in: give --token, which clients must then send")
 
 

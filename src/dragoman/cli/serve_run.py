@@ -15,6 +15,7 @@ from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.model import ModelConfig, Models
 from dragoman.builtin.offered import own_commands
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
+from dragoman.cli.listening import check_token, is_loopback
 from dragoman.cli.serve import ServeOptions
 from dragoman.cli.serve_address import read_address, remove_address, write_address
 from dragoman.config.errors import ConfigError
@@ -38,8 +39,6 @@ log = logging.getLogger(__name__)
 ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}
 """What stands for every address, and where a browser on this machine finds it."""
 
-SHORTEST_TOKEN = 16
-
 
 def run(options: ServeOptions, config: Config, paths: Paths) -> int:
     """Returns the exit code."""
@@ -49,10 +48,8 @@ def run(options: ServeOptions, config: Config, paths: Paths) -> int:
     token = config.serve.auth_token
     if token is None:
         token = instance_token(paths.token_file)
-    elif len(token) < SHORTEST_TOKEN:
-        raise ConfigError(
-            f"serve.auth_token must have at least {SHORTEST_TOKEN} characters, or it can be guessed"
-        )
+    else:
+        check_token(token, config.serve.host, "serve.auth_token")
     try:
         return run_loop(_run(options, config, paths, token, certificate))
     except ListenError as error:
@@ -194,22 +191,11 @@ def _url(host: str, port: int, *, secure: bool) -> str:
 
 
 def _check_address(host: str, *, secure: bool, insecure: bool) -> None:
-    if not (secure or insecure or _is_loopback(host)):
+    if not (secure or insecure or is_loopback(host)):
         raise ConfigError(
             f"listening on {host} without TLS would send the token and everything else over the network in the "
             "clear: set serve.tls_cert and serve.tls_key, put a proxy with TLS in front of 127.0.0.1, or give --insecure"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name may resolve to anything
 
 
 def _certificate(serve: ServeConfig) -> Certificate | None:

@@ -194,7 +194,11 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         bool, Meta(description="Answer a POST to `/acp` in its own response, as `/acp/inline` does.")
     ] = False
     auth_token: Annotated[
-        str | None, Meta(description="The token, instead of one that is made at the first start.")
+        str | None,
+        Meta(
+            description="The token, instead of one that is made at the first start; beyond loopback of at least 16 "
+            "characters."
+        ),
     ] = None
     names: Annotated[
         list[str], Meta(description="Host names it is reached by, besides `localhost` and addresses.")
@@ -212,7 +216,11 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     tls_cert: Annotated[str | None, Meta(description="The certificate chain, a PEM file.")] = None
     tls_key: Annotated[str | None, Meta(description="The key of the certificate, a PEM file.")] = None
     allow_from: Annotated[
-        list[str], Meta(description="Names of the tokens that may come in; empty: every valid one.")
+        list[str],
+        Meta(
+            description="Names of the tokens that may come in; empty: every valid one. At `acp --port` the holder of "
+            "its token is `admin`, and who needs none is `local`."
+        ),
     ] = []
     deny_by_default: Annotated[
         bool, Meta(description="Let nobody in over the network while `allow_from` is empty.")
@@ -240,7 +248,9 @@ class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_message_bytes: Annotated[int, Meta(ge=1024, description="The longest message a peer may send.")] = (
         33554432
     )
-    max_prompt_bytes: Annotated[int, Meta(ge=0, description="The longest prompt; 0 means no limit.")] = 0
+    max_prompt_bytes: Annotated[
+        int, Meta(ge=0, description="Bytes of text in the longest prompt; 0 means no limit.")
+    ] = 0
     cancel_timeout: Annotated[
         float,
         Meta(ge=0, description="Seconds an agent has to end a cancelled turn before the gateway ends it."),

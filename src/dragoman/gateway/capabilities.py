@@ -113,7 +113,7 @@ class AgentCapabilities:
 
     @property
     def logout(self) -> bool:
-        return as_object(self._caps.get("auth")).get("logout") is not None
+        return as_object(self._caps.get("auth")).get("logout") not in (None, False)
 
     @property
     def auth_method_ids(self) -> list[str]:
@@ -151,6 +151,8 @@ def unbound_result(
         own = as_object(agent.get("agentCapabilities"))
         caps["promptCapabilities"] = own.get("promptCapabilities") or {}
         caps["mcpCapabilities"] = own.get("mcpCapabilities") or {}
+        if AgentCapabilities(agent).logout:
+            caps["auth"] = {"logout": as_object(as_object(own.get("auth")).get("logout"))}
         for method in _auth_methods(agent.get("authMethods")):
             methods.append({**method, "id": f"{default_agent}:{method.get('id')}"})
     result: JsonObject = {

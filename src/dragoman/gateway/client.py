@@ -20,7 +20,7 @@ from dragoman.gateway.identity import LOCAL, Identity
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.login import Login
 from dragoman.gateway.meter import Meter
-from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import meta_of, one_session, session_of
@@ -59,6 +59,8 @@ class Terms:
     """All its sessions get this agent."""
     token: str | None = None
     """What `_meta.dragoman.token` of its `initialize` must be."""
+    refusal: str | None = None
+    """Why it is not let in, whatever it shows."""
     repeat_initialize: bool = True
     """stdio answers a second `initialize` as the first, network transports refuse it (G-030)."""
     keep_sessions: bool = False
@@ -73,6 +75,8 @@ class Terms:
     """It runs on this machine, as its terminals do: stdio."""
     neighbour: bool = False
     """Another process of ours: it may also close what it is not attached to."""
+    list_limit: int = LIST_PAGE
+    """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL
     """Whose token it showed, and so what it may do."""
     meter: Meter | None = None

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import replay, revival, takeover
 from dragoman.gateway.adoption import PARTIAL, adopt
 from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.capabilities import AgentCapabilities
 from dragoman.gateway.directory import Kept
 from dragoman.gateway.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.lifecycle import take_directories
 from dragoman.gateway.mcp_servers import check_mcp_servers
 from dragoman.gateway.owner import DELAYS, OwnerGone
 from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
@@ -210,10 +212,26 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         session = await _reach(client, session_id, params)
     if not client.may_control:
         return session, params
+    if directories:
+        await _check_directories(client, session, directories)
     session.owner = session.owner or client.terms.identity.name
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params
+
+
+async def _check_directories(client: ClientConnection, session: Session, directories: list[str]) -> None:
+    """An agent that is not running is asked what it can do; one that cannot be asked keeps nobody from reading."""
+    agent = session.agent
+    if agent is not None:
+        take_directories(directories, agent.capabilities, session.agent_name)
+        return
+    try:
+        result = await client.gateway.pool.abilities(client, session.agent_name)
+    except RpcError as error:
+        log.warning("cannot tell what the agent takes: %s", error.message, extra={"session": session.id})
+    else:
+        take_directories(directories, AgentCapabilities(result), session.agent_name)
 
 
 async def _reach(client: ClientConnection, session_id: str, params: JsonObject) -> Session:

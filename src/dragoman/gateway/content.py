@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -31,16 +32,41 @@ class _Head(msgspec.Struct, gc=False):
     type: str = ""
     name: str | None = None
     mimeType: str | None = None  # noqa: N815  the wire's spelling
+    text: Raw = ABSENT
+    uri: Raw = ABSENT
+    resource: Raw = ABSENT
+
+
+class _Resource(msgspec.Struct, gc=False):
+    text: Raw = ABSENT
 
 
 _heads = msgspec.json.Decoder(list[_Head])
 _blocks = msgspec.json.Decoder(list[Raw])
+_string = msgspec.json.Decoder(str)
+_resource = msgspec.json.Decoder(_Resource)
 
 
-def check_prompt(
-    params: dict[str, Raw], agent: AgentCapabilities, agent_name: str, max_bytes: int
-) -> list[Raw]:
-    """The blocks of a valid prompt, completed where a dialect leaves out what v1 requires."""
+class Prompt(NamedTuple):
+    """A prompt that says something and is not too long; whether an agent takes it is another question."""
+
+    blocks: list[Raw]
+    heads: list[_Head]
+
+    def for_agent(self, agent: AgentCapabilities, agent_name: str) -> list[Raw]:
+        """The blocks, completed where a dialect leaves out what v1 requires; raises for what the agent cannot take."""
+        blocks = list(self.blocks)
+        for index, head in enumerate(self.heads):
+            _check_capability(head.type, agent, agent_name)
+            if (head.type == "resource_link" and head.name is None) or (
+                head.type in ("image", "audio") and head.mimeType is None
+            ):
+                blocks[index] = Raw(encode(_completed(decode_object(blocks[index]))))
+        return blocks
+
+
+def read_prompt(params: dict[str, Raw], max_bytes: int) -> Prompt:
+    """Raises for a prompt that no agent should get; `max_bytes` of text, 0 for any length."""
     raw = params.get("prompt", ABSENT)
     if raw is ABSENT:
         raise invalid_params("prompt is required: a list of content blocks", "empty_prompt")
@@ -48,21 +74,42 @@ def check_prompt(
         heads, blocks = _heads.decode(raw), _blocks.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"prompt must be a list of content blocks: {error}", "content_type") from error
-    if not blocks:
+    if all(head.type == "text" and not _text(head.text).strip() for head in heads):
         # Never forwarded: an empty prompt wedges gemini's session for good (real-agents.md, item 7).
         raise invalid_params("The prompt is empty", "empty_prompt")
-    if max_bytes and len(raw) > max_bytes:
+    # At least as long in JSON, so that a short prompt need not be read for that.
+    if max_bytes and len(raw) > max_bytes and (size := sum(map(_text_bytes, heads))) > max_bytes:
         raise invalid_params(
-            f"The prompt has {len(raw)} bytes, at most {max_bytes} are allowed (limits.max_prompt_bytes)",
+            f"The prompt has {size} bytes of text, at most {max_bytes} are allowed (limits.max_prompt_bytes)",
             "prompt_too_large",
         )
-    for index, head in enumerate(heads):
-        _check_capability(head.type, agent, agent_name)
-        if (head.type == "resource_link" and head.name is None) or (
-            head.type in ("image", "audio") and head.mimeType is None
-        ):
-            blocks[index] = Raw(encode(_completed(decode_object(blocks[index]))))
-    return blocks
+    return Prompt(blocks, heads)
+
+
+def _text(raw: Raw) -> str:
+    """Text, as it reads; what is something else, as it stands there."""
+    if raw is ABSENT:
+        return ""
+    try:
+        return _string.decode(raw)
+    except msgspec.DecodeError:
+        return bytes(raw).decode(errors="replace")
+
+
+def _text_bytes(head: _Head) -> int:
+    """Bytes of text in a block, as UTF-8: images and other data are bounded by `max_message_bytes` alone."""
+    if head.type == "resource_link":
+        return _length(head.name or "") + _length(_text(head.uri))
+    if head.type != "resource":
+        return _length(_text(head.text))
+    try:
+        return _length(_text(_resource.decode(head.resource).text))
+    except msgspec.DecodeError:
+        return len(head.resource)
+
+
+def _length(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
 
 
 def _check_capability(kind: str, agent: AgentCapabilities, agent_name: str) -> None:

@@ -15,6 +15,7 @@ from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import (
+    LIST_PAGE,
     Fenced,
     HeldElsewhere,
     SessionChanges,
@@ -81,7 +82,13 @@ class Directory(Protocol):
     async def get(self, session_id: str) -> Kept | None: ...
 
     async def list(
-        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+        self,
+        *,
+        cwd: str | None,
+        agent: str | None,
+        cursor: str | None,
+        query: str | None = None,
+        limit: int = LIST_PAGE,
     ) -> KeptPage: ...
 
     async def listed(self, agent: str, info: JsonObject) -> None:
@@ -162,9 +169,15 @@ class StoreDirectory:
         return (await self._kept([record]))[0] if record is not None else None
 
     async def list(
-        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+        self,
+        *,
+        cwd: str | None,
+        agent: str | None,
+        cursor: str | None,
+        query: str | None = None,
+        limit: int = LIST_PAGE,
     ) -> KeptPage:
-        page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor)
+        page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
         return KeptPage(await self._kept(page.records), page.next_cursor)
 
     async def listed(self, agent: str, info: JsonObject) -> None:

@@ -10,12 +10,24 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.capabilities import ClientCapabilities, bound_result, unbound_result
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.rpc.peer import Request
-from dragoman.wire.errors import RpcError, invalid_params, invalid_request
+from dragoman.wire.errors import RpcError, forbidden, invalid_params, invalid_request
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
 log = logging.getLogger(__name__)
+
+
+LOGGED_INFO = 100
+"""Characters of each thing that a client says about itself."""
+
+
+def _in_words(info: object) -> str:
+    """`zed 1.2.3 (Zed)`, of a bounded length whatever a client sent; the log keeps it on one line."""
+    told = [as_object(info).get(name) for name in ("name", "version", "title")]
+    name, version, title = (each[:LOGGED_INFO] if isinstance(each, str) else "" for each in told)
+    words = " ".join(filter(None, (name, version, title and f"({title})")))
+    return words or f"unreadable: {str(info)[:LOGGED_INFO]}"
 
 
 class Handshake:
@@ -33,6 +45,7 @@ class Handshake:
         if type(version) is not int or not 0 <= version <= 65535:
             raise invalid_params("protocolVersion must be an integer from 0 to 65535", "protocolVersion")
         self._check_token(params)
+        self._log_client(params)
         if self.done:
             if not client.terms.repeat_initialize:
                 raise invalid_request(
@@ -47,14 +60,27 @@ class Handshake:
         client.setup(request, lambda _, each: self._reply(each))
 
     def _check_token(self, params: JsonObject) -> None:
-        expected = self._client.terms.token
-        if expected is None:
-            return
-        given = as_object(as_object(params.get("_meta")).get("dragoman")).get("token")
-        # In constant time, so that a token cannot be guessed letter by letter.
-        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), expected.encode()):
-            asyncio.get_running_loop().call_soon(self._client.peer.link.close)  # the answer goes first
-            raise invalid_request("A valid token is required in initialize: _meta.dragoman.token", "token")
+        terms = self._client.terms
+        if terms.token is not None:
+            given = as_object(as_object(params.get("_meta")).get("dragoman")).get("token")
+            # In constant time, so that a token cannot be guessed letter by letter.
+            if not isinstance(given, str) or not hmac.compare_digest(given.encode(), terms.token.encode()):
+                self._hang_up()
+                raise invalid_request(
+                    "A valid token is required in initialize: _meta.dragoman.token", "token"
+                )
+        if terms.refusal is not None:
+            self._hang_up()
+            raise forbidden(terms.refusal, reason="allow_from")
+
+    def _hang_up(self) -> None:
+        asyncio.get_running_loop().call_soon(self._client.peer.link.close)  # the answer goes first
+
+    def _log_client(self, params: JsonObject) -> None:
+        """Which program it is, on every front."""
+        if params.get("clientInfo") is not None:
+            extra = {"client": self._client.key, "clientInfo": _in_words(params["clientInfo"])}
+            log.info("client initializes", extra=extra)
 
     async def _reply(self, request: Request) -> None:
         client = self._client

@@ -8,6 +8,7 @@ admin      also tokens and limits
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from dragoman.config.model import QuotaConfig
@@ -62,6 +63,14 @@ class Identity:
     def method_refusal(self, method: str) -> RpcError | None:
         """The same for a method of the protocol."""
         return None if method in WATCHING else self.refusal(Role.CONTROL, method)
+
+
+def name_refusal(name: str, allow_from: Collection[str], deny_by_default: bool) -> str | None:
+    """Why the holder of the token `name` may not come in over the network; None when it may."""
+    if name in allow_from or not (allow_from or deny_by_default):
+        return None
+    reason = "is not in serve.allow_from" if allow_from else "is refused by serve.deny_by_default"
+    return f"The token {name} {reason}."
 
 
 INSTANCE = Identity("admin")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway import revival
+from dragoman.gateway.capabilities import AgentCapabilities
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.mcp_servers import check_mcp_servers, mcp_servers
@@ -84,7 +85,11 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     params = decode_object(request.params)
     cwd = check_cwd(params.get("cwd", original.cwd))
     check_mcp_servers(params.get("mcpServers"))
+    directories = check_directories(params.get("additionalDirectories"))
+    if original.agent is not None:
+        take_directories(directories, original.agent.capabilities, original.agent_name)
     session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))
+    session.additional_directories = directories
     session.setup = params
     session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
     session.owner = client.terms.identity.name
@@ -229,8 +234,10 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
 def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
                  agent_session_id: str | None = None) -> bytes:  # fmt: skip
     """What the client sent, with the agent's session id and servers in the shape that the agent takes."""
+    directories = check_directories(params.get("additionalDirectories"))
     if agent.box is not None:
-        agent.box.check(str(params.get("cwd")), check_directories(params.get("additionalDirectories")))
+        agent.box.check(str(params.get("cwd")), directories)
+    take_directories(directories, agent.capabilities, agent.name)
     raw = message.members(request.params)
     if not agent.is_owner:
         _keep_own_meta(raw)
@@ -238,6 +245,17 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
     if agent_session_id is not None:
         raw["sessionId"] = Raw(encode(agent_session_id))
     return encode(raw)
+
+
+def take_directories(directories: list[str], agent: AgentCapabilities, agent_name: str) -> None:
+    """Raises for an agent that would ignore them (G-035)."""
+    if directories and not agent.session("additionalDirectories"):
+        raise invalid_params(
+            f"The agent {agent_name} does not take additionalDirectories "
+            "(it lacks sessionCapabilities.additionalDirectories)",
+            "additionalDirectories",
+            capability="sessionCapabilities.additionalDirectories",
+        )
 
 
 def _keep_own_meta(raw: dict[str, Raw]) -> None:

@@ -34,7 +34,9 @@ async def list_sessions(client: ClientConnection, request: Request) -> None:
         failures = await _merge_agents(client, cwd)
     directory = client.gateway.directory
     try:
-        page = await directory.list(cwd=cwd, agent=client.bound_agent, cursor=cursor)
+        page = await directory.list(
+            cwd=cwd, agent=client.bound_agent, cursor=cursor, limit=client.terms.list_limit
+        )
     except BadCursor as error:
         raise invalid_params(str(error), "cursor") from error
     except StoreError as error:

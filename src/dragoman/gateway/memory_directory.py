@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.directory import Kept, KeptPage, seen
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ports.store import BadCursor, HeldElsewhere
+from dragoman.gateway.ports.store import LIST_PAGE, BadCursor, HeldElsewhere
 
 if TYPE_CHECKING:
     from dragoman.gateway.session import Session
@@ -32,7 +32,13 @@ class MemoryDirectory:
         return self._known.get(session_id)
 
     async def list(
-        self, *, cwd: str | None, agent: str | None, cursor: str | None, query: str | None = None
+        self,
+        *,
+        cwd: str | None,
+        agent: str | None,
+        cursor: str | None,
+        query: str | None = None,
+        limit: int = LIST_PAGE,
     ) -> KeptPage:
         if cursor is not None:
             raise BadCursor("Unknown cursor: this list has only one page")

@@ -62,6 +62,13 @@ class Pool:
             )
         return task
 
+    async def abilities(self, client: ClientConnection, name: str) -> JsonObject:
+        """What an agent said that it can do, or says when it is asked."""
+        gateway = self._gateway
+        config, box = gateway.agent_config(name), gateway.box_for(name, None, None)
+        cached = gateway.cached_capabilities(config, self.told(client, name, box), box)
+        return cached if cached is not None else await self.describe(client, name)
+
     async def describe(self, client: ClientConnection, name: str) -> JsonObject:
         """What an agent can do, from one that runs for this question alone, whoever asks meanwhile."""
         key = self._shared_key(client, name, "")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway import dialects, endings, events, revival, transcript
-from dragoman.gateway.content import check_prompt, prompt_params
+from dragoman.gateway.content import prompt_params, read_prompt
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, Observed
@@ -54,6 +54,7 @@ class Turn:
         self.done = asyncio.Event()
         """Set when the answer is on its way to the client."""
         self._params = message.members(request.params)
+        self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
         self._meta = meta_of(request.params)
         self._observed: Observed | None = None
@@ -68,8 +69,7 @@ class Turn:
     def check(self) -> None:
         """Refuse what this agent cannot take (G-058)."""
         agent = self.session.require_agent()
-        limit = self.session.gateway.config.limits.max_prompt_bytes
-        self._blocks = check_prompt(self._params, agent.capabilities, self.session.agent_name, limit)
+        self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
         self.session.check_load()
 
     async def revive_and_start(self) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from dragoman.gateway.identity import Identity, Role
+from dragoman.gateway.identity import Identity, Role, name_refusal
 from dragoman.server.keys import Keys
 from dragoman.server.logins import LIFETIME
 
@@ -154,10 +154,8 @@ class Admission:
     def _allowed(self, identity: Identity | None) -> Refusal | Identity:
         if identity is None:
             return _UNAUTHORIZED
-        if identity.name in self.allow_from or not (self.allow_from or self.deny_by_default):
-            return identity
-        reason = "is not in serve.allow_from" if self.allow_from else "is refused by serve.deny_by_default"
-        return Refusal(403, f"The token {identity.name} {reason}.")
+        refusal = name_refusal(identity.name, self.allow_from, self.deny_by_default)
+        return identity if refusal is None else Refusal(403, refusal)
 
     def mark(self, identity: Identity) -> str:
         """Names this token, and no later one of the same name, in what is kept."""

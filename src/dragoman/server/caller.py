@@ -20,7 +20,7 @@ from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject, encode, read_object
-from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.revival import as_error
 from dragoman.gateway.rewrite import session_of, with_members
 from dragoman.gateway.session import Session
@@ -264,9 +264,10 @@ class Caller:
 class Callers:
     """One for all that show the same token and get the same agent."""
 
-    def __init__(self, gateway: Gateway, *, warm: bool = True) -> None:
+    def __init__(self, gateway: Gateway, *, warm: bool = True, list_limit: int = LIST_PAGE) -> None:
         """`warm` ones start the agent before it is needed, and know what it can do."""
         self._gateway = gateway
+        self._list_limit = list_limit
         self._warm = warm
         self._shared: dict[tuple[Identity, str | None], Caller] = {}
 
@@ -296,7 +297,10 @@ class Callers:
     def _connect(self, identity: Identity, agent: str | None, *, warm: bool) -> ClientConnection:
         if self._gateway.closing:
             raise HttpError(503, "Dragoman is shutting down.")
-        return self._gateway.connect(Terms(agent=agent, keep_sessions=True, warm=warm, identity=identity))
+        terms = Terms(
+            agent=agent, keep_sessions=True, warm=warm, identity=identity, list_limit=self._list_limit
+        )
+        return self._gateway.connect(terms)
 
 
 def _request_id(params: Raw) -> int | None:

@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 STREAMED = frozenset({"session/prompt", "session/load"})
 """Methods whose answer has updates before it."""
 
+LISTED = 1000
+"""Sessions that `session/list` answers: the clients of this shape know no pages (seed 002)."""
+
 _QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
 _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
 
@@ -40,7 +43,7 @@ class InlineFront:
         """`agent_of` names the agent that a path fixes, or refuses the path."""
         self._gateway = gateway
         self._agent_of = agent_of
-        self._callers = Callers(gateway)
+        self._callers = Callers(gateway, list_limit=LISTED)
         self._watchers: dict[int, Caller] = {}
 
     # -- POST
@@ -89,9 +92,6 @@ class InlineFront:
         if method == "initialize":
             # Seed 002 takes one without a version; a wrong one is refused as everywhere.
             given = message.members(params)
-            log.info(
-                "inline client", extra={"clientInfo": bytes(given.get("clientInfo", b"null")).decode()[:200]}
-            )
             params = encode({"protocolVersion": 1, **given})
         return await caller.fetch(method, params, session_id)
 

@@ -17,6 +17,9 @@ from msgspec import UNSET, UnsetType
 
 # -- errors: the caller asked for what cannot be, or the store cannot do it now ------------------------------
 
+LIST_PAGE = 50
+"""Sessions in one page of a list, unless more are asked for."""
+
 
 class StoreError(Exception):
     """The store did not do what was asked; the text is a sentence for the user."""
@@ -273,7 +276,7 @@ class Directory(Protocol):
         agent: str | None = None,
         query: str | None = None,
         cursor: str | None = None,
-        limit: int = 50,
+        limit: int = LIST_PAGE,
     ) -> Page:
         """Newest `updated_at` first. `query` is looked for in title, cwd and id."""
 

@@ -39,8 +39,8 @@ class Sessions:
         self._agent = agent
 
     async def list(self, request: Request, values: Values) -> Response:
-        wanted = {name: request.query(name) for name in ("cwd", "agent", "cursor")}
-        page = await self._gateway.directory.list(**wanted)
+        cwd, agent, cursor = (request.query(name) for name in ("cwd", "agent", "cursor"))
+        page = await self._gateway.directory.list(cwd=cwd, agent=agent, cursor=cursor)
         return Response.json(SessionList([self._shown(kept) for kept in page.sessions], page.next_cursor))
 
     async def get(self, request: Request, values: Values) -> Response:

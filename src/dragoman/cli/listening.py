@@ -1,0 +1,33 @@
+"""What an address and its token must be before something listens there."""
+
+from __future__ import annotations
+
+import logging
+from ipaddress import ip_address
+
+from dragoman.config.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+SHORTEST_TOKEN = 16
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may resolve to anything
+
+
+def check_token(token: str, host: str, name: str) -> None:
+    """A token that can be guessed is refused where other machines may try; on this one it is only warned of."""
+    if not token:
+        raise ConfigError(f"{name} is empty: leave it out, or give it at least {SHORTEST_TOKEN} characters")
+    if len(token) >= SHORTEST_TOKEN:
+        return
+    short = f"{name} has fewer than {SHORTEST_TOKEN} characters and can be guessed"
+    if not is_loopback(host):
+        raise ConfigError(f"{short}: give it at least {SHORTEST_TOKEN} to listen on {host}")
+    log.warning("%s: only programs of this machine can try that on %s", short, host)
