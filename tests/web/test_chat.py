@@ -204,3 +204,16 @@ async def test_what_looks_like_a_script_is_shown_and_not_run(arrive: Arrive, wor
     await expect(title).to_contain_text("<img src=x onerror=alert(1)>")
     assert await me.page.locator("a[href^='javascript'], img[src=x]").count() == 0
     assert asked == []
+
+
+async def test_an_own_message_is_scrolled_to_wherever_one_was(arrive: Arrive, workspace: Path) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "\n".join(f"say line {number}  \nsay  \n\n" for number in range(60)))
+    await me.ready()
+    feed = me.page.get_by_role("feed")
+    await feed.hover()
+    await me.page.mouse.wheel(0, -2000)
+    await expect(me.page.get_by_role("button", name="go to the latest")).to_be_visible()
+    await me.say("say here at the end")
+    await expect(feed.get_by_text("here at the end", exact=True)).to_be_in_viewport()
+    await expect(me.page.get_by_role("button", name="go to the latest")).to_have_count(0)

@@ -172,6 +172,7 @@ async def test_logging_out_holds_for_all_tabs_and_at_the_gateway(arrive: Arrive,
     await is_in(other)
     await me.page.get_by_role("button", name="Log out").click()
     await expect(me.page.get_by_role("heading", name="Dragoman wants a token")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="Dragoman wants a token")).to_be_visible()
     await tab.sees("This browser is not logged in.")
     assert await tab.page.evaluate("localStorage.getItem('dragoman.page')") is None
     for path in ("/", "/api/agents"):
@@ -223,4 +224,54 @@ async def test_addresses_of_the_gateway_that_are_no_chat_can_be_read(arrive: Arr
     await me.page.evaluate("localStorage.clear()")
     await me.page.reload()
     await me.sees("This browser is not logged in.")
+    me.complaints.clear()  # the browser calls a 401 an error
+
+
+async def test_a_tab_that_is_logged_out_by_another_shows_nothing_of_a_session(
+    arrive: Arrive, workspace: Path
+) -> None:
+    me = await arrive()
+    await me.start_session(workspace, "say a secret plan")
+    await me.sees("a secret plan")
+    tab = await arrive(f"/#/s/{me.session_id}", beside=me)
+    await tab.sees("a secret plan")
+    place = me.session_id
+    await tab.page.get_by_role("button", name="Log out").click()
+    await expect(me.page.get_by_role("heading", name="Dragoman wants a token")).to_be_visible()
+    await expect(me.page.get_by_text("a secret plan")).to_have_count(0)
+    await me.page.get_by_label("Token").fill(me.serving.token)
+    await me.page.get_by_role("button", name="Open").click()
+    await me.sees("a secret plan")
+    assert me.session_id == place
+    for person in (me, tab):
+        person.complaints.clear()  # the browser calls a 401 an error
+
+
+async def test_a_wrong_token_is_called_wrong_and_leaves_the_address(arrive: Arrive, shared: Serving) -> None:
+    me = await arrive("/healthz")
+    await me.page.context.clear_cookies()
+    await me.page.goto(f"{shared.base}/")
+    assert await me.page.get_by_text("That token is not valid").count() == 0
+    await me.page.get_by_label("Token").fill(shared.token[:-1])
+    await me.page.get_by_role("button", name="Open").click()
+    await me.sees("That token is not valid.")
+    await expect(me.page).to_have_url(f"{shared.base}/")
+    await me.page.go_back()
+    assert shared.token[:-1] not in me.page.url
+    await me.page.get_by_label("Token").fill(f"  {shared.base}/?token={shared.token}\n")
+    await me.page.get_by_role("button", name="Open").click()
+    await is_in(me)
+    assert "token" not in me.page.url
+    me.complaints.clear()  # the browser calls a 401 an error
+
+
+async def test_the_field_in_the_page_takes_the_whole_address_too(arrive: Arrive, own: Mortal) -> None:
+    me = await arrive(serving=own.serving)
+    await is_in(me)
+    await me.page.evaluate("localStorage.clear()")
+    await me.page.reload()
+    await me.sees("This browser is not logged in.")
+    await me.page.get_by_label("Token").fill(f"{own.serving.base}/?token={own.serving.token}")
+    await me.page.get_by_role("button", name="Enter").click()
+    await is_in(me)
     me.complaints.clear()  # the browser calls a 401 an error

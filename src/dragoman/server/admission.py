@@ -134,7 +134,7 @@ class Admission:
         if scheme.lower() == "bearer":
             return self._allowed(self.keys.by_secret(bearer.strip()))
         if "token" in asked:
-            admitted = self._allowed(self.keys.by_secret(asked["token"]))
+            admitted = self._allowed(self.keys.by_secret(_pasted(asked["token"])))
             if isinstance(admitted, Identity) and visit.for_person:
                 return self._welcome(visit, admitted)
             return admitted
@@ -234,6 +234,16 @@ _UNAUTHORIZED = Refusal(
     "A valid token is needed: open the address that `dragoman serve` printed, or send Authorization: Bearer.",
     (("www-authenticate", 'Bearer realm="dragoman"'),),
 )
+
+
+def _pasted(token: str) -> str:
+    """People paste the whole address that `dragoman serve` printed where the token is asked for."""
+    token = token.strip()
+    if "token=" not in token:
+        return token
+    query = urlsplit(token).query if "?" in token else token
+    return dict(parse_qsl(query)).get("token", token).strip()
+
 
 PAGE_WANTED = Refusal(
     401,

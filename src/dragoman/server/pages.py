@@ -10,6 +10,7 @@ import base64
 import hashlib
 from html import escape
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from dragoman.server.admission import ASSETS, Refusal, Visit
 from dragoman.server.asgi import HttpError, Request, Response
@@ -47,22 +48,32 @@ _PLAIN_STYLE = (
     "border:1px solid light-dark(#0f172930,#ffffff26);background:light-dark(#fff,#17181b);color:inherit}"
     "button{border:0;background:light-dark(#3b5bdb,#7c9cff);color:light-dark(#fff,#0b1020);cursor:pointer}"
 )
+_CLEAN_ADDRESS = "history.replaceState(null,'',location.pathname+location.hash)"
+"""A token that was refused may be nearly right: it does not stay in the address bar and the history."""
+
+
+def _hash(text: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
 _PLAIN_POLICY = (
-    "default-src 'none'; style-src 'sha256-"
-    + base64.b64encode(hashlib.sha256(_PLAIN_STYLE.encode()).digest()).decode()
-    + "'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    f"default-src 'none'; style-src {_hash(_PLAIN_STYLE)}; script-src {_hash(_CLEAN_ADDRESS)}; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
 _NOT_BUILT = """<p>This installation came without its web chat. In a checkout, <code>make web</code> builds it; then load
 this page again. Everything else works: editors, <code>dragoman exec</code>,
 <code>dragoman sessions attach</code>.</p>"""
 
-_TOKEN_WANTED = """<p>This page opens with a link that has a token in it. <code>dragoman serve</code> printed it where it
-was started, and <code>dragoman serve --url</code> prints it again. Open that link, or enter the token here; this
-browser then remembers it.</p>"""
+_TOKEN_WANTED = """<p>This browser is not logged in. This page opens with a link that has a token in it.
+<code>dragoman serve</code> printed it where it was started, and <code>dragoman serve --url</code> prints it again. Open
+that link, or enter the token here; this browser then remembers it.</p>"""
 
 _TOKEN_FORM = """<form action="/" method="get"><label>Token <input type="password" name="token" autocomplete="off"
 required autofocus></label> <button>Open</button></form>"""
+
+_TOKEN_REFUSED = """<p role="alert"><strong>That token is not valid.</strong> It may have been revoked, have expired, or
+be cut off. <code>dragoman serve --url</code> prints a link that opens.</p>"""
 
 _MISSING = """<p>Nothing is at <code>{path}</code>. The chat is on <a href="/">the start page</a>; what programs can ask
 for is on <a href="/api/docs">/api/docs</a>.</p>"""
@@ -124,7 +135,9 @@ def refused_page(visit: Visit, refused: Refusal) -> Response | None:
     if refused.status not in (401, 403) or visit.path != "/" or "text/html" not in visit.header("accept"):
         return None
     if refused.status == 401:
-        return _plain(401, "Dragoman wants a token", _TOKEN_WANTED + _TOKEN_FORM, refused.headers)
+        wrong = any(name == "token" for name, _ in parse_qsl(visit.query, keep_blank_values=True))
+        said = f"{_TOKEN_REFUSED}<script>{_CLEAN_ADDRESS}</script>" if wrong else _TOKEN_WANTED
+        return _plain(401, "Dragoman wants a token", said + _TOKEN_FORM, refused.headers)
     return _plain(refused.status, "Dragoman", f"<p>{escape(refused.message)}</p>", refused.headers)
 
 

@@ -50,9 +50,19 @@ export function secretRefused(): boolean {
   return another;
 }
 
-/** Another tab has logged in or out. */
+/** Another tab has logged in; when it has logged out, this one shows nothing any more but the login. */
 export function onSecretChanged(changed: () => void): void {
-  window.addEventListener("storage", (event) => { if (event.key === SECRET) changed(); });
+  window.addEventListener("storage", (event) => {
+    const out = (event.key === SECRET || event.key === null) && kept("localStorage", SECRET) === null;
+    if (out && arrived === null) showLogin();
+    else if (event.key === SECRET) changed();
+  });
+}
+
+/** The gateway's own page with a field for the token; who logs in there comes back to this place. */
+function showLogin(): void {
+  keep("sessionStorage", PLACE, window.location.hash);
+  window.location.replace("/");
 }
 
 /** The subprotocols of a WebSocket, which is where a page can show its secret there. */

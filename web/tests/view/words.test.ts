@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { createElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
 import { endOf } from "../../src/view/message/ends";
 import { mentions } from "../../src/view/message/mentions";
-import { commandOf, furtherOutput, isEmpty, pathOf, unfence } from "../../src/view/tool/input";
+import { commandOf, exitOf, furtherOutput, isEmpty, pathOf, unfence } from "../../src/view/tool/input";
+import { plainTitle, Title } from "../../src/view/tool/Title";
 import { bytes, duration, elapsed, plural, shortPath } from "../../src/view/words";
 
 describe("words for numbers", () => {
@@ -36,6 +39,12 @@ describe("what a call is about", () => {
     const content = [{ type: "content" as const, content: { type: "text" as const, text: "done\n" } }];
     expect([furtherOutput("done", content), furtherOutput("more", content), furtherOutput({}, content)]).toEqual([undefined, "more", undefined]);
   });
+  it("is no fold of its own when it is only how a command ended", () => {
+    expect(furtherOutput({ exitCode: 3, signal: null, timedOut: false }, [])).toBeUndefined();
+    expect([exitOf({ exitCode: 3, signal: null, timedOut: false }), exitOf({ exit_code: 0 }), exitOf({ exitStatus: { exitCode: 2 } })]).toEqual(["Exit code 3", "", "Exit code 2"]);
+    expect([exitOf({ exitCode: null, signal: "SIGKILL" }), exitOf({ exitCode: 1, timedOut: true })]).toEqual(["Ended by SIGKILL", "Timed out"]);
+    expect([exitOf({ exitCode: 0, output: "x" }), exitOf({}), exitOf("0"), exitOf([1]), exitOf({ exitCode: { a: 1 } })]).toEqual([null, null, null, null, null]);
+  });
   it("may be fenced whole", () => {
     expect(unfence("```sh\na\nb\n```\n")).toEqual({ text: "a\nb", language: "sh" });
     expect(unfence("text ```x```")).toBeNull();
@@ -48,5 +57,19 @@ describe("the end of a turn", () => {
     expect(endOf({ stopReason: "max_tokens", error: null })?.title).toContain("ran out of tokens");
     expect(endOf({ stopReason: "out_of_coffee", error: null })?.title).toBe("The turn ended: out of coffee.");
     expect(endOf({ stopReason: null, error: { code: "x", message: "No model.", hint: "Choose one." } })).toEqual({ severity: "error", title: "No model.", hint: "Choose one." });
+  });
+});
+
+describe("code in a title", () => {
+  it.each([
+    ["Run `npm test`", "Run <code>npm test</code>"],
+    ["`git commit -m \"a long…", "<code>git commit -m &quot;a long…</code>"],
+    ["Always allow `npm *` and `ls`", "Always allow <code>npm *</code> and <code>ls</code>"],
+    ["``echo `date` ``", "<code>echo `date`</code>"],
+    ["plain", "plain"],
+    ["", ""],
+  ])("%s", (title, html) => {
+    expect(renderToStaticMarkup(createElement("p", null, createElement(Title, { text: title })))).toBe(`<p>${html}</p>`);
+    expect(plainTitle(title).includes("`npm")).toBe(false);
   });
 });

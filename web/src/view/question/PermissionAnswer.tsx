@@ -1,7 +1,7 @@
 import { memo } from "react";
 import type { PermissionItem } from "../../model/conversation";
 import { Icon, type IconName } from "../icons";
-import { Title } from "../tool/Title";
+import { plainTitle, Title } from "../tool/Title";
 import styles from "./Question.module.css";
 
 interface Told {
@@ -37,7 +37,7 @@ function tell(item: PermissionItem): Told {
   if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
   const option = item.options.find((each) => each.optionId === item.answer?.optionId);
   const known = KINDS[option?.kind ?? ""];
-  return known ?? { icon: "allowed", tone: "faint", words: option?.name ?? "Answered" };
+  return known ?? { icon: "allowed", tone: "faint", words: option === undefined ? "Answered" : plainTitle(option.name) };
 }
 
 /** What ends a question that nobody answered, as the gateway names it. */

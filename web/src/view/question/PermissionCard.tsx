@@ -3,7 +3,7 @@ import { useActions } from "../../model/actions";
 import type { PermissionItem } from "../../model/conversation";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { commandOf } from "../tool/input";
-import { Title } from "../tool/Title";
+import { plainTitle, Title } from "../tool/Title";
 import { choices, chosen, type Choice } from "./keys";
 import { PermissionAnswer } from "./PermissionAnswer";
 import { Subject } from "./Subject";
@@ -79,7 +79,7 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
             onClick={() => answer(choice)}
           >
             {item.sending === choice.option.optionId ? <Spinner /> : null}
-            <span>{choice.option.name}</span>
+            <span><Title text={choice.option.name} /></span>
             {choice.key !== "" ? <kbd className={styles.key}>{choice.key.toUpperCase()}</kbd> : null}
           </button>
         ))}
@@ -90,7 +90,7 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
         ) : null}
       </div>
       <p className="visually-hidden" role="alert">
-        The agent asks for permission: {title}. {oldest ? `Alt+Q goes there. ${all.map(({ key, option }) => (key === "" ? option.name : `${key}: ${option.name}`)).join(", ")}` : ""}
+        The agent asks for permission: {plainTitle(title)}. {oldest ? `Alt+Q goes there. ${all.map(({ key, option }) => (key === "" ? plainTitle(option.name) : `${key}: ${plainTitle(option.name)}`)).join(", ")}` : ""}
       </p>
     </section>
   );

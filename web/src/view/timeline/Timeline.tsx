@@ -44,6 +44,7 @@ function List({ items, terminals, working, turnStartedAt, caughtUp, hasOlder, lo
   const view = useWindow({
     keys,
     guess: (index) => guessHeight(items[index] as Item),
+    own: newestOwn(items),
     needOlder: hasOlder && caughtUp && !loadingOlder ? loadOlder : null,
   });
   const said = useAnnouncement(items, caughtUp);
@@ -113,6 +114,12 @@ const LABELS: Record<Item["kind"], string> = {
   user: "You", agent: "Agent", thought: "Thought", tool: "Tool call", permission: "Permission", elicitation: "Question",
   notice: "Notice", marker: "Change", turn_end: "End of turn", unknown: "Unknown event",
 };
+
+/** What was sent and is not in the journal yet stands at the end. */
+function newestOwn(items: readonly Item[]): string | null {
+  const last = items.at(-1);
+  return last?.kind === "user" && last.seq === Infinity ? last.key : null;
+}
 
 /** Questions are asked at the end; one that is further up was left behind by its turn. */
 const RECENT = 200;

@@ -9,6 +9,8 @@ interface Options {
   guess: (index: number) => number;
   /** Asks for what comes before the first item; null when there is nothing, or it was asked already. */
   needOlder: (() => void) | null;
+  /** The newest item that the reader sent: when there is another one, the view goes to the end, wherever it was. */
+  own: string | null;
 }
 
 export interface Window extends Range {
@@ -44,6 +46,8 @@ class Place {
   view = typeof window === "undefined" ? 800 : window.innerHeight;
   drawn: Range = { start: 0, end: 0 };
   lastSeen: string | null = null;
+  /** Own items that the view has gone to. */
+  readonly followed = new Set<string>();
   /** What was first when older items were asked for, so that they are asked for once. */
   askedBefore: string | null = null;
   /** They were asked for, and came or did not. */
@@ -91,13 +95,17 @@ class Place {
   }
 }
 
-export function useWindow({ keys, guess, needOlder }: Options): Window {
+export function useWindow({ keys, guess, needOlder, own }: Options): Window {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   const kept = useRef<Place | null>(null);
   kept.current ??= new Place();
   const place = kept.current;
 
   place.heights.arrange(keys, guess);
+  if (own !== null && !place.followed.has(own)) {
+    place.followed.add(own);
+    place.stuck = true;
+  }
   const range = place.wanted();
   place.drawn = range;
   if (place.stuck) place.lastSeen = keys.at(-1) ?? null;

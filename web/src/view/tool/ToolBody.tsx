@@ -9,7 +9,7 @@ import { Markdown } from "../markdown/Markdown";
 import { Block } from "../message/Block";
 import { Terminal } from "../terminal";
 import { bytes } from "../words";
-import { asText, commandOf, furtherOutput, isEmpty, pathOf, unfence } from "./input";
+import { asText, commandOf, exitOf, furtherOutput, isEmpty, pathOf, unfence } from "./input";
 import { Locations } from "./Locations";
 import styles from "./ToolCard.module.css";
 
@@ -35,9 +35,17 @@ export function ToolBody({ item, terminals, cwd }: Props) {
       {output === undefined ? null : (
         <Raw name={`${item.key}.output`} label="Output" value={output} open={item.content.length === 0 || item.status === "failed"} />
       )}
+      <Exit item={item} terminals={terminals} />
       {item.abandoned && item.content.length === 0 ? <p className={styles.remark}>The turn ended before this call did.</p> : null}
     </>
   );
+}
+
+/** How a command ended, when that is all its output says and no terminal shows it. */
+function Exit({ item, terminals }: Props) {
+  const exit = exitOf(item.output);
+  const shown = item.content.some((part) => part.type === "terminal" && (terminals.get(part.terminalId)?.exit ?? null) !== null);
+  return exit === null || exit === "" || shown ? null : <p className={styles.remark}>{exit}</p>;
 }
 
 /** The places that no diff under them names anyway. */

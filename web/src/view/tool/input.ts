@@ -50,9 +50,26 @@ export function asText(value: JsonValue): string {
 
 /** What the output says beyond the content, or undefined when it says the same again. */
 export function furtherOutput(output: JsonValue | undefined, content: readonly ToolContent[]): JsonValue | undefined {
-  if (isEmpty(output)) return undefined;
+  if (isEmpty(output) || exitOf(output) !== null) return undefined;
   const said = content.map((part) => (part.type === "content" && part.content.type === "text" ? part.content.text.trim() : ""));
   return typeof output === "string" && said.includes(output.trim()) ? undefined : output;
+}
+
+const CODE_KEYS = ["exit_code", "exitCode", "exit_status", "exitStatus"];
+const TIMEOUT_KEYS = ["timedOut", "timed_out"];
+const EXIT_KEYS: ReadonlySet<string> = new Set([...CODE_KEYS, ...TIMEOUT_KEYS, "signal", "durationMs", "duration_ms"]);
+
+/** How a command ended, in words, of an output that says nothing else: "" when it ended well, null of any other output. */
+export function exitOf(output: JsonValue | undefined): string | null {
+  if (output === undefined || output === null || typeof output !== "object" || Array.isArray(output)) return null;
+  const told = Object.keys(output).filter((key) => !isEmpty(output[key]));
+  const code = field(output, CODE_KEYS);
+  if (told.length === 0 || !told.every((key) => EXIT_KEYS.has(key)) || (typeof code === "object" && exitOf(code) === null)) return null;
+  const signal = field(output, ["signal"]);
+  if (field(output, TIMEOUT_KEYS) === true) return "Timed out";
+  if (typeof signal === "string") return `Ended by ${signal}`;
+  if (typeof code === "object") return exitOf(code);
+  return code === undefined || code === 0 ? "" : `Exit code ${String(code)}`;
 }
 
 /** Fenced whole, as some adapters wrap what a program printed: the text inside. */
