@@ -84,6 +84,9 @@ def test_direct_spawn_ignores_the_sandbox() -> None:
     config = Config(agents={"x": AgentConfig(command=["x"], sandbox="bubblewrap")})
     assert find_agent(config, "x", {}).sandbox == "bubblewrap"
     assert find_agent(config, "x", {"DRAGOMAN_ACP_DIRECT_SPAWN": "1"}).sandbox is None
+    assert find_agent(config, "x", {"CAI_ACP_DIRECT_SPAWN": "1"}).sandbox is None
+    both = {"DRAGOMAN_ACP_DIRECT_SPAWN": "0", "CAI_ACP_DIRECT_SPAWN": "1"}
+    assert find_agent(config, "x", both).sandbox is not None  # our own name decides
 
 
 def test_programs_are_found_on_the_path(tmp_path: Path) -> None:

@@ -59,10 +59,9 @@ async def test_no_other_name_of_a_folder_leads_past_its_rule(
         "acp", "scripted", agents={"scripted": boxed_agent()}, sandboxes={"box": BOX}, workspaces=rules
     )
     await gateway.initialize()
-    for folder in (open_ / "link", secret, tmp_path / "home" / "secret"):
+    odd = open_ / ".." / "real" / "secret"
+    for folder in (open_ / "link", secret, tmp_path / "home" / "secret", odd):
         assert await where(gateway, folder) == INSIDE, folder
-    with pytest.raises(RpcFailure, match="in the sandbox box"):  # there is no such way inside
-        await where(gateway, open_ / ".." / "real" / "secret")
     assert await where(gateway, open_) != INSIDE
 
 

@@ -78,14 +78,29 @@ async def test_a_containai_project_is_a_workspace(dragoman: Start, cai: Path, tm
     assert f"--workspace {project} " in (tmp_path / "cai.log").read_text().splitlines()[-1]
 
 
+@pytest.mark.rule("G-152")
+async def test_a_symlink_leads_to_the_same_workspace(
+    dragoman: Start, cai: Path, project: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(project)
+    agents = {"scripted": agent(sandbox="cai")}
+    gateway = await dragoman("--acp", "scripted", agents=agents, sandboxes=sandboxes(cai, "/w"))
+    await gateway.initialize()
+    for folder in (project, tmp_path / "link", tmp_path / "link" / "src"):
+        await gateway.new_session(folder)
+    used = [line.split(" --quiet")[0] for line in (tmp_path / "cai.log").read_text().splitlines()]
+    assert used[-3:] == [f"exec --workspace {project}"] * 3
+
+
+@pytest.mark.parametrize("names", ["DRAGOMAN_ACP", "CAI_ACP"])
 async def test_test_mode_takes_any_agent_and_direct_spawn_leaves_out_the_box(
-    dragoman: Start, project: Path, tmp_path: Path
+    dragoman: Start, project: Path, tmp_path: Path, names: str
 ) -> None:
     """Criterion 13: `<agent> --acp` as a subprocess, whatever its name."""
     program = tmp_path / "mock-acp-server"
     program.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -S -E {SCRIPTED_AGENT} "$@"\n')
     program.chmod(0o755)
-    modes = {"DRAGOMAN_ACP_TEST_MODE": "1", "DRAGOMAN_ACP_DIRECT_SPAWN": "1"}
+    modes = {f"{names}_TEST_MODE": "1", f"{names}_DIRECT_SPAWN": "1", "CAI_NO_UPDATE_CHECK": "1"}
     gateway = await dragoman("--acp", str(program), env=modes)
     await gateway.initialize()
     session = await gateway.new_session(project)

@@ -13,6 +13,7 @@ from dragoman.agents.hosted import HOSTED, with_command
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
+from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ def find_agent(config: Config, name: str, environ: Mapping[str, str] | None = No
     env = os.environ if environ is None else environ
     agent = config.agents.get(name)
     if agent is None:
-        if env.get("DRAGOMAN_ACP_TEST_MODE") != "1":
+        if not is_on(env, TEST_MODE):
             raise UnknownAgent(name, list(config.agents))
         agent = AgentConfig(command=[name, "--acp"])
     if agent.kind not in RUNNABLE_KINDS:
@@ -227,7 +228,7 @@ def find_agent(config: Config, name: str, environ: Mapping[str, str] | None = No
         raise NotAvailable(
             f'agents of kind "{agent.kind}", such as "{name}", do not run yet; there are {others}'
         )
-    if env.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
+    if is_on(env, DIRECT_SPAWN):
         agent = msgspec.structs.replace(agent, sandbox=None)
     return with_command(agent)
 

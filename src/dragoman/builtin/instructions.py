@@ -38,7 +38,7 @@ def instructions(cwd: str, mode: Mode) -> str:
 
 def project_files(cwd: str) -> Iterator[tuple[str, str]]:
     """The user's own AGENTS.md, then from the project's root down to the working folder."""
-    here = Path(cwd)
+    here = Path(cwd).resolve()
     root = find_root(here)
     between = [folder for folder in (here, *here.parents) if folder.is_relative_to(root)]
     candidates = []

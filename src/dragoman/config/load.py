@@ -17,7 +17,7 @@ from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.config.regular_file import read_regular
 from dragoman.config.root import WORKSPACE_FILE
-from dragoman.config.variables import PREFIX, SPECIAL
+from dragoman.config.variables import PREFIX, SPECIAL, TEST_MODE, is_on
 from dragoman.config.workspace import Trust, restrict, too_wide, without
 
 DEFAULT = "default"
@@ -69,7 +69,7 @@ def load(
         layers.append(found.layer)
     layers += _environment_layers(env, layers)
     layers += flags
-    any_agent = env.get("DRAGOMAN_ACP_TEST_MODE") == "1"
+    any_agent = is_on(env, TEST_MODE)
     if found is not None and not found.trusted:
         layers = _without_wider(layers, found.layer, warnings, any_agent=any_agent)
     data, origins = merge(layers)

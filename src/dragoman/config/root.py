@@ -13,7 +13,20 @@ MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
 
 
 def find_root(cwd: Path) -> Path:
-    """The git top level, else the nearest marker's folder, else `cwd` itself.
+    """The git top level, else the nearest marker's folder, else `cwd` itself; by its real name, however it was reached.
+
+    A symlink in a project that leads out of it belongs to that project: whoever may write there must not choose another.
+    """
+    real = Path(os.path.realpath(cwd))
+    named = _marked(cwd)
+    project = Path(os.path.realpath(named)) if named is not None else None
+    if project is not None and not real.is_relative_to(project):
+        return project
+    return _marked(real) or real
+
+
+def _marked(cwd: Path) -> Path | None:
+    """The nearest folder that says that it is a project.
 
     A folder that may not be looked into, or whose name is too long, has no marker.
     """
@@ -25,7 +38,7 @@ def find_root(cwd: Path) -> Path:
     for place in places:
         if any(_is_file(place / marker) and place / marker != own for marker in MARKERS):
             return place
-    return cwd
+    return None
 
 
 def _own_file() -> Path | None:

@@ -57,7 +57,9 @@ class AgentConnection:
         *,
         shared: bool,
         box: Box | None = None,
+        cwd: str | None = None,
     ) -> None:
+        """`cwd` is the folder of its first session, as the client calls it."""
         self.name = name
         self.config = config
         self.ours = self.is_owner or config.kind in reserved.OURS
@@ -69,7 +71,7 @@ class AgentConnection:
         """The sandbox that it runs in."""
         self.folder: str | None = None
         """The folder that its process runs in; None where that decides nothing."""
-        self.paths = box.paths if box is not None else None
+        self.paths = box.paths_for(cwd) if box is not None else None
         self.peer = (
             Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
             if self.paths is None

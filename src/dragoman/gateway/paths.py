@@ -2,7 +2,9 @@
 
 A value is translated only if it is, as a whole, an absolute path equal to or below a mapped root, compared component
 by component; the longest root wins. All else, relative paths and paths elsewhere included, comes back as the very
-same object. What stands below the root is carried over as text, so translating there and back is the identity.
+same object. A path that goes into a box is normalised (`/a//b/../c/` is `/a/c`). The way back gives the client's own
+spelling: of that very path as it was last told, and of what is below a folder as the folder was told. What a box says is
+carried over as text.
 
 Prose is another matter: only what an error says is searched for paths (`text`), because a path in there that is the
 other side's cannot be used, and tells what should not be told.
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from urllib.parse import quote, unquote_to_bytes
@@ -40,12 +42,17 @@ class Root:
     text: str
     """Without a separator at the end: the root folder is empty."""
     windows: bool
+    spelled: str
+    """How it is called in what is translated to it."""
 
     @classmethod
-    def of(cls, path: str) -> Root:
+    def of(cls, path: str, *, as_spelled: bool = False) -> Root:
+        """`as_spelled`: what is translated to it begins with the very text of `path`."""
         if _DRIVE.match(path):
-            return cls(path.replace("/", "\\").rstrip("\\"), windows=True)
-        return cls(posixpath.normpath("/" + path.lstrip("/")).rstrip("/"), windows=False)
+            text = path.replace("/", "\\").rstrip("\\")
+            return cls(text, True, text)
+        text = _normal(path).rstrip("/")
+        return cls(text, False, path.rstrip("/") if as_spelled else text)
 
     @property
     def parts(self) -> list[str]:
@@ -84,7 +91,7 @@ class Root:
     def join(self, rest: str) -> str:
         if self.windows:
             return (self.text + rest.replace("/", "\\")) if rest else self.text
-        return self.text + rest or "/"
+        return self.spelled + rest or "/"
 
     def uri_path(self) -> str:
         return "".join("/" + quote(part, safe=_PCHAR) for part in self.parts)
@@ -96,7 +103,7 @@ class Translation:
     def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
         # Stable: of two roots of one length the first named is tried first.
         self._pairs = sorted(pairs, key=lambda pair: -len(pair[0].parts))
-        self.path = lru_cache(REMEMBERED)(self._path)
+        self.path: Callable[[str], str] = lru_cache(REMEMBERED)(self._path)
         """The path on the other side; agents name the same files over and over."""
 
     def _path(self, value: str) -> str:
@@ -145,6 +152,48 @@ class Translation:
         return any(source.rest_of(path) is not None for source, _ in self._pairs)
 
 
+class Inwards(Translation):
+    """The direction into a box: paths are normalised, and how they were spelled is remembered for the way back."""
+
+    def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
+        super().__init__(pairs)
+        self.told: dict[str, str] = {}
+        """Paths in the box whose client spelled them otherwise than the map would."""
+        self._normalised = lru_cache(REMEMBERED)(self._path)
+        self.path = self._remembered
+
+    def _remembered(self, value: str) -> str:
+        path = self._normalised(value)
+        self.told.pop(path, None)  # the last spelling counts
+        if path != value and _is_odd(value):
+            self.told[path] = value
+            if len(self.told) > REMEMBERED:
+                del self.told[next(iter(self.told))]
+        return path
+
+    def _path(self, value: str) -> str:
+        if not _is_odd(value):
+            return super()._path(value)
+        normal = _normal(value)
+        path = super()._path(normal)
+        # Of a path that is the same inside only the spelling changes; one that is elsewhere is left alone.
+        return path if path != normal or self.covers(normal) else value
+
+
+class Outwards(Translation):
+    """The direction out of a box."""
+
+    def __init__(self, pairs: Iterable[tuple[Root, Root]], told: Mapping[str, str]) -> None:
+        super().__init__(pairs)
+        self._told = told
+        self._mapped = self.path
+        self.path = self._known
+
+    def _known(self, value: str) -> str:
+        told = self._told.get(value)
+        return self._mapped(value) if told is None else told
+
+
 class PathMap:
     """Host paths to box paths and back.
 
@@ -153,14 +202,25 @@ class PathMap:
     """
 
     def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
-        roots = [(Root.of(host), Root.of(box)) for host, box in pairs]
-        self.to_box = Translation(roots)
-        back: dict[Root, Root] = {}
+        roots = [(Root.of(host, as_spelled=True), Root.of(box)) for host, box in pairs]
+        self.to_box = Inwards(roots)
+        back: dict[str, tuple[Root, Root]] = {}
         for host, box in roots:
-            back.setdefault(box, host)
-        self.to_host = Translation(back.items())
-        self.changes = any(host != box for host, box in roots)
+            back.setdefault(box.text, (box, host))
+        self.to_host = Outwards(back.values(), self.to_box.told)
+        self.changes = any(host.text != box.text or host.spelled != host.text for host, box in roots)
         """False where every path is the same on both sides."""
+
+
+def _is_odd(path: str) -> bool:
+    """Whether a path that is not relative has another spelling that is plainer."""
+    if not path.startswith("/") or path == "/":
+        return False
+    return ("//" in path or "/." in path or path.endswith("/")) and _normal(path) != path
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))
 
 
 def _pattern(root: Root) -> str:

@@ -108,7 +108,7 @@ class Pool:
             client, name, workspace if share == "workspace" or box is not None else "", box
         )
         if box is not None:
-            key = (*key, box.name)
+            key = (*key, box.name, *_spelling(cwd, workspace))
         for _ in range(3):
             agent = await asyncio.shield(self._shared_task(key, client, name, cwd, box))
             if agent.alive and not (returning and _elsewhere(agent, cwd)):
@@ -209,7 +209,7 @@ class Pool:
         gateway = self._gateway
         config = gateway.agent_config(name)
         told = self.told(client, name, box)
-        agent = AgentConnection(name, config, client, shared=shared, box=box)
+        agent = AgentConnection(name, config, client, shared=shared, box=box, cwd=cwd)
         agent.folder = None if config.kind in ANYWHERE else os.path.realpath(cwd or ".")
         self._agents.add(agent)
         try:
@@ -239,6 +239,12 @@ class Pool:
             raise
         observed.end("ok")
         return result
+
+
+def _spelling(cwd: str, workspace: str) -> Key:
+    """What keeps clients apart that call the same folders by other names: each is told its own."""
+    usual = cwd == os.path.realpath(cwd) and f"{cwd}/".startswith(f"{workspace.rstrip('/')}/")
+    return () if usual else (cwd,)
 
 
 def _elsewhere(agent: AgentConnection, folder: str) -> bool:

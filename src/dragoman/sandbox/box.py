@@ -14,11 +14,12 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig, SandboxConfig
+from dragoman.gateway.paths import PathMap
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Enclosed, Shared
 from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed, login_of
 from dragoman.sandbox.entry import EntryError, entry
-from dragoman.sandbox.mounts import Mount, mounts_of, path_map, shared
+from dragoman.sandbox.mounts import Mount, mounts_of, path_map, shared, spelled_map
 from dragoman.sandbox.own_folders import OwnFolder, conflict
 from dragoman.wire.errors import invalid_params
 
@@ -121,12 +122,11 @@ class WorkspaceBox(ABC):
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
         env = {**QUIET, **self.environment, **await self._login(name, agent), **agent.env}
         words = [self.inside(word) for word in agent.command]
-        return await self.enclose(words, env, self.inside(cwd or self.place.workspace), agent=True)
+        return await self.enclose(words, env, self.folder_inside(cwd or self.place.workspace), agent=True)
 
     async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
-        return await self.enclose(
-            list(words), {**env, "PWD": self.inside(cwd)}, self.inside(cwd), agent=False
-        )
+        inside = self.folder_inside(cwd)
+        return await self.enclose(list(words), {**env, "PWD": inside}, inside, agent=False)
 
     @abstractmethod
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
@@ -155,8 +155,16 @@ class WorkspaceBox(ABC):
         except EntryError as error:
             raise self.place.error(str(error), "Use a file instead") from error
 
+    def paths_for(self, cwd: str | None) -> PathMap | None:
+        return self.paths if cwd is None else spelled_map(self.mounts, cwd)
+
     def inside(self, path: str) -> str:
         return self.paths.to_box.path(path) if self.paths is not None else path
+
+    def folder_inside(self, path: str) -> str:
+        """As `inside` for a folder that exists: whatever it is called, the box has it by its real name."""
+        real = str(Path(path).resolve())
+        return self.inside(real if any(mount.holds(real) for mount in self.mounts) else path)
 
     def _holds(self, mount: Mount, path: str) -> bool:
         return mount.holds(path)

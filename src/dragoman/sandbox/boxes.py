@@ -14,6 +14,7 @@ from pathlib import Path
 from dragoman.agents.custody import Custody
 from dragoman.config.model import AgentConfig, Config, SandboxConfig
 from dragoman.config.paths import Paths
+from dragoman.config.variables import DIRECT_SPAWN, is_on
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.sandbox.allowlist import login_files, login_of
 from dragoman.sandbox.box import Place, WorkspaceBox
@@ -88,7 +89,7 @@ class Sandboxes:
 
     def _sandbox(self, agent: AgentConfig, cwd: str | None, wanted: str | None) -> str | None:
         """The command line's, the one that the session asks for, the first workspace rule's, or the agent's."""
-        if self._environ.get("DRAGOMAN_ACP_DIRECT_SPAWN") == "1":
+        if is_on(self._environ, DIRECT_SPAWN):
             return None
         name = (self._prescribed(cwd) if cwd is not None else None) or agent.sandbox
         if wanted is not None:

@@ -17,6 +17,12 @@ class LocalBox(WorkspaceBox):
         self.paths = None
         self.environment = agent_environment(place.environ, place.config.env)
 
+    def paths_for(self, cwd: str | None) -> None:
+        """Every path is the same."""
+
+    def folder_inside(self, path: str) -> str:
+        return path
+
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         """Every folder of this machine is there."""
 

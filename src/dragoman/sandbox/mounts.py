@@ -78,6 +78,38 @@ def path_map(mounts: Sequence[Mount]) -> PathMap | None:
     return paths if paths.changes else None
 
 
+def spelled_map(mounts: Sequence[Mount], cwd: str) -> PathMap | None:
+    """The same for a client that calls its folder `cwd`, by a symlink or with `..` in it: it keeps its own names."""
+    spelling = _spelling(mounts, cwd)
+    if spelling is None:
+        return path_map(mounts)
+    return PathMap([spelling, *(pair for mount in mounts for pair in _names(mount))])
+
+
+def _spelling(mounts: Sequence[Mount], cwd: str) -> tuple[str, str] | None:
+    """How the client calls a folder of the box, as far up as its name leads; None if it has the usual name."""
+    real, named = Path(cwd).resolve(), cwd.rstrip("/")
+    known = [mount for mount in mounts if real.is_relative_to(mount.real)]
+    if not named or not known or any(_lies_below(named, mount.host) for mount in known):
+        return None
+    mount = max(known, key=lambda each: len(each.real))
+    below = real.relative_to(mount.real)
+    while below.parts and named.endswith(f"/{below.name}"):
+        above = named[: -len(below.name) - 1]
+        if not above or Path(above).resolve() != Path(mount.real, below.parent):
+            break
+        named, below = above, below.parent
+    return named, posixpath.join(mount.inside, *below.parts)
+
+
+def _lies_below(path: str, folder: str) -> bool:
+    """By their names alone, which hold no symlink, `.` or `..`."""
+    usual = path == folder or path.startswith(folder.rstrip("/") + "/")
+    return (
+        usual and str(Path(path).resolve()) == str(Path(folder).resolve()) + path[len(folder.rstrip("/")) :]
+    )
+
+
 def _names(mount: Mount) -> list[tuple[str, str]]:
     """A folder reached by a symlink is known by both names, and called by the one that the client uses."""
     return list(dict.fromkeys([(mount.host, mount.inside), (mount.real, mount.inside)]))

@@ -51,9 +51,8 @@ class Box(Protocol):
     def key(self) -> str:
         """Differs wherever two boxes differ."""
 
-    @property
-    def paths(self) -> PathMap | None:
-        """None where every path is the same inside."""
+    def paths_for(self, cwd: str | None) -> PathMap | None:
+        """How the client that calls its folder `cwd` names what is inside; None where every path is the same."""
 
     @property
     def environment(self) -> Mapping[str, str]:
