@@ -64,8 +64,9 @@ test-long: $(READY) $(WEB) browser ## tests that take longer than their share of
 	@tests/install_parts.sh long
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
 
-soak: $(READY) ## faults, seams and floods in their full form, for half an hour or so
-	$(BIN)/python -m pytest -m soak -o timeout=3600 tests/sessions/soak tests/server/soak $(PYTEST_ARGS)
+soak: $(READY) $(WEB) ## faults, floods and fuzzing in their full form: half an hour, then ROUNDS of fuzzing, which add up
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/fuzz.lock
+	PYTHONPATH=tests $(BIN)/python -m fuzz.soak $(ROUNDS)
 
 test-real: $(READY) ## real agents from npm, offline against a scripted model
 	$(BIN)/python -m pytest -m real tests/real $(PYTEST_ARGS); result=$$?; \
@@ -88,6 +89,7 @@ lock: $(READY) ## refresh the pinned versions: for development, for the containe
 	$(COMPILE) --extra agent --extra traces --group dev pyproject.toml -o requirements/dev.lock
 	$(COMPILE) --extra agent --extra traces --constraint requirements/dev.lock pyproject.toml -o requirements/image.lock
 	$(COMPILE) --group build -o requirements/build.lock
+	$(COMPILE) --group fuzz -o requirements/fuzz.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \

@@ -61,6 +61,7 @@ def test_our_own_pages_and_configured_ones_may_call(origin: str) -> None:
         "http://127.0.0.1:9999",
         "file://",
         "http://127.0.0.1:8420.evil.example",
+        "http://[x",  # no address at all
     ],
 )
 def test_foreign_pages_are_refused_even_with_the_token(origin: str) -> None:

@@ -225,7 +225,10 @@ class Admission:
     def _own_origin(self, origin: str, hosts: list[str]) -> bool:
         if origin.lower() in self.origins:
             return True
-        parts = urlsplit(origin.lower())
+        try:
+            parts = urlsplit(origin.lower())
+        except ValueError:  # such as `http://[x`
+            return False
         return parts.scheme in ("http", "https") and parts.netloc in [host.lower() for host in hosts]
 
 

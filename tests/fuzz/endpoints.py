@@ -1,0 +1,394 @@
+"""Every address of a running gateway, given requests that are nearly right: `python -m fuzz.endpoints INPUTS [NAME…]`.
+
+HTTP requests are well framed (`fuzz.targets` has the framing itself) and wrong in what they say: path, query, headers,
+body. WebSockets, the unix socket, TCP and stdio are sent messages that were changed in the same way. A find is an answer
+500, a traceback in the log, an end of the process, or memory that grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import os
+import random
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fuzz.run import Result, changed
+from support.gateway import agent, clean_environment, toml
+from support.serving import WebSocketFraming, read_head
+
+AT_ONCE = 8
+"""Connections beside each other."""
+BARRIER = 100
+"""Messages until the gateway is asked whether it has read them."""
+PATIENCE = 60.0
+TOKEN = "t" * 32
+NOWHERE = "/no/such/folder"
+SESSION = "dgm_aaaaaaaaaaaaaaaaaaaaaaaa"
+JSON = "application/json"
+
+_INITIALIZE = (
+    '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{}}}'
+)
+ACP = [
+    _INITIALIZE,
+    f'{{"jsonrpc":"2.0","id":1,"method":"session/new","params":{{"cwd":"{NOWHERE}","mcpServers":[]}}}}',
+    f'{{"jsonrpc":"2.0","id":"a","method":"session/load","params":{{"sessionId":"{SESSION}","cwd":"{NOWHERE}"}}}}',
+    f'{{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{{"sessionId":"{SESSION}",'
+    '"prompt":[{"type":"text","text":"hi"}]}}',
+    '{"jsonrpc":"2.0","id":3,"method":"session/list","params":{"cursor":"eyJhIjoxfQ","_meta":{"dragoman":{}}}}',
+    f'{{"jsonrpc":"2.0","method":"session/cancel","params":{{"sessionId":"{SESSION}"}}}}',
+    '{"jsonrpc":"2.0","id":4,"method":"session/set_config_option","params":{"sessionId":"x","configId":"m","value":1}}',
+    '{"jsonrpc":"2.0","id":5,"result":{"outcome":{"outcome":"selected","optionId":"yes"}}}',
+    '{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"no"}}',
+    '[{"jsonrpc":"2.0","id":6,"method":"authenticate","params":{"methodId":"x"}},{"jsonrpc":"2.0","method":"x"}]',
+    '{"jsonrpc":"2.0","id":7,"method":"_dragoman/x","params":{"sessionId":null}}',
+]
+BRIDGE = [
+    '{"type":"list_sessions","requestId":"1","limit":10,"cursor":null}',
+    f'{{"type":"load_session","requestId":"2","sessionId":"{SESSION}","after":0}}',
+    f'{{"type":"send_message","requestId":"3","messageId":"m","sessionId":"{SESSION}","content":[{{"type":"text","text":"x"}}]}}',
+    f'{{"type":"answer_permission","sessionId":"{SESSION}","questionId":"q","optionId":"yes"}}',
+    f'{{"type":"create_session","requestId":"4","agent":"nobody","cwd":"{NOWHERE}"}}',
+    f'{{"type":"cancel","sessionId":"{SESSION}"}}',
+    f'{{"type":"rename_session","sessionId":"{SESSION}","title":"t"}}',
+    '{"type":"search","requestId":"5","query":"x"}',
+    '{"type":"complete_path","requestId":"6","path":"/no"}',
+]
+
+
+@dataclass(frozen=True)
+class Http:
+    method: str
+    path: str
+    bodies: tuple[str, ...] = ()
+    query: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Messages:
+    """A connection that carries one message after another."""
+
+    transport: str
+    seeds: tuple[str, ...]
+    path: str = ""
+
+
+SESSIONS, TOKENS = "/api/sessions", "/api/tokens"
+EVENTS = {"Accept": "text/event-stream", "Last-Event-ID": "1.1"}
+CONNECTION = {"Acp-Connection-Id": "abc", "Acp-Session-Id": SESSION}
+ENDPOINTS: dict[str, Http | Messages] = {
+    "page": Http("GET", "/", query="x=1", headers={"Accept": "text/html", "Cookie": "dragoman=a"}),
+    "asset": Http("GET", "/assets/index.js", headers={"Accept-Encoding": "gzip, br", "If-None-Match": '"x"'}),
+    "healthz": Http("GET", "/healthz"),
+    "readyz": Http("GET", "/readyz", query=f"token={TOKEN}"),
+    "metrics": Http("GET", "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}),
+    "acp post": Http("POST", "/acp", tuple(ACP), headers=CONNECTION),
+    "acp get": Http("GET", "/acp", headers={**EVENTS, **CONNECTION}),
+    "acp delete": Http("DELETE", "/acp", headers=CONNECTION),
+    "acp agent": Http("POST", "/acp/scripted", tuple(ACP[1:]), headers=CONNECTION),
+    "acp rpc": Http("POST", "/acp/rpc", tuple(ACP), query="client_id=one"),
+    "acp sse": Http("GET", "/acp/sse", query="client_id=one", headers=EVENTS),
+    "acp inline": Http("POST", "/acp/inline", tuple(ACP)),
+    "acp events": Http("GET", "/acp/events", query=f"session={SESSION}", headers=EVENTS),
+    "api agents": Http("GET", "/api/agents"),
+    "api limits": Http("GET", "/api/limits"),
+    "api logout": Http(
+        "POST", "/api/logout", ("{}",), headers={"X-Dragoman-Page": "x", "Cookie": "dragoman=y"}
+    ),
+    "api openapi": Http("GET", "/api/openapi.json"),
+    "api docs": Http("GET", "/api/docs"),
+    "api docs style": Http("GET", "/api/docs.css"),
+    "api list": Http("GET", SESSIONS, query="limit=10&cursor=x&cwd=/&agent=a&state=live&q=x"),
+    "api create": Http("POST", SESSIONS, (f'{{"cwd":"{NOWHERE}","agent":"nobody","title":"t"}}',)),
+    "api session": Http("GET", f"{SESSIONS}/{SESSION}"),
+    "api change": Http("PATCH", f"{SESSIONS}/{SESSION}", ('{"title":"t"}', '{"mode":"m","model":null}')),
+    "api delete": Http("DELETE", f"{SESSIONS}/{SESSION}"),
+    "api prompt": Http(
+        "POST", f"{SESSIONS}/{SESSION}/prompt", ('{"prompt":"x","wait":true}',), query="stream=1"
+    ),
+    "api answer": Http(
+        "POST", f"{SESSIONS}/{SESSION}/questions/1", ('{"option":"yes"}', '{"decision":"allow"}')
+    ),
+    "api cancel": Http("POST", f"{SESSIONS}/{SESSION}/cancel", ("{}",)),
+    "api close": Http("POST", f"{SESSIONS}/{SESSION}/close", ("{}",)),
+    "api export": Http("GET", f"{SESSIONS}/{SESSION}/export", query="format=markdown"),
+    "api tokens": Http("GET", TOKENS),
+    "api new token": Http(
+        "POST", TOKENS, ('{"name":"ci","role":"nobody","expires":"30d","quotas":{"turns":1}}',)
+    ),
+    "api end token": Http("DELETE", f"{TOKENS}/ci"),
+    "websocket acp": Messages("websocket", tuple(ACP), "/acp"),
+    "websocket acp agent": Messages("websocket", tuple(ACP), "/acp/scripted"),
+    "websocket bridge": Messages("websocket", tuple(BRIDGE), "/bridge"),
+    "unix": Messages("unix", tuple(ACP)),
+    "tcp": Messages("tcp", tuple(ACP)),
+    "stdio": Messages("stdio", tuple(ACP)),
+}
+
+
+@dataclass
+class Find(Exception):
+    what: str
+
+
+@dataclass
+class Gateway:
+    process: asyncio.subprocess.Process
+    home: Path
+    port: int
+
+    @property
+    def resident(self) -> int:
+        """Megabytes."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096 // 2**20
+
+    def check(self) -> None:
+        log = (self.home / "log").read_text(errors="replace")
+        if (found := re.search(r"Traceback|level=error.*", log)) is not None:
+            raise Find(log[max(0, found.start() - 500) : found.start() + 3000])
+        if self.process.returncode is not None:
+            raise Find(f"the gateway ended with {self.process.returncode}: {log[-2000:]}")
+
+
+@asynccontextmanager
+async def running(*arguments: str, port: int = 0) -> AsyncIterator[Gateway]:
+    with tempfile.TemporaryDirectory(prefix="dgm-") as folder:
+        home = Path(folder)
+        serve = {"auth_token": TOKEN, "connections_per_address": 0}
+        config = {"default_agent": "scripted", "serve": serve, "agents": {"scripted": agent()}}
+        (home / "config.toml").write_text(toml(config))
+        with (home / "log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "dragoman", *arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**clean_environment(), "DRAGOMAN_HOME": str(home)},
+                cwd=home,
+                limit=64 * 2**20,
+            )
+        try:
+            if arguments[0] == "serve":
+                assert process.stdout is not None
+                printed = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
+                port = int(re.findall(rb":(\d+)/", printed)[0])
+            yield Gateway(process, home, port)
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+
+async def run(name: str, inputs: int, seed: int = 1) -> Result:
+    """So many inputs for one endpoint, with a gateway of its own."""
+    endpoint = ENDPOINTS[name]
+    sent = 0
+    words, port = ("serve", "--port", "0"), 0
+    if isinstance(endpoint, Messages) and endpoint.transport == "stdio":
+        words = ("acp", "scripted", "--log-level", "warning")
+    elif isinstance(endpoint, Messages) and endpoint.transport == "tcp":
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        words = ("acp", "scripted", "--port", str(port))
+    async with running(*words, port=port) as gateway:
+        drive = _requests if isinstance(endpoint, Http) else _messages
+        try:
+            warm_up = min(max(inputs // 10, 1), 2000)
+            sent += await drive(gateway, endpoint, warm_up, seed)  # type: ignore[arg-type]
+            before = gateway.resident
+            sent += await drive(gateway, endpoint, inputs - warm_up, seed + 1)  # type: ignore[arg-type]
+            grown = gateway.resident - before
+            gateway.check()
+        except Find as find:
+            return Result(sent, 0, find.what)
+    return Result(sent, grown)
+
+
+# -- HTTP
+
+_UNSAFE = bytes(range(0x21)) + b"\x7f"
+
+
+async def _requests(gateway: Gateway, endpoint: Http, count: int, seed: int) -> int:
+    inputs = iter(_http_inputs(endpoint, gateway.port, count, seed))
+
+    async def client() -> int:
+        sent, connection = 0, None
+        for request in inputs:
+            connection = connection or await asyncio.open_connection("127.0.0.1", gateway.port)
+            sent += 1
+            try:
+                goes_on = await asyncio.wait_for(_ask(request, *connection), PATIENCE)
+            except TimeoutError:
+                raise Find(f"no answer to {request!r}") from None
+            if not goes_on:
+                connection[1].transport.abort()
+                connection = None
+        if connection:
+            connection[1].close()
+        return sent
+
+    return sum(await asyncio.gather(*(client() for _ in range(AT_ONCE))))
+
+
+def _http_inputs(endpoint: Http, port: int, count: int, seed: int) -> Iterator[bytes]:
+    """One part of each is changed."""
+    chance = random.Random(seed)
+    usual = {"Authorization": f"Bearer {TOKEN}", **endpoint.headers}
+    if endpoint.bodies:
+        usual["Content-Type"] = JSON
+    usual["Origin"] = f"http://127.0.0.1:{port}"
+    parts = {
+        "path": endpoint.path.encode(),
+        "query": endpoint.query.encode(),
+        **{k: v.encode() for k, v in usual.items()},
+    }
+    bodies = [body.encode() for body in endpoint.bodies] or [b""]
+    new_bodies = changed(bodies, 10**12, seed) if endpoint.bodies else itertools.repeat(b"")
+    others = {key: changed([value or b"a=b"], 10**12, seed) for key, value in parts.items()}
+    for _ in range(count):
+        said, body = dict(parts), chance.choice(bodies)
+        if endpoint.bodies and chance.random() < 0.7:
+            body = next(new_bodies)
+        else:
+            changes = [key for key in parts if key != "path" or chance.random() < 0.3]
+            key = chance.choice(changes)
+            said[key] = next(others[key]).translate(None, _UNSAFE)
+        path = said.pop("path").removeprefix(b"/")
+        target = b"/" + path + (b"?" + said.pop("query") if said.get("query") else said.pop("query", b""))
+        lines = [f"{endpoint.method} ".encode() + target + b" HTTP/1.1", f"Host: 127.0.0.1:{port}".encode()]
+        lines += [key.encode() + b": " + value for key, value in said.items()]
+        lines += [b"Content-Length: %d" % len(body)] if body or endpoint.bodies else []
+        yield b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+async def _ask(request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """Whether the connection can be used again."""
+    writer.write(request)
+    try:
+        status, headers = await read_head(reader)
+        if status == 500:
+            raise Find(f"500 for {request!r}")
+        if "content-length" not in headers:
+            return False  # a stream, or the end
+        await reader.readexactly(int(headers["content-length"]))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return False
+    return headers.get("connection", "").lower() != "close"
+
+
+# -- messages
+
+
+async def _messages(gateway: Gateway, endpoint: Messages, count: int, seed: int) -> int:
+    corpus = [text.encode() for text in endpoint.seeds]
+    inputs = (data.replace(b"\n", b" ") for data in changed(corpus, count, seed))
+    sent = 0
+    while True:
+        batch = list(itertools.islice(inputs, BARRIER))
+        if not batch:
+            return sent
+        line = await _Line.open(gateway, endpoint)
+        try:
+            while batch:
+                sent += len(batch)
+                if not await asyncio.wait_for(line.send(batch), PATIENCE):
+                    break  # refused in the gateway's own words: the next ones come on a new connection
+                batch = list(itertools.islice(inputs, BARRIER))
+            gateway.check()
+        except TimeoutError:
+            raise Find(f"not read within {PATIENCE:.0f} s: {batch!r}") from None
+        finally:
+            line.close()
+        if endpoint.transport == "stdio" and gateway.process.returncode is not None:
+            raise Find("the gateway ended")
+
+
+class _Line:
+    """A connection; `send` returns when the gateway has read everything, False when it has closed."""
+
+    _numbers = itertools.count()
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, framing: WebSocketFraming | None
+    ) -> None:
+        self._reader, self._writer, self._framing = reader, writer, framing
+
+    @classmethod
+    async def open(cls, gateway: Gateway, endpoint: Messages) -> _Line:
+        if endpoint.transport == "stdio":
+            assert gateway.process.stdin is not None and gateway.process.stdout is not None
+            return cls(gateway.process.stdout, gateway.process.stdin, None)
+        if endpoint.transport == "unix":
+            path = next(gateway.home.rglob("*.sock"))
+            return cls(*await asyncio.open_unix_connection(path, limit=64 * 2**20), None)
+        for _ in range(200):
+            try:
+                reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port, limit=64 * 2**20)
+                break
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.05)  # `acp --port` says nothing when it listens
+        if endpoint.transport == "tcp":
+            return cls(reader, writer, None)
+        key = base64.b64encode(os.urandom(16)).decode()
+        writer.write(
+            f"GET {endpoint.path}?token={TOKEN} HTTP/1.1\r\nHost: 127.0.0.1:{gateway.port}\r\nUpgrade: websocket\r\n"
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+        )
+        status, _ = await read_head(reader)
+        if status != 101:
+            raise Find(f"{endpoint.path}: no WebSocket, but {status}")
+        line = cls(reader, writer, WebSocketFraming())
+        if endpoint.path != "/bridge":
+            writer.write(WebSocketFraming().frame(_INITIALIZE.encode()))
+        return line
+
+    async def send(self, batch: list[bytes]) -> bool:
+        number = next(self._numbers)
+        try:
+            if self._framing is not None:
+                self._writer.write(b"".join(self._framing.frame(data) for data in batch))
+                self._writer.write(self._framing.frame(str(number).encode(), opcode=9))
+                return await self._pong(str(number).encode())
+            wanted = f'"barrier {number}"'.encode()
+            question = b'{"jsonrpc":"2.0","id":%b,"method":"session/list","params":{"cursor":"x"}}\n' % wanted
+            self._writer.write(b"\n".join(batch) + b"\n" + question)
+            while line := await self._reader.readline():
+                if wanted in line:
+                    return True
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        return False
+
+    async def _pong(self, wanted: bytes) -> bool:
+        while True:
+            first, second = await self._reader.readexactly(2)
+            size = second & 0x7F
+            if size >= 126:
+                size = int.from_bytes(await self._reader.readexactly(2 if size == 126 else 8))
+            payload = await self._reader.readexactly(size)
+            if first & 15 == 8:
+                return False
+            if first & 15 == 10 and payload == wanted:
+                return True
+
+    def close(self) -> None:
+        if not isinstance(
+            self._writer.transport, asyncio.SubprocessTransport
+        ) and self._writer.get_extra_info("socket"):
+            self._writer.transport.abort()
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[2:] or ENDPOINTS:
+        print(chosen, asyncio.run(run(chosen, int(sys.argv[1]))), flush=True)
