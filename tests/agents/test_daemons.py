@@ -137,6 +137,55 @@ async def test_daemons_of_a_command_of_the_builtin_agent_end_with_it(
     await until_gone(daemons)
 
 
+async def leave_at_work(gateway: Dragoman, source: str, workspace: Path, daemons: list[int]) -> None:
+    """Let a command leave daemons behind and run on: of the built-in agent, or in a terminal of the gateway."""
+    kinds, pids = KINDS[:3], workspace / "pids"
+    line = "; ".join(f"{command(kind)} >> {pids}" for kind in kinds) + "; exec sleep 1000"
+    (workspace / "work").write_text(line)
+    gateway.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "allow_once"}})
+    session = await gateway.new_session(workspace)
+    word = {"builtin": "/run", "terminal": "terminal"}[source]
+    gateway.start_prompt(session, f"{word} sh {workspace / 'work'}")
+    await until(lambda: pids.exists() and len(pids.read_text().split()) == len(kinds))
+    daemons += map(int, pids.read_text().split())
+    assert all(runs(pid) for pid in daemons)
+
+
+SOURCES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "builtin": (("acp", "builtin"), {"agents": {"builtin": {"kind": "builtin"}}}),
+    "terminal": ((), {}),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("end", ["orderly", "killed", "all killed"])
+async def test_daemons_of_a_command_that_runs_end_with_the_gateway(
+    begin: Begin, workspace: Path, daemons: list[int], source: str, end: str
+) -> None:
+    words, sections = SOURCES[source]
+    gateway = await begin(*words, **sections)
+    await leave_at_work(gateway, source, workspace, daemons)
+    if end == "orderly":
+        gateway.leave()
+        await gateway.wait_exit()
+    elif end == "killed":
+        await gateway.kill()
+    else:
+        await kill_all(gateway)
+        assert all(runs(pid) for pid in daemons)
+        await begin(*words, **sections)
+    await until_gone(daemons)
+
+
+async def kill_all(gateway: Dragoman) -> None:
+    """The gateway and its watcher; neither hears of the other's end."""
+    for pid in (gateway.process.pid, *watchers(gateway)):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (*watchers(gateway), gateway.process.pid):
+        os.kill(pid, signal.SIGKILL)
+    await gateway.wait_exit()
+
+
 async def test_daemons_end_when_the_watcher_is_killed_and_then_the_gateway(
     begin: Begin, workspace: Path, daemons: list[int]
 ) -> None:
@@ -157,11 +206,7 @@ async def test_the_next_gateway_ends_what_is_left_when_everything_of_ours_was_ki
     left = list(daemons)
     session = await other.new_session(workspace)
     staying = await leave(other, session, KINDS[:3], daemons)
-    for pid in (first.process.pid, *watchers(first)):  # stopped first: neither hears of the other's end
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (*watchers(first), first.process.pid):
-        os.kill(pid, signal.SIGKILL)
-    await first.wait_exit()
+    await kill_all(first)
     await begin()
     await until_gone(left)
     await first.no_process_left()

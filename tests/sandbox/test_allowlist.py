@@ -7,9 +7,18 @@ from typing import Any
 
 import pytest
 
+from dragoman.agents.environment import QUIET
 from dragoman.agents.known import KNOWN
 from dragoman.config.model import AgentConfig
-from dragoman.sandbox.allowlist import GENERAL, LOGIN_FILES, LOGIN_VARIABLES, allowed, login_files, login_of
+from dragoman.sandbox.allowlist import (
+    GENERAL,
+    LOGIN_FILES,
+    LOGIN_VARIABLES,
+    TOOL,
+    allowed,
+    login_files,
+    login_of,
+)
 from support.boxes import Kind, boxed_agent
 from support.gateway import Start
 
@@ -91,3 +100,9 @@ async def test_a_known_agent_is_logged_in_inside_and_cannot_change_its_login(
     assert written["code"] != 0
     assert listed["out"] == "auth.json"
     assert (house / ".codex" / "auth.json").read_text() == "a login"
+
+
+def test_the_how_to_lists_every_variable_that_a_box_gets() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "sandbox.md").read_text()
+    large = {name for name in (*GENERAL, *TOOL) if not name.islower()}
+    assert [name for name in sorted({*large, *QUIET}) if f"`{name}`" not in page] == []
