@@ -17,6 +17,8 @@ import h11
 import msgspec
 
 from dragoman import masking, terminal
+from dragoman.agents.claude.stream import Stream
+from dragoman.agents.codex.items import Items
 from dragoman.agents.remote.sse import EventDecoder, TooLong
 from dragoman.bridge import translate
 from dragoman.config import environment, load
@@ -24,6 +26,8 @@ from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.gateway import dialects, events, mcp_servers, policy, reserved, rewrite
+from dragoman.gateway.capabilities import AgentCapabilities
+from dragoman.gateway.content import read_prompt
 from dragoman.gateway.paths import PathMap
 from dragoman.gateway.ports.store import BadCursor
 from dragoman.gateway.updates import UpdateRewriter, read_head
@@ -133,6 +137,35 @@ def dialects_of_agents(data: bytes) -> None:
     policy.choose_option("allow", reader.value())
     with contextlib.suppress(RpcError):
         mcp_servers.check_mcp_servers(made.get("mcpServers", [made, reader.value()]))
+
+
+def claude_lines(data: bytes) -> None:
+    """What Claude Code says in its own words, line after line."""
+    stream, reader = Stream(), values.Reader(data)
+    for _ in range(4):
+        for update in stream.read({"type": reader.word(), **reader.object()}):
+            assert isinstance(update["sessionUpdate"], str)
+            msgspec.json.encode(update)
+    stream.end_turn()
+
+
+def codex_items(data: bytes) -> None:
+    """The same of Codex: notifications of its server."""
+    items, reader = Items(), values.Reader(data)
+    for _ in range(4):
+        for update in items.read(reader.word(), reader.object()):
+            assert isinstance(update["sessionUpdate"], str)
+            msgspec.json.encode(update)
+    items.end_turn()
+
+
+def prompts(data: bytes) -> None:
+    """The blocks of a client's prompt."""
+    blocks = data if data[:1] == b"[" else msgspec.json.encode([values.Reader(data).object()])
+    if not blocks.isascii():
+        blocks = blocks.decode(errors="replace").encode()  # every line was checked before
+    with contextlib.suppress(RpcError, Malformed):
+        read_prompt({"prompt": msgspec.Raw(blocks)}, 200).for_agent(AgentCapabilities({}), "agent")
 
 
 def bridge_events(data: bytes) -> None:
@@ -362,6 +395,9 @@ TARGETS: dict[str, Target] = {
         updates,
         parameters,
         dialects_of_agents,
+        claude_lines,
+        codex_items,
+        prompts,
         bridge_events,
         websocket_frames,
         http_heads,

@@ -20,7 +20,16 @@ WORDS = (
     "end_turn", "error", "code", "message", "params", "result", "state", "by", "client", "queue", "notice",
     "turn_ended", "agent_exited", "revived", "parked", "setting", "elicitation", "mode", "model", "models",
     "modes", "USD", "", "\x00", "\ud7ff\u2028", "/etc/passwd", "file:///w/a", "-1", "1e400", "boolean",
-    "select", "string",
+    "select", "string", "assistant", "user", "stream_event", "event", "content_block_start",
+    "content_block_delta", "content_block", "delta", "message_start", "tool_use", "tool_result",
+    "tool_use_id", "thinking", "text_delta", "thinking_delta", "input_json_delta", "partial_json",
+    "tool_progress", "parent_tool_use_id", "is_error", "Bash", "Edit", "Read", "Write", "TodoWrite",
+    "todos", "activeForm", "file_path", "old_string", "new_string", "item/started", "item/completed",
+    "item", "commandExecution", "fileChange", "changes", "agentMessage", "reasoning", "mcpToolCall",
+    "aggregatedOutput", "commandActions", "turn/plan/updated", "step", "thread/tokenUsage/updated",
+    "tokenUsage", "last", "total", "item/agentMessage/delta", "itemId", "item/commandExecution/outputDelta",
+    "summary", "webSearch", "query", "imageView", "dynamicToolCall", "collabAgentToolCall", "add", "delete",
+    "unified_diff", "move_path", "prompt", "MultiEdit", "edits", "Task", "Glob", "Grep",
 )  # fmt: skip
 NUMBERS = (0, 1, -1, 2**31, 2**53 + 1, -(2**63), 2**64, 0.5, -0.0, 1e308)
 DEEPEST = 6

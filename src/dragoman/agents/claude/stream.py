@@ -98,7 +98,7 @@ class Stream:
         return []
 
     def _block_begins(self, block: object) -> list[JsonObject]:
-        if not isinstance(block, dict) or block.get("type") not in TOOL_USES:
+        if not isinstance(block, dict) or str(block.get("type")) not in TOOL_USES:
             return []
         name, tool_id = str(block.get("name")), str(block.get("id"))
         if tool_id in self._calls:
@@ -173,7 +173,7 @@ class Stream:
         return text.removeprefix(told)
 
     def _user_block(self, block: JsonObject, line: JsonObject, message: str) -> list[JsonObject]:
-        kind = block.get("type")
+        kind = str(block.get("type"))
         if kind in TOOL_RESULTS:
             return self._ended(block, line.get("tool_use_result"))
         if line.get("parent_tool_use_id"):

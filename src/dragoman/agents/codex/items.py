@@ -101,7 +101,7 @@ class Items:
 
     def _completed(self, params: JsonObject) -> list[JsonObject]:
         item = as_object(params.get("item"))
-        id, kind = str(item.get("id")), item.get("type")
+        id, kind = str(item.get("id")), str(item.get("type"))
         if kind in SAID:
             return self._whole("agent_message_chunk", id, str(item.get(SAID[kind]) or ""))
         if kind == "contextCompaction":
@@ -127,7 +127,7 @@ class Items:
         return [_chunk(kind, text)] if text else []
 
     def _next_part(self, params: JsonObject) -> list[JsonObject]:
-        return [_chunk("agent_thought_chunk", "\n\n")] if params.get("itemId") in self._streamed else []
+        return [_chunk("agent_thought_chunk", "\n\n")] if str(params.get("itemId")) in self._streamed else []
 
     def _whole(self, kind: str, id: str, text: str) -> list[JsonObject]:
         return [] if id in self._streamed or not text else [_chunk(kind, text)]
