@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real soak fuzz lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real soak fuzz reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -67,6 +67,9 @@ test-long: $(READY) $(WEB) browser ## tests that take longer than their share of
 soak: $(READY) $(WEB) ## faults, floods and fuzzing in their full form: half an hour, then ROUNDS of fuzzing, which add up
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/fuzz.lock
 	PYTHONPATH=tests $(BIN)/python -m fuzz.soak $(ROUNDS) $(SOAK_ARGS)
+
+reliability: $(READY) $(WEB) browser boxes ## run the fault matrix of docs/reference/reliability.md and write its results
+	PYTHONPATH=tests $(BIN)/python -m support.reliability $(ROW)
 
 fuzz: ## the fuzzing of `make soak` alone
 	@$(MAKE) --no-print-directory soak SOAK_ARGS=--fuzz-only
