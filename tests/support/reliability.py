@@ -39,18 +39,33 @@ ROWS = (
     Row(
         "Sessions last: no event that a client saw is lost or shown twice",
         "`kill -9` of the gateway, of the writer, of the owner in mid-turn; a runtime folder or lock file that vanishes",
-        ("sessions/test_faults.py", "store/test_crash.py", "sessions/test_takeover.py", "sessions/test_owner_death.py"),
+        (
+            "sessions/test_faults.py",
+            "store/test_crash.py",
+            "sessions/test_takeover.py",
+            "sessions/test_owner_death.py",
+        ),
         "make soak",
     ),
     Row(
         "A disk that fails costs no turn, and what was not kept is said",
         "a full and a read-only disk, writes that fail for a moment and for long, a damaged or foreign database",
-        ("sessions/test_keeping.py", "sessions/test_bad_input.py", "sessions/test_answers.py", "store/test_database.py"),
+        (
+            "sessions/test_keeping.py",
+            "sessions/test_bad_input.py",
+            "sessions/test_answers.py",
+            "store/test_database.py",
+        ),
     ),
     Row(
         "Several views see the same events in the same order, each once",
-        "clients that attach at any moment of a turn and of a flood, from other processes, that stop reading, that leave",
-        ("sessions/test_seam.py", "sessions/test_several_clients.py", "sessions/test_neighbours.py", "bridge/test_seam.py"),
+        "clients that attach at any moment of a turn or a flood, from other processes, that stop reading, that leave",
+        (
+            "sessions/test_seam.py",
+            "sessions/test_several_clients.py",
+            "sessions/test_neighbours.py",
+            "bridge/test_seam.py",
+        ),
         "make soak",
     ),
     Row(
@@ -66,7 +81,12 @@ ROWS = (
     Row(
         "Messages pass as they were sent",
         "unknown members, explicit nulls, numbers beyond 64 bits, repeated members, ids in text",
-        ("acp/test_passthrough.py", "wire/test_framing.py", "wire/test_message.py", "gateway/test_updates.py"),
+        (
+            "acp/test_passthrough.py",
+            "wire/test_framing.py",
+            "wire/test_message.py",
+            "gateway/test_updates.py",
+        ),
     ),
     Row(
         "A hostile or careless agent harms nobody else",
@@ -76,7 +96,12 @@ ROWS = (
     Row(
         "A hostile or careless client harms nobody else",
         "noise on every port, requests that can be read in two ways, silent and stalled peers, floods of frames",
-        ("server/test_fuzz.py", "server/test_smuggling.py", "server/test_hostile.py", "server/test_floods.py"),
+        (
+            "server/test_fuzz.py",
+            "server/test_smuggling.py",
+            "server/test_hostile.py",
+            "server/test_floods.py",
+        ),
         "make soak",
     ),
     Row(
@@ -88,7 +113,12 @@ ROWS = (
     Row(
         "Who may come in is checked before anything else, and a proxy is believed only if it is trusted",
         "rebound names, foreign origins, forged and broken forwarding headers, revoked tokens, stolen cookies",
-        ("server/test_admission.py", "server/test_trusted_proxies.py", "server/test_page_secret.py", "server/test_tokens.py"),
+        (
+            "server/test_admission.py",
+            "server/test_trusted_proxies.py",
+            "server/test_page_secret.py",
+            "server/test_tokens.py",
+        ),
     ),
     Row(
         "A token has its share and no more",
@@ -109,7 +139,12 @@ ROWS = (
     Row(
         "An agent in a box stays in it",
         "symlinks, races of files, mounts, other processes, the network, capabilities, system calls",
-        ("sandbox/test_escapes.py", "sandbox/test_file_races.py", "sandbox/test_rights.py", "sandbox/test_seccomp.py"),
+        (
+            "sandbox/test_escapes.py",
+            "sandbox/test_file_races.py",
+            "sandbox/test_rights.py",
+            "sandbox/test_seccomp.py",
+        ),
     ),
     Row(
         "The image, Compose and the proxies of `deploy/` work as they are written",
@@ -117,7 +152,7 @@ ROWS = (
         ("deploy/test_proxies.py", "deploy/test_units.py", "deploy/test_wheel.py"),
         "make test-long",
     ),
-)  # fmt: skip
+)
 
 HEAD = (
     "| Promise | Faults it was tried against | Command that repeats it | Last result |\n|---|---|---|---|\n"
