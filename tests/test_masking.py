@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from dragoman.masking import MASK, mask, mask_setting, mask_words
+from dragoman.masking import MASK, mask, mask_setting, mask_text, mask_words
 
 SECRET = "s3cr3t"
 
@@ -62,3 +64,28 @@ def test_a_setting_shows_no_value_at_all() -> None:
 )
 def test_a_command_line_keeps_its_secrets(words: list[str], shown: list[str]) -> None:
     assert mask_words(words) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"apiKey":"abc def","code":"ENOENT"}', '{"apiKey":"********","code":"ENOENT"}'),
+        ('{"details":"{\\"token\\":\\"abc\\"}"}', '{"details":"{\\"token\\":\\"********\\"}"}'),
+        ("Authorization: Bearer abc.def, again", "Authorization: ********, again"),
+        ("sent Bearer abcdefgh123", "sent Bearer ********"),
+        ("Internal error: api_key=abc, token: def", "Internal error: api_key=********, token: ********"),
+        ("OPENAI_API_KEY=abc failed", "OPENAI_API_KEY=******** failed"),
+        ("the key sk-ant-api03-0123456789abcdef is wrong", "the key ******** is wrong"),
+        ("https://me:pw@host/x", "https://********@host/x"),
+        ("exit code: 7, errorCode=12, monkey: banana", "exit code: 7, errorCode=12, monkey: banana"),
+    ],
+)
+def test_an_error_of_somebody_else_is_shown_without_its_secrets(text: str, shown: str) -> None:
+    assert mask_text(text) == shown
+
+
+def test_hostile_text_is_masked_in_no_time() -> None:
+    began = time.perf_counter()
+    for text in ("a=" * 1000, "token:" * 300, 'key="' * 400, "\\" * 2000, "x" * 2000, "sk-" * 600):
+        mask_text(text)
+    assert time.perf_counter() - began < 1

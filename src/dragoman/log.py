@@ -21,7 +21,7 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
-from dragoman.masking import mask
+from dragoman.masking import mask, mask_text
 from dragoman.terminal import escape, escape_json
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ def said(words: bytes | str) -> str:
             f"({len(words)} {'bytes' if isinstance(words, bytes) else 'characters'}; log.prompts shows them)"
         )
     return words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+
+
+def without_secrets(words: str) -> str:
+    """What a peer said about itself, bounded and without what is a secret by its name or its look."""
+    return mask_text(words[:MAX_VALUE])
 
 
 def prompts_wanted() -> bool:

@@ -8,7 +8,7 @@ parameter of an address is masked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 MASK = "********"
 
@@ -18,6 +18,15 @@ _PARAMETER = re.compile(r"([?&;#])([^=&;#?]*)(=?)([^&;#]*)")
 _OPTION = re.compile(r"--?[A-Za-z][\w.-]*")
 _HEADER = re.compile(r"([A-Za-z][\w-]*)(\s*:\s*)(?!//)(\S.*)", re.DOTALL)
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ASSIGNED = re.compile(
+    r"""(?P<name>[A-Za-z][\w.-]*)(?P<between>\\*["']?\s*[:=]\s*(?P<quote>\\*["'])?)"""
+    r"""(?(quote)(?:(?!(?P=quote)).)+|(?:(?:Bearer|Basic|Token)\s+)?[^\s"'\\,;&}\])]+)""",
+    re.IGNORECASE | re.DOTALL,
+)
+_LOOKS_SECRET = re.compile(
+    r"(?i:(?<=bearer\s)|(?<=basic\s))[\w.~+/=-]{8,}"
+    r"|\b(?:sk|pk|rk)[-_][\w-]{12,}|\b(?:ghp|gho|ghs|github_pat|xox[abps])[-_]\w[\w-]{12,}|\bAKIA[A-Z0-9]{16}\b"
+)
 _SECRET_PARTS = frozenset(
     {
         *("token", "tokens", "secret", "secrets", "key", "keys", "apikey", "accesskey", "password", "passwd"),
@@ -31,6 +40,22 @@ _SECRET_ENDS = ("token", "secret", "password", "apikey")
 def mask(text: str) -> str:
     """Text that may quote an address; what is no secret stays, so that a link in it can still be followed."""
     return _ADDRESS.sub(lambda found: _address(found[0], every=False), text) if "://" in text else text
+
+
+def mask_text(text: str) -> str:
+    """Text of somebody else, such as an error: addresses, `password=abc`, `"apiKey":"abc"`, `Bearer abc`, `sk-abc`."""
+    return _LOOKS_SECRET.sub(MASK, "".join(_without_assigned(mask(text))))
+
+
+def _without_assigned(text: str) -> Iterator[str]:
+    """The text in pieces; a value that is none of a secret may hold another name: `error: token=abc`."""
+    done = 0
+    while (found := _ASSIGNED.search(text, done)) is not None:
+        plain = re.sub(r"[Cc]ode\Z", "", found["name"])  # an error's code is none
+        secret = bool(plain) and says_secret(plain)
+        yield text[done : found.end("between")] + (MASK if secret else "")
+        done = found.end() if secret else found.end("between")
+    yield text[done:]
 
 
 def mask_setting(text: str) -> str:

@@ -299,3 +299,25 @@ async def test_initialize_is_tried_anew_after_an_agent_that_did_not_start(
     words = " ".join(f"'{word}'" for word in agent()["command"])
     program.write_text(f"#!/bin/sh\nexec {words}\n")
     assert (await client.initialize())["protocolVersion"] == 1
+
+
+async def test_what_an_agent_refuses_is_logged_without_its_secrets(dragoman: Start, workspace: Path) -> None:
+    error = {
+        "code": -32603,
+        "message": "Internal error: api_key=hunter2-hunter2",
+        "data": {
+            "details": "login failed",
+            "headers": {"Authorization": "Bearer hunter3"},
+            "junk": "x" * 9000,
+        },
+    }
+    flags = ("--answer", "session/new", f'"error":{json.dumps(error)}')
+    gateway = await dragoman(agents={"scripted": agent(*flags)})
+    await gateway.initialize()
+    response = await gateway.request_raw("session/new", {"cwd": str(workspace), "mcpServers": []})
+    assert response["error"]["data"]["headers"] == {"Authorization": "Bearer hunter3"}, (
+        "who asked is told all"
+    )
+    line = (await gateway.logged(r"[^\n]*the agent refused session/new[^\n]*\n"))[0]
+    assert "login failed" in line and "Internal error" in line
+    assert "hunter" not in line and len(line) < 5000

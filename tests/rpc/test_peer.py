@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dragoman.rpc.peer import Peer, Reply, Request, encode
+from dragoman.rpc.peer import ByteBudget, Peer, Reply, Request, encode
 from dragoman.wire import limits
 from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
 from dragoman.wire.framing import FramingError
@@ -85,6 +85,19 @@ class TestIncoming:
         wired.receiver.requests[1].reply(b"1")
         wired.link.take()
         assert wired.hear(request(b"4", params=large)) == []
+
+    def test_peers_that_share_a_budget_share_what_may_be_in_flight(self) -> None:
+        budget = ByteBudget(200)
+        one, other = Wired(budget=budget), Wired(budget=budget)
+        large = b'{"a":"%b"}' % (b"x" * 100)
+        assert one.hear(request(b"1", params=large)) == []
+        assert [error_of(answer) for answer in other.hear(request(b"1", params=large))] == [(1, -32603)]
+        one.receiver.requests[0].reply(b"1")
+        one.link.take()
+        assert other.hear(request(b"2", params=large)) == []
+        other.peer.link_closed(None)
+        assert budget.used == 0
+        assert one.hear(request(b"3", params=b'{"a":"%b"}' % (b"x" * 500))) == [], "alone it always fits"
 
     @pytest.mark.parametrize(
         ("raised", "code"),

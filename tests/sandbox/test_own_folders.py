@@ -107,6 +107,9 @@ def test_among_the_systems_own_folders(own: dict[str, Path], project: Path, monk
     [
         ["-v", "{0}:/x"],
         ["-v{0}:/x:ro"],
+        ["-v={0}:/x"],
+        ["-itv{0}:/x"],
+        ["-dv", "{0}:/x"],
         ["--volume", "{0}:/x"],
         ["--volume={0}:/x"],
         ["--mount", "type=bind,source={0},target=/x"],
@@ -141,6 +144,10 @@ def test_arguments_that_show_nothing() -> None:
     words = [
         "--verbose",
         "-vvv",
+        "-itv",
+        "named:/x",
+        "-eVAR=/etc:/x",
+        "-w/av/etc:/x",
         "-v",
         "named:/x",
         "--volume=named:/x",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.rpc.peer import Peer, Request
+from dragoman.rpc.peer import ByteBudget, Peer, Request
 from dragoman.wire.errors import Malformed, RpcError
 
 
@@ -76,9 +76,13 @@ class ScriptedReceiver:
 class Wired:
     """A peer between a link in memory and a scripted receiver."""
 
-    def __init__(self, *, strict: bool = True, accept_batches: bool = True) -> None:
+    def __init__(
+        self, *, strict: bool = True, accept_batches: bool = True, budget: ByteBudget | None = None
+    ) -> None:
         self.receiver = ScriptedReceiver()
-        self.peer = Peer("the other side", self.receiver, strict=strict, accept_batches=accept_batches)
+        self.peer = Peer(
+            "the other side", self.receiver, strict=strict, accept_batches=accept_batches, budget=budget
+        )
         self.link = MemoryLink()
         self.peer.link_opened(self.link)
 

@@ -94,7 +94,8 @@ class ClientConnection:
         self.may_control = terms.identity.may_control
         """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
         self.wakes = terms.wake and self.may_control
-        self.peer = Peer("The client", self, accept_batches=gateway.config.protocol.batches == "accept")
+        batches = gateway.config.protocol.batches == "accept"
+        self.peer = Peer("The client", self, accept_batches=batches, budget=gateway.request_budget)
         self.peer.on_answer = gateway.witness.request
         self.capabilities = ClientCapabilities({})
         self.info: object = None

@@ -32,6 +32,8 @@ from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.quotas import Places
 from dragoman.gateway.retention import keep_house
 from dragoman.gateway.session import Session, settle
+from dragoman.rpc.peer import ByteBudget
+from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_params
 
 log = logging.getLogger(__name__)
@@ -101,6 +103,7 @@ class Gateway:
         self.places = Places(self)
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
+        self.request_budget = ByteBudget(limits.GATEWAY_REQUEST_BYTES)
         self.watchers: list[SessionWatcher] = []
         self.closing = False
         self.said_goodbye = asyncio.Event()

@@ -94,6 +94,7 @@ class Questions:
         self._open: list[Question] = []
         self._expected: dict[str, asyncio.Event] = {}
         self._decisions: dict[str, JsonObject] = {}
+        self._decision_bytes: dict[str, int] = {}
         """How the last questions were answered, by their ids."""
 
     def __len__(self) -> int:
@@ -348,9 +349,22 @@ class Questions:
             by = rule[:MAX_RULE_NAME]  # a client that answers by a rule says so
         facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
         self._session.record(kind, id=question.id, **facts)
-        self._decisions[question.id] = facts
-        if len(self._decisions) > limits.REMEMBERED_DECISIONS:
-            del self._decisions[next(iter(self._decisions))]
+        self._remember_decision(question.id, facts)
+
+    def _remember_decision(self, question_id: str, facts: JsonObject) -> None:
+        """An answer of megabytes is not kept, only whose it was."""
+        size = len(encode(facts))
+        if size > limits.REMEMBERED_DECISION_BYTES:
+            facts = {"by": facts["by"]}
+            size = len(encode(facts))
+        self._decisions[question_id] = facts
+        self._decision_bytes[question_id] = size
+        while (
+            len(self._decisions) > limits.REMEMBERED_DECISIONS
+            or sum(self._decision_bytes.values()) > limits.REMEMBERED_DECISION_BYTES
+        ):
+            oldest = next(iter(self._decisions))
+            del self._decisions[oldest], self._decision_bytes[oldest]
 
     def _is_ours(self, rule: str) -> bool:
         """No client can have the record say that the gateway decided: a policy's rule, or the end of something."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, encode, read_object
 from dragoman.gateway.rewrite import session_of
+from dragoman.log import without_secrets
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import METHOD_NOT_FOUND
 
@@ -23,12 +24,14 @@ def log_refusal(agent: AgentConnection, method: str, params: bytes, reply: Reply
     session = agent.sessions.get(session_of(params) or "")
     about = {} if session is None else {"session": session.id}
     facts = {**about, "agent": agent.name, "code": error.get("code"), "data": reason(error)}
-    log.log(level, "the agent refused %s: %s", method, error.get("message"), extra=facts)
+    log.log(
+        level, "the agent refused %s: %s", method, without_secrets(str(error.get("message"))), extra=facts
+    )
 
 
 def reason(error: JsonObject) -> str:
-    """An error's `data` as one line; empty without any."""
+    """An error's `data` as one line, without secrets that are known by their names; empty without any."""
     data = error.get("data")
     if data is None:
         return ""
-    return data if isinstance(data, str) else encode(data).decode()
+    return without_secrets(data if isinstance(data, str) else encode(data).decode())

@@ -59,52 +59,49 @@ def cleaned(line: bytes) -> bytes:
             entries = message.decode_batch(line)
             found = [cleaned(entry) for entry in entries]
             return line if found == entries else b"[" + b",".join(found) + b"]"
-        return _without(line, _BELOW) or line
+        without = _without(line, _BELOW)
+        # Of a member that comes twice only the last is in it: a client may prefer the first.
+        return without if _marks(without) < _marks(line) else line
     except Malformed:
         return line  # the code that reads it says what is wrong with it
 
 
-def _without(raw: bytes | Raw, below: dict[str, object]) -> bytes | None:
-    """An object without our key in its `_meta`, nor in those below; None if it was not there."""
-    members = _members(raw)
-    changed = _drop(members)
+def _marks(line: bytes) -> int:
+    return len(_MAYBE.findall(line))
+
+
+def _without(raw: bytes | Raw, below: dict[str, object]) -> bytes:
+    """An object, each member once, without our key in its `_meta`, nor in those below; anything else as it is."""
+    try:
+        members = message.members(raw)
+    except Malformed:
+        return bytes(raw)
+    _drop(members)
     for name, deeper in below.items():
-        if name not in members or not isinstance(deeper, dict):
-            continue
-        inner = (
-            _without_each(members[name], deeper[_EACH])
-            if _EACH in deeper
-            else _without(members[name], deeper)
-        )
-        if inner is not None:
-            members[name] = Raw(inner)
-            changed = True
-    return encode(members) if changed else None
+        if name in members and isinstance(deeper, dict):
+            write = _without_each if _EACH in deeper else _without
+            members[name] = Raw(write(members[name], deeper))
+    return encode(members)
 
 
-def _without_each(raw: Raw, below: dict[str, object]) -> bytes | None:
+def _without_each(raw: Raw, below: dict[str, object]) -> bytes:
+    inner = below[_EACH]
+    assert isinstance(inner, dict)
     try:
         entries = message.decode_batch(bytes(raw))
     except Malformed:
-        return None
-    found = [_without(entry, below) for entry in entries]
-    if not any(found):
-        return None
-    return encode([Raw(new or old) for new, old in zip(found, entries, strict=True)])
+        return bytes(raw)
+    return encode([Raw(_without(entry, inner)) for entry in entries])
 
 
-def _drop(members: dict[str, Raw]) -> bool:
-    meta = _members(members["_meta"]) if "_meta" in members else {}
-    if KEY not in meta:
-        return False
-    del meta[KEY], members["_meta"]
-    if meta:
-        members["_meta"] = Raw(encode(meta))
-    return True
-
-
-def _members(raw: bytes | Raw) -> dict[str, Raw]:
+def _drop(members: dict[str, Raw]) -> None:
+    if "_meta" not in members:
+        return
     try:
-        return message.members(raw)
+        meta = message.members(members["_meta"])
     except Malformed:
-        return {}
+        return
+    if meta.pop(KEY, None) is not None and not meta:
+        del members["_meta"]
+    else:
+        members["_meta"] = Raw(encode(meta))

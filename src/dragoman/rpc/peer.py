@@ -153,6 +153,23 @@ class Receiver(Protocol):
         """The connection ended; the returned error answers what is still asked of the peer."""
 
 
+class ByteBudget:
+    """Bytes that several peers may have in flight together; what is larger than all of it fits when it is alone."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        if self.used and self.used + size > self._most:
+            return False
+        self.used += size
+        return True
+
+    def give(self, size: int) -> None:
+        self.used -= size
+
+
 class Peer:
     """Implements `LinkHandler`."""
 
@@ -168,8 +185,12 @@ class Peer:
         strict: bool = True,
         accept_batches: bool = True,
         intercept: Callable[[bytes], bool] | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
-        """`strict` demands `"jsonrpc": "2.0"`; `intercept` sees each line first and returns True if it dealt with it."""
+        """`strict` demands `"jsonrpc": "2.0"`; `intercept` sees each line first and returns True if it dealt with it.
+
+        `budget` is for the requests in flight of all peers that share it.
+        """
         self.name = name
         self._receiver = receiver
         self._strict = strict
@@ -179,6 +200,7 @@ class Peer:
         self._next_call = 0
         self._incoming: dict[IdKey, Request] = {}
         self._incoming_bytes = 0
+        self._budget = budget if budget is not None else ByteBudget(limits.GATEWAY_REQUEST_BYTES)
         self.reads = 0
         """How often something was read: whoever waits for an answer sees by it that the other side is not silent."""
         self.closed = False
@@ -218,6 +240,7 @@ class Peer:
         if self._incoming.get(request.key) is request:
             del self._incoming[request.key]
             self._incoming_bytes -= request.size
+            self._budget.give(request.size)
 
     # -- LinkHandler
 
@@ -258,6 +281,7 @@ class Peer:
         for on_reply in calls.values():
             self._deliver(on_reply, Reply.failed(error))
         self._incoming.clear()
+        self._budget.give(self._incoming_bytes)
         self._incoming_bytes = 0
 
     # -- incoming
@@ -302,8 +326,8 @@ class Peer:
         if key in self._incoming:
             request.fail(invalid_request("A request with this id is still in flight", "duplicate_id"))
             return
-        if not self._has_room(request):
-            request.fail(internal("Too many requests in flight", "too_many_requests"))
+        if not self._has_room(request) or not self._budget.take(request.size):
+            request.fail(internal("Too many requests in flight; wait for answers", "too_many_requests"))
             return
         self._incoming[key] = request
         self._incoming_bytes += request.size

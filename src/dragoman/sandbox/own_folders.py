@@ -16,6 +16,8 @@ from pathlib import Path
 from dragoman.config.paths import Paths
 
 _VOLUMES = ("-v", "--volume")
+_SHORT_WITH_VALUE = frozenset("acehlmpuw")
+"""Letters of docker and podman behind which a value stands: `-eV=1` has no `v` of its own."""
 _BINDS = tuple(f"--{how}{last}" for how in ("bind", "ro-bind", "dev-bind") for last in ("", "-try"))
 _SOURCES = ("source", "src")
 
@@ -73,12 +75,24 @@ def bound(words: Sequence[str]) -> Iterator[str]:
         option, equals, value = word.partition("=")
         if option in _VOLUMES:
             yield from _volume(value if equals else after)
-        elif word.startswith("-v") and not word.startswith("--"):
-            yield from _volume(word[2:])
+        elif (volume := _short_volume(word)) is not None:
+            yield from _volume(volume or after)
         elif option == "--mount":
             yield from _mount(value if equals else after)
         elif word in _BINDS:
             yield after
+
+
+def _short_volume(word: str) -> str | None:
+    """What stands behind `v` in one word of short options (`-itv/a:/b`, `-itv`); None without a `v`."""
+    if not word.startswith("-") or word.startswith("--"):
+        return None
+    for place, letter in enumerate(word[1:], 2):
+        if letter == "v":
+            return word[place:].removeprefix("=")
+        if letter in _SHORT_WITH_VALUE:
+            return None  # the rest is that option's
+    return None
 
 
 def _volume(value: str) -> Iterator[str]:

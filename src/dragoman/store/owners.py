@@ -26,6 +26,7 @@ from pathlib import Path
 from dragoman.gateway.ports.store import StoreUnavailable
 
 _ATTEMPTS = 5
+_MACHINE_ID = Path("/etc/machine-id")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -123,22 +124,39 @@ def sweep(locks: Path, runtime: Path, owner_ids: Iterable[str]) -> None:
 
 
 def here() -> str:
-    """Where process ids mean what they mean to us, and when we began: boot, pid namespace, start; else the machine."""
+    """Where process ids mean what they mean to us, and when we began: boot, pid namespace, start, machine.
+
+    Where the system does not tell the first three, the machine alone.
+    """
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
-        return f"{_BOOT_ID.read_text().strip()} {namespace} {_started(os.getpid())}"
+        return f"{_BOOT_ID.read_text().strip()} {namespace} {_started(os.getpid())} {_machine()}"
     except OSError:
         return f"machine {platform.node()}"
 
 
+def _machine() -> str:
+    """The same after a reboot. Images may have an id in common, and machines a name: both must be the same."""
+    try:
+        known = _MACHINE_ID.read_text().strip()
+    except OSError:
+        known = ""
+    return f"{known or '-'}@{platform.node()}".replace(" ", "_")
+
+
 def _is_known_dead(place: str, pid: int) -> bool:
-    """Without its lock file: another boot of this kernel, or a process that we would see and do not."""
+    """Without its lock file: another boot of this machine, or a process that we would see and do not.
+
+    Another boot elsewhere proves nothing: a machine that shares our files over the network has its own.
+    """
     theirs, mine = place.split(" "), here().split(" ")
+    if len(mine) == 4 and len(theirs) == 3:  # of a version that did not say which machine
+        theirs.append(mine[3])
     if len(theirs) != len(mine):
         return not place  # of a version that had its locks elsewhere
-    if len(mine) == 3:
+    if len(mine) == 4:
         if theirs[0] != mine[0]:
-            return True
+            return theirs[3] == mine[3]
         return theirs[1] == mine[1] and _started(pid) != theirs[2]
     if theirs != mine:
         return False

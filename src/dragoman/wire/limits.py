@@ -35,6 +35,9 @@ AGENT_BACKLOG_BYTES = 64 * 1024 * 1024
 REQUEST_BYTES_IN_FLIGHT = 128 * 1024 * 1024
 """The same in bytes, ids and params together: ten thousand requests of the largest size. One alone always fits."""
 
+GATEWAY_REQUEST_BYTES = 512 * 1024 * 1024
+"""The same of all clients together: hundreds of connections that each stay below their own limit."""
+
 EARLY_UPDATES = 1000
 """Updates held for a session whose `session/new` is not answered yet (G-044), whatever sessions they name."""
 
@@ -76,6 +79,9 @@ CHOICES = 1000
 
 REMEMBERED_DECISIONS = 100
 """Answers of a session that are known to a client that answers a moment later: an agent that asks without end."""
+
+REMEMBERED_DECISION_BYTES = 1024 * 1024
+"""And their bytes together: a client that puts megabytes into its answers."""
 
 HELD_REPLAY_BYTES = 64 * 1024 * 1024
 """An agent's own history that is journaled all at once when it is loaded for the first time; more is journaled as it
