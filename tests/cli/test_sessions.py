@@ -401,6 +401,83 @@ async def test_ctrl_c_cancels_a_turn_that_another_client_began(shell: CommandLin
         assert await asyncio.to_thread(terminal.end) == 0
 
 
+async def test_ctrl_d_leaves_a_turn_in_another_process_running(shell: CommandLine, dragoman: Start) -> None:
+    editor, session = await live(dragoman, shell)
+    go = shell.folder / "go"
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        terminal.type(f"wait-file {go}\n")
+        await editor.next_message(lambda message: "wait-file" in json.dumps(message))
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+        assert "ended" not in terminal.shown
+        assert "cancel" not in terminal.shown
+    assert not any("cancelled" in json.dumps(message) for message in editor.received)
+    go.touch()
+    ended = await editor.next_message(lambda message: "stopReason" in json.dumps(message))
+    assert "end_turn" in json.dumps(ended)
+
+
+async def test_the_first_letter_of_a_sentence_does_not_answer(shell: CommandLine, dragoman: Start) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        turn = editor.start_prompt(session, "permission")
+        await asyncio.to_thread(terminal.until, "[n] Reject: ")
+        await asyncio.sleep(0.6)  # as long as it takes to read the question
+        for letter in "nothing of this":
+            terminal.type(letter)
+        assert not turn.done()
+        terminal.type("\n")
+        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
+        assert not turn.done()
+        terminal.type("n")
+        terminal.type("\n")
+        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
+        await asyncio.to_thread(terminal.until, "\nnothing of this", times=1)
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+async def test_a_letter_that_was_begun_before_the_question_is_no_answer_with_enter(
+    shell: CommandLine, dragoman: Start
+) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        terminal.type("y")
+        turn = editor.start_prompt(session, "permission")
+        await asyncio.to_thread(terminal.until, "[n] Reject: ")
+        terminal.type("\n")
+        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
+        assert not turn.done()
+        terminal.type("n\n")
+        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
+async def test_letters_of_several_bytes_are_typed_whole_while_a_question_is_open(
+    shell: CommandLine, dragoman: Start
+) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        turn = editor.start_prompt(session, "permission")
+        await asyncio.to_thread(terminal.until, "[n] Reject: ")
+        for byte in "say größer 漢 😀".encode():
+            terminal.type_bytes(bytes([byte]))
+            await asyncio.sleep(0.01)  # so that each is read by itself
+        terminal.type("\n")
+        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
+        terminal.type("n\n")
+        await turn
+        await asyncio.to_thread(terminal.until, "\ngrößer 漢 😀")
+        assert "\ufffd" not in terminal.shown
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
 async def test_leaving_does_not_answer_a_question_for_others(shell: CommandLine, dragoman: Start) -> None:
     editor, session = await live(dragoman, shell)
     with shell.terminal("sessions", "attach", session) as terminal:

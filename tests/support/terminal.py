@@ -53,7 +53,10 @@ class Terminal:
             assert left > 0 and self._read(left), f"{text!r} did not come:\n{self.shown}"
 
     def type(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
+        self.type_bytes(keys.encode())
+
+    def type_bytes(self, data: bytes) -> None:
+        os.write(self._master, data)
 
     def end(self, timeout: float = PATIENCE) -> int:
         """Wait for the program to end; returns its exit code."""

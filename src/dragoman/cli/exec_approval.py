@@ -45,8 +45,18 @@ def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
     return option is not None
 
 
-def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done: Callable[[], None]) -> None:
-    """Show the question with a key for every option and wait for one of them."""
+def ask_person(
+    question: Question,
+    narrator: Narrator,
+    keyboard: Keyboard,
+    done: Callable[[], None],
+    *,
+    enter: bool = False,
+) -> None:
+    """Show the question with a key for every option and wait for one of them.
+
+    With `enter` every answer is a line: where people write prompts, the first letter of one must not answer.
+    """
     keys = option_keys(question.options)
 
     def entered(text: str) -> bool:
@@ -59,7 +69,7 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
         return True
 
     def pressed(key: str) -> bool:
-        return not key.isdigit() and entered(key)
+        return not enter and not key.isdigit() and entered(key)
 
     def settled(how: str) -> None:
         keyboard.want_lines()
@@ -71,12 +81,13 @@ def ask_person(question: Question, narrator: Narrator, keyboard: Keyboard, done:
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
     keyboard.ask(pressed, entered, narrator.screen.typed)  # before the offer: what follows it is meant for it
-    narrator.screen.progress(f"  {_offer(keys)}: {keyboard.begun}", finished=False)
+    how = "Answer with Enter: " if enter else ""
+    narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
 
 
-def _offer(keys: dict[str, JsonObject]) -> str:
+def _offer(keys: dict[str, JsonObject], *, enter: bool) -> str:
     return ", ".join(
-        f"[{key}{' Enter' if key.isdigit() else ''}] {option.get('name') or option.get('optionId')}"
+        f"[{key}{' Enter' if key.isdigit() and not enter else ''}] {option.get('name') or option.get('optionId')}"
         for key, option in keys.items()
     )
 

@@ -1,18 +1,21 @@
 """What a person types: lines, or single keys while a question waits for one.
 
 A question may appear in the middle of a line. No key answers it while a line is begun, nor in the first moment: such a
-key was meant for the line, which goes on as it was. The terminal edits lines by itself; while a question is open it does
-not, because its driver hands over whole lines only, so the few keys that edit a line are done here.
+key was meant for the line, which goes on as it was, and is no answer when it ends. The terminal edits lines by itself;
+while a question is open it does not, because its driver hands over whole lines only, so the few keys that edit a line
+are done here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import select
 import sys
 import termios
 import threading
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +39,10 @@ class Keyboard:
         self._echo: Callable[[str], None] = lambda text: None
         self._loop = asyncio.get_running_loop()
         self._rest = b""
+        self._begun_before = False
+        """The line was begun before the question was shown."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        """Holds back the part of a character whose rest is not read yet, while a question is open."""
         self._saved: list[Any] | None = None
         self._fd = sys.stdin.fileno() if sys.stdin is not None else -1
         self.terminal = self._fd >= 0 and os.isatty(self._fd)
@@ -52,6 +59,8 @@ class Keyboard:
 
     def ask(self, on_key: Answers, on_line: Answers, echo: Callable[[str], None]) -> None:
         """A question is shown now: single keys and whole lines are offered to it first."""
+        if self._question is None:
+            self._decoder.reset()
         self._question, self._echo = (on_key, on_line), echo
         self._shown_at = self._loop.time()
         if self.terminal and self._saved is None:
@@ -61,10 +70,14 @@ class Keyboard:
             termios.tcsetattr(self._fd, termios.TCSANOW, wanted)
             if select.select([self._fd], [], [], 0)[0]:  # the line that was begun can be read now
                 self._take(os.read(self._fd, READ_SIZE))
+            self._rest = self._decoder.decode(self._rest).encode()
+        self._begun_before = bool(self._rest)
 
     def want_lines(self) -> None:
         """No question is open any more; a line that was begun goes on."""
         self._question = None
+        self._rest += self._decoder.getstate()[0]
+        self._decoder.reset()
         if self._saved is not None:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
             self._saved = None
@@ -89,26 +102,30 @@ class Keyboard:
             self._take(data)
             return
         asked = self._question
-        text = data.decode("utf-8", "replace")
+        text = self._decoder.decode(data)
         for index, key in enumerate(text):
             if self._question is not asked:  # what was typed for one question is no answer to the next
-                self._take(text[index:].encode())
+                part, self._rest = self._rest, b""
+                self._take(part + text[index:].encode())
                 return
             self._key(key, *asked)
 
     def _key(self, key: str, on_key: Answers, on_line: Answers) -> None:
         line = self.begun
         if key in ENTER:
+            before, self._begun_before = self._begun_before, False
             self._rest = b""
             self._shown_at = self._loop.time()  # the next key may still belong to what was being written
             if line:
                 self._echo("\n")
-            if line and not on_line(line):
+            if line and (before or not on_line(line)):
                 self.on_line(line)
         elif key in ERASE or key == KILL:
             gone = len(line) if key == KILL else min(1, len(line))
-            self._rest = line[: len(line) - gone].encode()
-            self._echo("\b \b" * gone)
+            left = len(line) - gone
+            self._rest = line[:left].encode()
+            self._begun_before = self._begun_before and bool(left)
+            self._echo("\b \b" * _columns(line[left:]))
         elif key == END and not line:
             self.on_line(None)
         elif not line and self._loop.time() - self._shown_at >= GRACE and on_key(key):
@@ -137,3 +154,9 @@ class Keyboard:
                 self._loop.call_soon_threadsafe(self._take, data)
             except RuntimeError:  # the loop ended: nobody wants to know any more
                 return
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal draws it."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)

@@ -1,7 +1,7 @@
 """`dragoman sessions attach`: a session in the terminal, wherever it runs.
 
-what was said ──► what is said now; a typed line is a prompt, a key answers a question
-                  Ctrl-C: cancel the turn, twice: leave; Ctrl-D: leave
+what was said ──► what is said now; a typed line is a prompt, or the answer to a question
+                  Ctrl-C: cancel the turn, twice: leave; Ctrl-D: leave, and let a turn of another process go on
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         if running.store is None:
             raise ConfigError(running.trouble or "sessions are not kept: sessions.journal is false")
         record = await find(running.store, given)
-        conversation = await Conversation.inside(running, Terms(warm=False))
+        conversation = await Conversation.inside(running, Terms(warm=False, leave_turns=True))
         try:
             return await Visit(running, conversation, record).run()
         finally:
@@ -86,6 +86,8 @@ class Visit:
         self._keyboard.start()
         await self._until_left()
         self._keyboard.stop()
+        if self._prompting is not None and not conversation.closed.is_set():
+            self._prompting.cancel()  # it goes on without us, or ends with us: neither is a failure to be told
         self._screen.end_line()
         return 0
 
@@ -122,7 +124,7 @@ class Visit:
         if not self._waiting:
             return
         if self._keyboard.terminal:
-            ask_person(self._waiting[0], self._narrator, self._keyboard, self._ask_next)
+            ask_person(self._waiting[0], self._narrator, self._keyboard, self._ask_next, enter=True)
         else:  # it stays open for somebody with a keyboard
             self._narrator.ask(self._waiting[0])
 

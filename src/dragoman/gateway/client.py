@@ -25,6 +25,7 @@ from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.rewrite import meta_of, one_session, session_of
 from dragoman.gateway.session import Session, settle
+from dragoman.gateway.turn import CANCELLED
 from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import limits, message
@@ -65,6 +66,8 @@ class Terms:
     """stdio answers a second `initialize` as the first, network transports refuse it (G-030)."""
     keep_sessions: bool = False
     """Its sessions and turns go on when it leaves."""
+    leave_turns: bool = False
+    """Its turns in sessions that another process has go on when it leaves."""
     warm: bool = True
     """Ask the agent at `initialize` what it can do."""
     spare: bool = True
@@ -344,9 +347,11 @@ class ClientConnection:
     async def _cancel_turns(self, sessions: list[Session]) -> None:
         """Cancel what this client started and give it a moment to end well: stdout may still be read (G-113)."""
         turns = [each.turn for each in sessions if each.turn is not None and each.turn.client is self]
-        for session in sessions:
-            if session.turn is not None and session.turn.client is self:
-                session.cancel()
+        for turn in turns:
+            if self.terms.leave_turns and turn.session.follows:
+                turn.settle(CANCELLED)  # here; where it runs, it goes on
+            else:
+                turn.session.cancel()
         if turns:
             await asyncio.wait(
                 [asyncio.ensure_future(turn.done.wait()) for turn in turns], timeout=GOODBYE_TIMEOUT
