@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from support.attaching import free_port
+from support.gateway import Start
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Serving
+from support.serving import Serving, UrlFraming
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 PROXIES = {"nginx": "/usr/sbin/nginx", "caddy": "/usr/bin/caddy"}
@@ -189,3 +191,28 @@ async def test_host_and_token_are_still_checked(name: str, serving: Serving, tmp
         page = await client.get("/", params={"token": front.token}, headers={"Accept": "text/html"})
         cookie = page.headers["set-cookie"]
         assert cookie.startswith(f"dragoman-{serving.port}=") and "; Secure" in cookie
+
+
+@pytest.mark.parametrize("name", SETUPS)
+async def test_the_client_behind_the_proxy_is_known_whatever_it_claims(
+    name: str, dragoman: Start, tmp_path: Path
+) -> None:
+    framing = UrlFraming()
+    settings = {"trusted_proxies": ["127.0.0.1"]}
+    serving = Serving(
+        await dragoman("serve", "--port", "0", framing=framing, serve=settings), await framing.url()
+    )
+    claims = {
+        "X-Forwarded-For": "203.0.113.9",
+        "X-Forwarded-Proto": "http",
+        "Forwarded": "for=203.0.113.9;proto=http",
+    }
+    async with proxied(name, serving, tmp_path / name) as front:
+        other = httpx.AsyncHTTPTransport(local_address="127.0.0.2", verify=trusting())
+        client = front.http(token=False, transport=other, headers=claims)
+        assert (await client.get("/metrics")).status_code == 401
+        await serving.gateway.logged(r"request refused.* address=127\.0\.0\.2")
+        page = await client.get("/", params={"token": front.token}, headers={"Accept": "text/html"})
+        assert "; Secure" in page.headers["set-cookie"]
+        assert "strict-transport-security" in page.headers
+    assert "203.0.113.9" not in serving.gateway.stderr
