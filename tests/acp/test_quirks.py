@@ -231,3 +231,49 @@ async def test_silence_is_shown_as_such(dragoman: Start, workspace: Path) -> Non
     await gateway.next_message(silent)
     gateway.cancel(session)
     assert (await running).stop_reason == "cancelled"
+
+
+RELAUNCHING = """
+import json, os, signal, sys
+
+if "child" not in sys.argv:
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-S", "-E", __file__, "child"])
+    os.waitpid(child, 0)
+    sys.exit()
+
+
+def say(message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+    sys.stdout.flush()
+
+
+def end(*_):
+    say({"id": prompt, "result": {"stopReason": "cancelled"}})
+    os._exit(0)
+
+
+signal.signal(signal.SIGTERM, end)
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        say({"id": asked["id"], "result": {"protocolVersion": 1, "agentCapabilities": {}}})
+    elif asked.get("method") == "session/new":
+        say({"id": asked["id"], "result": {"sessionId": "s"}})
+    elif asked.get("method") == "session/prompt":
+        prompt = asked["id"]
+        os.kill(os.getppid(), signal.SIGKILL)
+signal.pause()
+"""
+
+
+async def test_a_killed_agent_is_an_error_whatever_its_child_says(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "relaunching.py"
+    program.write_text(RELAUNCHING)
+    command = [sys.executable, "-S", "-E", str(program)]
+    gateway = await dragoman("acp", "twofold", agents={"twofold": {"kind": "acp", "command": command}})
+    await gateway.initialize()
+    turn = await gateway.prompt(await gateway.new_session(workspace), "go")
+    assert turn.error is not None
+    assert "was ended by SIGKILL" in turn.error.message

@@ -67,6 +67,12 @@ QUIRKS = (
         "test_a_command_that_runs_on_after_cancel_ends_with_its_agent",
     ),
     Quirk(
+        "killed_as_cancelled",
+        ("qwen 0.24.4",),
+        "runs behind a process of its own: when that is killed, it ends the turn as `cancelled`; here it is an error",
+        "test_a_killed_agent_is_an_error_whatever_its_child_says",
+    ),
+    Quirk(
         "failure_as_end_turn",
         ("codex-acp 2.6.0",),
         "ends a turn that failed with `end_turn`; only `_meta.codex.threadStatus` says systemError",

@@ -220,7 +220,9 @@ class Turn:
                 self.session.seed = None
                 self.session.context_lost = False
             answer = _read_result(reply)
-            if self.session.corrections.failed(answer):
+            if self._killed(answer):
+                self.fail(self.session.require_agent().gone_error())
+            elif self.session.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
                 self.settle(answer)
@@ -228,6 +230,15 @@ class Turn:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
         else:
             self.settle(self.session.reply_for_client(reply))
+
+    def _killed(self, answer: Reply) -> bool:
+        """The program is dead, and what it had started says `cancelled` although nobody cancelled (quirk)."""
+        agent = self.session.agent
+        if self.cancelling or agent is None or agent.handle is None:
+            return False
+        end = agent.handle.end()
+        ended = end.exit_code is not None or end.signal is not None
+        return ended and decode_object(answer.result).get("stopReason") == "cancelled"
 
     async def _fail_in_its_words(self) -> None:
         """The agent said in the chat why the turn failed (quirk failure_as_end_turn)."""
