@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.live_terminals import DROPPED, LIVE_LETTERS, _Told
 from server.conftest import Serve, serve
+from support.answers import EVERYTHING
 from support.bridge_peer import Page
 from support.gateway import agent
+from support.rpc_peer import is_request
 
 __all__ = ["serve"]
 
@@ -50,6 +52,27 @@ async def test_a_page_sees_output_of_a_command_that_a_dead_gateway_ran(serve: Se
     again = await Page.open(await serve(agents=agents))
     await again.load(session)
     assert "".join(printed(again, session)) == "one\n"
+
+
+async def test_a_page_sees_what_an_editor_s_own_terminal_prints(serve: Serve, workspace: Path) -> None:
+    serving = await serve()
+    editor = await serving.socket()
+    await editor.initialize(clientCapabilities=EVERYTHING)
+    session = await editor.new_session(workspace)
+    page = await Page.open(serving)
+    await page.load(session)
+    editor.on("terminal/create", {"terminalId": "mine"})
+    editor.on("terminal/output", {"output": "so far\n", "truncated": False})
+    editor.on("terminal/release", {})
+    turn = editor.start_prompt(session, "terminal sh steps.sh")
+    await page.next("terminal_output", terminalId="mine", output="so far\n")
+    done = {"output": "so far\ndone\n", "truncated": False, "exitStatus": {"exitCode": 0, "signal": None}}
+    editor.on("terminal/output", done)
+    asked = await editor.next_message(is_request("terminal/wait_for_exit"))
+    editor.reply(asked, {"exitCode": 0, "signal": None})
+    assert (await turn).stop_reason == "end_turn"
+    await page.next("turn_complete")
+    assert "".join(printed(page, session)) == "so far\ndone\n"
 
 
 async def test_a_command_that_prints_without_end_does_not_fill_the_journal(

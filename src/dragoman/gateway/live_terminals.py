@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 INTERVAL = 0.25
 """Seconds between two looks at a terminal that runs."""
+CLIENT_INTERVAL = 1.0
+"""The same at a client's terminal, which has to be asked for it."""
+SLACK = 0.05
+"""Looks that are due so soon are done together."""
 LIVE_LETTERS = 256 * 1024
 """Told of one terminal while it runs: a command that prints without end must not fill the journal."""
 SHOWN_LETTERS = 16 * 1024
@@ -57,11 +61,12 @@ class _Told:
 
 class LiveTerminals:
     def __init__(self, session: Session, look: Callable[[str], bool]) -> None:
-        """`look` reads what a terminal of ours has printed so far and tells it; False when it has ended."""
+        """`look` reads what a terminal has printed so far, or asks its client; False when it has ended or is gone."""
         self._session = session
         self._look = look
-        self._running: dict[str, None] = {}
-        """Terminals of ours, whose output we can look at."""
+        self._running: dict[str, float] = {}
+        """Terminals that run, with the time of the next look."""
+        self._intervals: dict[str, float] = {}
         self._told: dict[str, _Told] = {}
         self._calls: dict[str, JsonObject] = {}
         """By terminal: the open tool call that refers to it."""
@@ -72,9 +77,9 @@ class LiveTerminals:
 
     def begin(self, terminal: str, *, ours: bool) -> None:
         self._told[terminal] = _Told()
-        if ours:
-            self._running[terminal] = None
-            self._plan()
+        self._intervals[terminal] = INTERVAL if ours else CLIENT_INTERVAL
+        self._running[terminal] = asyncio.get_running_loop().time() + INTERVAL
+        self._plan()
 
     def see_call(self, update: JsonObject) -> None:
         """Follow which tool call refers to which terminal."""
@@ -111,6 +116,7 @@ class LiveTerminals:
     def end(self, terminal: str, output: str | None, ends: JsonObject) -> None:
         """It is released: the rest of its output is what there is."""
         self._running.pop(terminal, None)
+        self._intervals.pop(terminal, None)
         told = self._told.pop(terminal, _Told())
         if output is not None and not told.over:
             news = told.news(output)
@@ -148,11 +154,14 @@ class LiveTerminals:
 
     def _plan(self) -> None:
         if self._timer is None and self._running:
-            self._timer = asyncio.get_running_loop().call_later(INTERVAL, self._tick)
+            self._timer = asyncio.get_running_loop().call_at(min(self._running.values()), self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        for terminal in list(self._running):
-            if not self._look(terminal):
+        now = asyncio.get_running_loop().time()
+        for terminal in [name for name, due in self._running.items() if due <= now + SLACK]:
+            if self._look(terminal):
+                self._running[terminal] = now + self._intervals.get(terminal, INTERVAL)
+            else:
                 self._running.pop(terminal, None)
         self._plan()

@@ -224,12 +224,33 @@ class Services:
         self._live.end(terminal, self._outputs.get(terminal), self._ends.get(terminal, {}))
 
     def _look(self, terminal: str) -> bool:
-        """Read what a terminal of ours has printed so far; False when it has ended."""
+        """Read what a terminal of ours has printed so far, or ask its client; False when it has ended or is gone."""
+        client = self._owners.get(terminal)
+        if client is not None:
+            return self._ask_output(terminal, client)
         output = self._local.terminal_output(terminal) if self._local is not None else None
         if output is None:
             return False
         self._keep_output(terminal, output)
         return "exitStatus" not in self._ends[terminal]
+
+    def _ask_output(self, terminal: str, client: ClientConnection) -> bool:
+        """For others that look on; a client that is alone sees its own terminal.
+
+        Not beyond the turn: some agents never release a terminal, and nothing would end the asking.
+        """
+        known = (self._client_id(agent_id) for agent_id in self._terminals)
+        if self._session.turn is None or terminal not in known:
+            return False
+        if any(attachment.client is not client for attachment in self._session.attachments):
+            params = {"sessionId": self._session.id, "terminalId": terminal}
+
+            def printed(reply: Reply) -> None:
+                if reply.ok and terminal in self._live:
+                    self._keep_output(terminal, reply.result)
+
+            client.peer.request("terminal/output", encode(params), printed)
+        return True
 
     def _own(self, terminal: str, client: ClientConnection | None) -> None:
         self._owners[terminal] = client
