@@ -64,6 +64,29 @@ async def test_a_session_comes_back_with_its_context_after_a_restart(
     assert "my colour is blue" in str(llm.requests[-1])
 
 
+async def test_after_a_loss_of_memory_a_command_works_and_the_title_stays(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    (workspace / "notes.txt").write_text("hello world\n")
+    agents, env = {"builtin": {"kind": "builtin"}}, dict.fromkeys(("OPENAI_API_KEY",), "")
+    first = await dragoman("acp", agents=agents, env=env)
+    await first.initialize()
+    session = await first.new_session(workspace)
+    await first.prompt(session, "my colour is blue")
+    await first.stop()
+    for kept in home.rglob("builtin/sessions/*"):
+        kept.unlink()
+    second = await dragoman("acp", agents=agents, env=env)
+    await second.initialize()
+    known = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    assert (await second.request("session/load", known))["_meta"]["dragoman"]["revived"] == "seed"
+    assert calls(await second.prompt(session, "/read notes.txt"))[0]["status"] == "completed"
+    await second.prompt(session, "what is my colour?")
+    assert calls(await second.prompt(session, "/read notes.txt"))[0]["status"] == "completed"
+    (listed,) = (await second.request("session/list", {}))["sessions"]
+    assert listed["title"] == "my colour is blue"
+
+
 async def test_a_script_gets_its_answer(home: Path, llm: FakeLlm, workspace: Path) -> None:
     llm.tell(call("list", {}), text("It is empty."))
     config = f'[agents.builtin]\nmodel = "openai:fake"\nbase_url = "{llm.url}"\n'

@@ -175,3 +175,20 @@ async def test_wrong_usage_is_told(agent: Builtin, workspace: Path) -> None:
 async def test_a_path_is_not_a_command(agent: Builtin, workspace: Path) -> None:
     session = await agent.new_session(workspace)
     assert "not a language model" in said(await agent.prompt(session, "/etc/hosts"))
+
+
+async def test_a_recap_in_front_of_a_prompt_is_neither_a_command_nor_a_title(
+    agent: Builtin, workspace: Path
+) -> None:
+    (workspace / "notes.txt").write_text("one\n")
+    session = await agent.new_session(workspace)
+    recap = {"type": "text", "text": "This conversation began…", "_meta": {"dragoman": {"recap": True}}}
+    prompt = [recap, {"type": "text", "text": "/read notes.txt"}]
+    await agent.request("session/prompt", {"sessionId": session, "prompt": prompt})
+    updates = agent.of(session)
+    assert [each["status"] for each in updates if each["sessionUpdate"] == "tool_call_update"][
+        -1
+    ] == "completed"
+    assert [each["title"] for each in updates if each["sessionUpdate"] == "session_info_update"] == [
+        "/read notes.txt"
+    ]

@@ -109,6 +109,47 @@ async def test_the_transcript_is_told_once(dragoman: Start, workspace: Path, hea
     assert [len(each["prompt"]) for each in heard.params("session/prompt")] == [1, 2, 1]
 
 
+async def test_a_command_is_what_the_agent_reads_first_and_the_transcript_follows_later(
+    dragoman: Start, workspace: Path, heard: AgentJournal
+) -> None:
+    agents = {"scripted": rememberer(*heard.flags, "--late-commands", caps=NEITHER)}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    await load(gateway, session, workspace)
+    await gateway.next_message(is_update(session, "available_commands_update"))
+    for text in ("/plan a trip", "/etc/hosts is a file", "say two"):
+        await gateway.prompt(session, text)
+    prompts = [[block["text"] for block in each["prompt"]] for each in heard.params("session/prompt")[1:]]
+    assert [texts[-1] for texts in prompts] == ["/plan a trip", "/etc/hosts is a file", "say two"]
+    assert [len(texts) for texts in prompts] == [1, 2, 1]
+    assert "say before" in prompts[1][0]
+
+
+@pytest.mark.parametrize("when", ["in the first turn", "later"])
+async def test_a_session_is_not_named_after_the_transcript(
+    dragoman: Start, workspace: Path, when: str
+) -> None:
+    agents = {"scripted": rememberer(caps=NEITHER)}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    await load(gateway, session, workspace)
+    titles = {
+        "in the first turn": "What was said last",
+        "later": "This conversation began in an  earlier session that you do…",
+    }
+    update = {"sessionUpdate": "session_info_update", "title": titles[when]}
+    if when == "later":
+        await gateway.prompt(session, "say next")
+    await gateway.prompt(session, f"update {json.dumps(update)}")
+    (listed,) = (await gateway.request("session/list", {}))["sessions"]
+    assert listed["title"] == "say before"
+    assert not [each for each in gateway.of(session) if "title" in each]
+    named = {**update, "title": "A better name"}
+    await gateway.prompt(session, f"update {json.dumps(named)}")
+    (listed,) = (await gateway.request("session/list", {}))["sessions"]
+    assert listed["title"] == "A better name"
+
+
 async def test_a_recap_does_not_give_an_agents_words_to_the_user(
     dragoman: Start, workspace: Path, heard: AgentJournal
 ) -> None:

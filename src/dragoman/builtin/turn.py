@@ -35,6 +35,8 @@ async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
     if not prompt or (not text.strip() and len(prompt) == 1 and prompt[0].get("type") == "text"):
         raise invalid_params("The prompt is empty", "prompt")
     for block in prompt:
+        if _is_recap(block):  # nobody said it here
+            continue
         session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     try:
         session.name_after(text)
@@ -47,11 +49,13 @@ async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
 
 
 async def _answer(session: Session, prompt: Sequence[Json], text: str) -> str:
-    named = slash.parse(text) if prompt[0].get("type") == "text" else None
+    own = [block for block in prompt if not _is_recap(block)]
+    named = slash.parse(text) if own and own[0].get("type") == "text" else None
     command = slash.find(session, named[0]) if named is not None else None
     if isinstance(command, CustomCommand):
         assert named is not None
-        prompt = [{"type": "text", "text": command.prompt(named[1])}, *prompt[1:]]
+        recap = [block for block in prompt if _is_recap(block)]
+        prompt = [*recap, {"type": "text", "text": command.prompt(named[1])}, *own[1:]]
     elif command is not None:
         assert named is not None
         return await _command(session, command, named[1])
@@ -84,4 +88,13 @@ async def _command(session: Session, command: slash.Command, rest: str) -> str:
 
 
 def _text(prompt: Sequence[Json]) -> str:
-    return "\n".join(str(block.get("text", "")) for block in prompt if block.get("type") == "text")
+    """What the person wrote."""
+    texts = [block for block in prompt if block.get("type") == "text" and not _is_recap(block)]
+    return "\n".join(str(block.get("text", "")) for block in texts)
+
+
+def _is_recap(block: Json) -> bool:
+    """The gateway tells of a conversation that is not remembered here, in front of what the person said."""
+    meta = block.get("_meta")
+    own = meta.get("dragoman") if isinstance(meta, dict) else None
+    return isinstance(own, dict) and own.get("recap") is True

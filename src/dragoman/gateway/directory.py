@@ -377,7 +377,7 @@ def seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
         rest.pop(name, None)
     title, updated_at = rest.pop("title", None), rest.pop("updatedAt", None)
     return (
-        title if isinstance(title, str) else None,
+        title if isinstance(title, str) and not transcript.is_recap(title) else None,
         updated_at if isinstance(updated_at, str) else None,
         rest,
     )

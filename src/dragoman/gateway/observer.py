@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import dialects, events, quirks
+from dragoman.gateway import dialects, events, quirks, transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.options import MODE, UPDATE, WORDS
 from dragoman.gateway.ports.store import SessionChanges
@@ -44,7 +44,7 @@ class Observer:
 
     def _titled(self, update: JsonObject) -> bool:
         session = self._session
-        if session.extra.get("named"):
+        if session.extra.get("named") or self._is_of_recap(update["title"]):
             del update["title"]
             return True
         title = update["title"]
@@ -52,6 +52,11 @@ class Observer:
         session.save(SessionChanges(title=session.title, updated_at=events.now()))
         session.changed()
         return False
+
+    def _is_of_recap(self, title: object) -> bool:
+        """An agent that was only told of the conversation would name it after that, or after its last words."""
+        session = self._session
+        return (session.context_lost and session.title is not None) or transcript.is_recap(title)
 
     def mode_said(self, line: bytes) -> bool:
         """A chunk that only announces a mode becomes a mode update (quirk mode_in_the_chat)."""

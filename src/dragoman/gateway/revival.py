@@ -210,7 +210,8 @@ async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
     except StoreError as error:
         log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
         text, session.context_lost = "", True
-    session.seed = encode({"type": "text", "text": text}) if text else None
+    meta = {"dragoman": {"recap": True}}
+    session.seed = encode({"type": "text", "text": text, "_meta": meta}) if text else None
     await _rename(session)
     return session.session_result(reply)
 

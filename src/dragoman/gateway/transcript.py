@@ -14,6 +14,7 @@ from dragoman.wire.errors import Malformed
 
 SEED_BYTES = 100_000
 """How much of a conversation a new agent is told: the end of it, well below any model's window."""
+RECAP_BEGINS = "This conversation began in an earlier session"
 READ_BYTES = 1024 * 1024
 RECENT_EVENTS = 1000
 OUTPUT_LINES = 500
@@ -39,9 +40,14 @@ async def for_agent(store: Store, session_id: str) -> str:
     if not whole or len(told) > SEED_BYTES:
         told = "[…]\n" + told[-SEED_BYTES:]
     return (
-        "This conversation began in an earlier session that you do not remember. Here is its transcript, as context "
+        f"{RECAP_BEGINS} that you do not remember. Here is its transcript, as context "
         f"for what follows; do not repeat work that is done.\n\n<transcript>\n{told}\n</transcript>"
     )
+
+
+def is_recap(title: object) -> bool:
+    """Whether a title was made of what a new agent is told, which no person said."""
+    return isinstance(title, str) and " ".join(title.split()).startswith(RECAP_BEGINS)
 
 
 async def last_prompt(store: Store, session_id: str) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 
 CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
 TITLE_LENGTH = 80
+_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|\Z)")
+"""A path such as `/etc/hosts` is none."""
 
 
 class Turn:
@@ -51,6 +54,8 @@ class Turn:
         self.cancelling = False
         self.settled = False
         self.silent = False
+        self.recaps = False
+        """The agent is told the conversation so far with this prompt."""
         self.done = asyncio.Event()
         """Set when the answer is on its way to the client."""
         self._params = message.members(request.params)
@@ -97,8 +102,11 @@ class Turn:
         agent = session.require_agent()
         self._show_prompt()
         blocks = self._blocks
-        if session.seed is not None:
+        if (
+            session.seed is not None and not self._is_command()
+        ):  # a command must be what the agent reads first
             blocks = [Raw(session.seed), *blocks]
+            self.recaps = True
         session.late_answer()
         observed = self._begin()
         session.tell_first(observed.first)
@@ -151,6 +159,16 @@ class Turn:
         self._shown = True
         if self._on_shown is not None:
             self._on_shown()
+
+    def _is_command(self) -> bool:
+        """Whether the agent will take it for a command; where its commands are not known, whatever looks like one."""
+        found = _COMMAND.match(_first_text(self._blocks))
+        if found is None:
+            return False
+        told = transcript.read_update(self.session.current.get("available_commands_update", b"")) or {}
+        commands = told.get("availableCommands")
+        names = [as_object(each).get("name") for each in commands] if isinstance(commands, list) else []
+        return not names or found[1] in names
 
     def when_shown(self, action: Callable[[], None]) -> None:
         """Run `action` when the prompt is among the session's events."""
@@ -216,7 +234,7 @@ class Turn:
         if self.settled:
             self.session.late_answer()
         elif reply.ok:
-            if self.session.seed is not None:  # now the agent knows; a prompt that failed gets it again
+            if self.recaps:  # now the agent knows; a prompt that failed gets it again
                 self.session.seed = None
                 self.session.context_lost = False
             answer = _read_result(reply)
@@ -318,10 +336,17 @@ def _read_result(reply: Reply) -> Reply:
 
 def _title(blocks: list[Raw]) -> str | None:
     """The first words of the first prompt, until the agent finds a better title."""
+    text = _first_text(blocks)
+    if not text:
+        return None
+    line = text.splitlines()[0].strip()
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _first_text(blocks: list[Raw]) -> str:
     for raw in blocks:
         block = read_object(raw)  # an agent may take numbers that we cannot read
         text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
         if text:
-            line = text.splitlines()[0].strip()
-            return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
-    return None
+            return text
+    return ""
