@@ -21,6 +21,11 @@ BAD = [
     (b'{"type":"send_message","sessionId":"dgm_nobody","content":"hi"}', "unknown_session"),
     (b'{"type":"send_message","sessionId":"dgm_nobody","content":7}', "bad_request"),
     (b'{"type":"send_message","content":"hi"}', "bad_request"),
+    (b'{"type":"send_message","sessionId":"dgm_nobody","content":" \\n\\t"}', "empty_prompt"),
+    (
+        b'{"type":"send_message","sessionId":"dgm_nobody","content":[{"type":"text","text":""}]}',
+        "empty_prompt",
+    ),
     (b'{"type":"cancel_turn","sessionId":"dgm_nobody"}', "unknown_session"),
     (b'{"type":"history","sessionId":"dgm_nobody","beforeSeq":1}', "unknown_session"),
     (b'{"type":"permission_response","requestId":"nothing","outcome":{}}', "already_answered"),

@@ -205,6 +205,11 @@ async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(serving: Serving
         ("DELETE", "/api/sessions/dgm_nobody", None, 404, "unknown_session"),
         ("POST", "/api/sessions/dgm_nobody/prompt", {"prompt": "x"}, 404, "unknown_session"),
     ]
+    session = (await client.post("/api/sessions", json=new)).json()["id"]
+    rows += [
+        ("POST", f"/api/sessions/{session}/prompt", {"prompt": " \n"}, 400, "empty_prompt"),
+        ("POST", f"/api/sessions/{session}/prompt", {"prompt": []}, 400, "empty_prompt"),
+    ]
     for method, path, body, status, code in rows:
         content = {"content": body} if isinstance(body, bytes) else {"json": body} if body is not None else {}
         answer = await client.request(method, path, **content)  # type: ignore[arg-type]

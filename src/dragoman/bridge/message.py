@@ -73,4 +73,6 @@ class Message:
             or not all(isinstance(each, dict) for each in content)
         ):
             raise BridgeError("bad_request", "`content` must be a text or a list of content blocks.")
+        if all(each.get("type") == "text" and not shapes.text(each.get("text")).strip() for each in content):
+            raise BridgeError("empty_prompt", "The message is empty.")  # before it waits in a queue
         return cls(id if isinstance(id, str) else f"q_{secrets.token_hex(8)}", content)

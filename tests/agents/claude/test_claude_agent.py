@@ -318,6 +318,7 @@ async def test_a_session_of_its_own_transcripts_is_listed_and_loaded(
     params = {"sessionId": found["sessionId"], "cwd": str(workspace), "mcpServers": []}
     await client.request("session/load", params)
     shown = client.of(found["sessionId"])
+    assert [u["sessionUpdate"] for u in shown].count("available_commands_update") == 1, "before the answer"
     kinds = [u["sessionUpdate"] for u in shown if u["sessionUpdate"] in KINDS]
     assert kinds == ["user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"]
     assert "".join((await client.prompt(found["sessionId"], "go on")).texts) == "go on"

@@ -272,7 +272,8 @@ async def test_a_thread_of_its_own_is_listed_and_loaded(
     params = {"sessionId": found["sessionId"], "cwd": str(workspace), "mcpServers": []}
     await client.request("session/load", params)
     kinds = [each["sessionUpdate"] for each in client.of(found["sessionId"])]
-    assert kinds[:3] == ["user_message_chunk", "tool_call", "agent_message_chunk"]
+    history = ["user_message_chunk", "tool_call", "agent_message_chunk"]
+    assert kinds == [*history, "available_commands_update"]
 
 
 async def test_a_fork_has_an_id_of_its_own(client: Dragoman, workspace: Path) -> None:
