@@ -108,7 +108,7 @@ ENDPOINTS: dict[str, Http | Messages] = {
     "api openapi": Http("GET", "/api/openapi.json"),
     "api docs": Http("GET", "/api/docs"),
     "api docs style": Http("GET", "/api/docs.css"),
-    "api list": Http("GET", SESSIONS, query="limit=10&cursor=x&cwd=/&agent=a&state=live&q=x"),
+    "api list": Http("GET", SESSIONS, query="limit=10&cwd=/"),
     "api create": Http("POST", SESSIONS, (f'{{"cwd":"{NOWHERE}","agent":"nobody","title":"t"}}',)),
     "api session": Http("GET", f"{SESSIONS}/{SESSION}"),
     "api change": Http("PATCH", f"{SESSIONS}/{SESSION}", ('{"title":"t"}', '{"mode":"m","model":null}')),

@@ -1,4 +1,4 @@
-"""For whom a proxy asks: believed of those that are trusted, and of nobody else."""
+"""For whom a proxy asks: believed of those that are trusted, and of no others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def seen(peer: str = PROXY, *, tls: bool = False, proxies: TrustedProxies = PROX
         (A, A),
         (f"{B}, {A}", A),  # what a client claims stands further left
         (f"{B}, {A}, 10.2.3.4", A),  # a trusted proxy behind another
-        ("10.2.3.4, 10.2.3.5", "10.2.3.4"),  # all are ours: somebody inside asked
+        ("10.2.3.4, 10.2.3.5", "10.2.3.4"),  # all are ours: a client inside asked
         (f"{A}:4711", A),
         ("2001:db8:2::7", "2001:db8:2::7"),
         ("[2001:db8:2::7]:4711", "2001:db8:2::7"),

@@ -1,7 +1,7 @@
 """Kinds of parts that tests need and a machine may lack, and the account of what was skipped for want of them.
 
 A test that cannot run is skipped with a reason; at the end the reasons are counted. Under CI (the variable `CI`) a run
-fails for which a required kind was missing: nobody reads the reasons of a green run.
+fails for which a required kind was missing: the reasons of a green run are not read.
 """
 
 from __future__ import annotations

@@ -89,12 +89,12 @@ ROWS = (
         ),
     ),
     Row(
-        "A hostile or careless agent harms nobody else",
+        "A hostile or careless agent harms no client",
         "members of other types, questions of one name, made-up numbers, our own names used, control characters",
         ("server/test_hostile_agents.py", "sessions/test_reserved.py", "cli/test_hostile_output.py"),
     ),
     Row(
-        "A hostile or careless client harms nobody else",
+        "A hostile or careless client harms no other",
         "noise on every port, requests that can be read in two ways, silent and stalled peers, floods of frames",
         (
             "server/test_fuzz.py",

@@ -1,6 +1,6 @@
 """Finds out for whom a proxy asks, if that proxy is trusted (`serve.trusted_proxies`).
 
-Headers that say where a request came from are written by anyone, so they are read from the right, where the nearest
+Any client can send headers that say where a request came from, so they are read from the right, where the nearest
 proxy has written, and only as far as trusted addresses reach:
 
     X-Forwarded-For: 203.0.113.9, 198.51.100.7, 10.0.0.2      from 10.0.0.1; 10.0.0.0/8 is trusted
