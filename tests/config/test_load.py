@@ -144,6 +144,21 @@ def test_a_syntax_error_names_file_and_line(load_with: LoadWith, paths: Paths, t
     assert str(caught.value).startswith(f"{paths.config_file}:{line}: is not valid TOML: ")
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a = " + "[" * 3000, "is nested too deeply"),
+        ("[a" + ".a" * 3000 + "]\nx = 1", "is nested too deeply"),
+        ("a = " + "[1," * 200 + "]" * 200, "is nested too deeply"),
+        ("a = " + "9" * 5000, "holds a number that is too long"),
+    ],
+    ids=["lists", "tables", "closed lists", "digits"],
+)
+def test_a_file_that_python_cannot_hold_is_an_error(load_with: LoadWith, text: str, what: str) -> None:
+    with pytest.raises(ConfigError, match=f"config.toml: {what}"):
+        load_with(user=text)
+
+
 def test_a_file_that_is_not_text_is_an_error_with_its_line(load_with: LoadWith, paths: Paths) -> None:
     paths.ensure(paths.config_file.parent)
     paths.config_file.write_bytes(b"# fine\n# \xff\n")

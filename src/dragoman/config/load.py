@@ -26,6 +26,10 @@ MAX_BYTES = 1024 * 1024
 NARROW = ("policy", "narrow")
 
 
+DEEPEST = 32
+"""Tables and lists inside each other in a file; the configuration has five. A workspace's file is a stranger's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """Some settings and where they come from, in words: a file, a variable, a flag."""
@@ -97,7 +101,7 @@ def parse(file: Path, content: bytes) -> dict[str, Any]:
     import tomllib  # only when there is a file: many have none
 
     try:
-        return tomllib.loads(content.decode())
+        data = tomllib.loads(content.decode())
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{file}:{line}: is not UTF-8 text") from error
@@ -106,6 +110,24 @@ def parse(file: Path, content: bytes) -> dict[str, Any]:
         line = int(found[1]) if found else content.count(b"\n") + 1
         what = re.sub(r" \(at [^)]*\)$", "", str(error))
         raise ConfigError(f"{file}:{line}: is not valid TOML: {what}") from error
+    except ValueError as error:  # Python reads no number of more than 4300 digits
+        raise ConfigError(f"{file}: holds a number that is too long") from error
+    except RecursionError as error:
+        raise ConfigError(f"{file}: is nested too deeply") from error
+    if _is_deeper(data, DEEPEST):
+        raise ConfigError(f"{file}: is nested too deeply")
+    return data
+
+
+def _is_deeper(data: Any, levels: int) -> bool:
+    """Level by level: what is too deep to read is too deep for a function that calls itself, too."""
+    level = [data]
+    for _ in range(levels):
+        below = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [each for values in below for each in values if isinstance(each, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def merge(layers: Sequence[Layer]) -> tuple[dict[str, Any], dict[tuple[str, ...], str]]:
