@@ -53,7 +53,7 @@ def parse(text: str, described: inspect.Type) -> Any:
                 return json.loads(text) if text.lstrip().startswith("[") else _split(text)
             case inspect.DictType() | inspect.StructType():
                 return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return text
 
