@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -274,6 +275,9 @@ async def test_a_killed_agent_is_an_error_whatever_its_child_says(
     command = [sys.executable, "-S", "-E", str(program)]
     gateway = await dragoman("acp", "twofold", agents={"twofold": {"kind": "acp", "command": command}})
     await gateway.initialize()
-    turn = await gateway.prompt(await gateway.new_session(workspace), "go")
-    assert turn.error is not None
-    assert "was ended by SIGKILL" in turn.error.message
+    session = await gateway.new_session(workspace)
+    for _ in range(2):  # the second one brings the agent back, whose child kills it again
+        turn = await gateway.prompt(session, "go")
+        assert turn.error is not None
+        assert "was ended by SIGKILL" in turn.error.message
+    assert len(re.findall("agent started", gateway.stderr)) == 2

@@ -239,8 +239,8 @@ class Turn:
                 self.session.context_lost = False
             answer = _read_result(reply)
             if self._killed(answer):
-                self.fail(self.session.require_agent().gone_error())
-            elif self.session.corrections.failed(answer):
+                return  # its link ends in a moment, and the turn with it: a prompt before that would reach nobody
+            if self.session.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
                 self.settle(answer)
