@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real soak fuzz reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -83,6 +83,9 @@ serve: $(READY) $(WEB) ## run the gateway; prints its address
 
 bench: $(READY) ## ratios against other relays, side by side
 	$(BIN)/python -m bench
+
+test-real-latest: $(READY) ## the newest version of every real agent: a table, and no failure
+	PYTHONPATH=tests $(BIN)/python -m real.latest $(AGENTS)
 
 bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their npm adapters
 	PYTHONPATH=tests:. $(BIN)/python -m real.bench

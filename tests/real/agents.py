@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from real.install import LATEST
 from real.natures import expected
 from support.gateway import Table, toml
 
@@ -27,10 +29,12 @@ class RealAgent:
     arguments: tuple[str, ...]
     prepare: Settings
     kind: str = "acp"
+    like: str | None = None
+    """The version whose behaviour is expected of it, if not its own."""
 
     def does(self, behaviour: str) -> object:
         """What it is known to do."""
-        return expected(self.name, self.version, behaviour)
+        return expected(self.name, self.like or self.version, behaviour)
 
     def program_in(self, modules: Path) -> Path:
         return sorted(modules.glob(self.program))[0]
@@ -133,13 +137,21 @@ def _qwen(home: Path, model: str) -> Mapping[str, str]:
 
 
 AGENTS = (
-    RealAgent("claude", "2.1.197", "@anthropic-ai/claude-code-*/claude", (), _claude, kind="claude"),
+    RealAgent("claude", "2.1.325", "@anthropic-ai/claude-code-*/claude", (), _claude, kind="claude"),
     RealAgent("codex", "0.166.0", "@openai/codex-*/vendor/*/bin/codex", (), _codex, kind="codex"),
     RealAgent(
-        "claude-agent-acp", "0.49.0", "@agentclientprotocol/claude-agent-acp/dist/index.js", (), _claude
+        "claude-agent-acp", "0.99.1", "@agentclientprotocol/claude-agent-acp/dist/index.js", (), _claude
     ),
     RealAgent("codex-acp", "2.6.0", "@agentclientprotocol/codex-acp/dist/index.js", (), _codex),
     RealAgent("opencode", "1.18.33", "opencode-*/bin/opencode", ("acp",), _opencode),
     RealAgent("gemini", "0.61.0", "@google/gemini-cli/bundle/gemini.js", ("--acp",), _gemini),
-    RealAgent("qwen", "0.15.10", "@qwen-code/qwen-code/cli.js", ("--acp",), _qwen),
+    RealAgent("qwen", "0.24.4", "@qwen-code/qwen-code/cli.js", ("--acp",), _qwen),
 )
+
+
+def chosen() -> tuple[RealAgent, ...]:
+    """All of them as they are pinned, or one in another version (`latest.py`)."""
+    name, _, version = os.environ.get(LATEST, "").partition("=")
+    if not name:
+        return AGENTS
+    return tuple(replace(each, version=version, like=each.version) for each in AGENTS if each.name == name)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from real import results
-from real.agents import AGENTS, RealAgent
+from real.agents import RealAgent, chosen
 from real.client import RealGateway
 from real.install import installed
 from real.model_server import ModelServer
@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         results.keep()
 
 
-@pytest.fixture(params=AGENTS, ids=lambda agent: f"{agent.name}-{agent.version}")
+@pytest.fixture(params=chosen(), ids=lambda agent: f"{agent.name}-{agent.version}")
 def real(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RealAgent:
     """Each agent in turn."""
     for name in os.environ:

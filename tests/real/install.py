@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,13 +17,15 @@ CACHE = Path(__file__).parents[2] / ".cache" / "real-agents"
 # Not `npm ci`: it refuses a lock without the optional packages of other platforms.
 INSTALL = ["npm", "install", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
 PATIENCE = 600
+LATEST = "REAL_LATEST"
+"""The variable with `NAME=VERSION` of the one agent that is tried in its newest version (`latest.py`)."""
 
 
 def installed(name: str) -> Path:
     """The `node_modules` with the agent `name`; without it the test fails: nobody must take it for tested."""
     if reason := _problem(name):
         pytest.fail(f"REAL AGENT {name} NOT TESTED: {reason}", pytrace=False)
-    return CACHE / name / "node_modules"
+    return (CACHE / "latest" if os.environ.get(LATEST) else CACHE) / name / "node_modules"
 
 
 @functools.cache
@@ -30,6 +33,8 @@ def _problem(name: str) -> str | None:
     """Installs the agent; why that was not possible, asked once and not for every test."""
     if not shutil.which("npm") or not shutil.which("node"):
         return "node or npm is not installed"
+    if os.environ.get(LATEST):
+        return None  # `latest.py` has installed it
     folder = CACHE / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:

@@ -30,16 +30,13 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     ("gemini", "0.61.0", "has a list of its sessions"): False,
     ("opencode", "1.18.33", "status of a command that was cancelled"): "completed",
     ("gemini", "0.61.0", "status of a command that was cancelled"): "completed",
-    ("qwen", "0.15.10", "status of a command that was cancelled"): "completed",
-    # Advertises session/resume and answers that there is no such method.
-    ("qwen", "0.15.10", "ways back after a kill"): {"load"},
     # All but the one in use need a login.
-    ("qwen", "0.15.10", "a change of model is tested"): False,
-    ("claude-agent-acp", "0.49.0", "files are written through a client that offers it"): False,
+    ("qwen", "0.24.4", "a change of model is tested"): False,
+    ("claude-agent-acp", "0.99.1", "files are written through a client that offers it"): False,
     # Not offered to it: an error for a file that is not there yet makes its write fail.
     ("gemini", "0.61.0", "files are written through a client that offers it"): False,
-    ("claude", "2.1.197", "processes of two sessions that share an agent"): 2,
-    ("claude", "2.1.197", "files are written through a client that offers it"): False,
+    ("claude", "2.1.325", "processes of two sessions that share an agent"): 2,
+    ("claude", "2.1.325", "files are written through a client that offers it"): False,
     ("codex", "0.166.0", "files are written through a client that offers it"): False,
     ("codex-acp", "2.6.0", "files are written through a client that offers it"): False,
 }

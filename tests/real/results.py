@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
-from real.install import CACHE
+from real.install import CACHE, LATEST
 
-FILE = CACHE / "results.json"
+FILE = CACHE / ("results-latest.json" if os.environ.get(LATEST) else "results.json")
 BEHAVIOURS = (
     "hello",
     "thinking",
