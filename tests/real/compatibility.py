@@ -11,8 +11,8 @@ from real.agents import AGENTS
 HEAD = """# Compatibility
 
 Agents and behaviours, as `make test-real` last saw them: the real programs from npm, offline, with a scripted model.
-`claude` and `codex` are spoken to in their own tongues; the others speak ACP. `make test-real-latest` tries the newest version of
-each and prints a table: agent, pinned, latest, result.
+`claude` and `codex` are spoken to in their own tongues; the others speak ACP. `make test-real-latest`
+tries the newest version of each and prints a table: agent, pinned, latest, result.
 """
 WORDS = {True: "works", False: "**fails**", None: "not tested"}
 MEANING = {

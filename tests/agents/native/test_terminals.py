@@ -201,3 +201,33 @@ async def test_an_agent_that_asks_for_terminals_itself_is_not_mirrored(
     await client.prompt(await client.new_session(workspace), "terminal echo hi")
     (created,) = [each for each in client.received if each.get("method") == "terminal/create"]
     assert created["params"]["command"] == "echo"
+
+
+async def test_a_session_that_is_not_kept_has_terminals_too(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    agents = {"codex": native("codex", tmp_path)}
+    client = await dragoman("acp", "codex", agents=agents, sessions={"journal": False})
+    await client.initialize(clientCapabilities={"terminal": True})
+    client.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "accept"}})
+    terminals = Terminals(client)
+    turn = await client.prompt(await client.new_session(workspace), "bash make")
+    assert contents(turn)[-1] == [{"type": "terminal", "terminalId": "term-1"}]
+    assert (await terminals.shown("term-1"))[0] == 0
+
+
+async def test_an_editor_has_terminals_in_a_session_that_another_process_has(
+    dragoman: Start, tmp_path: Path, workspace: Path
+) -> None:
+    owner = await editor(dragoman, "codex", tmp_path)
+    owner_terminals = Terminals(owner)
+    session = await owner.new_session(workspace)
+    await owner.prompt(session, "hello")
+    client = await editor(dragoman, "codex", tmp_path)
+    terminals = Terminals(client)
+    await client.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    turn = await client.prompt(session, "bash make")
+    assert contents(turn)[-1] == [{"type": "terminal", "terminalId": "term-1"}]
+    assert await terminals.shown("term-1") == (0, '"accept"\n')
+    for terminal in owner_terminals.running:  # the owner's editor looks on, in a terminal of its own
+        assert (await owner_terminals.shown(terminal))[0] == 0
