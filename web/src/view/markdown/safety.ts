@@ -6,7 +6,7 @@
  */
 
 import DOMPurify from "dompurify";
-import { Lexer, Marked, Tokenizer, type Tokens } from "marked";
+import { Lexer, Marked, type Token, Tokenizer, type Tokens } from "marked";
 import { leadsToThisMachine, THIS_MACHINE, THIS_MACHINE_HINT } from "../thisMachine";
 import { type Definitions, readDefinition } from "./definitions";
 import styles from "./Markdown.module.css";
@@ -110,12 +110,29 @@ export function renderBlock(block: string, defined: Definitions): string {
   try {
     const lexer = new Lexer(marked.defaults);
     for (const [label, { href, title }] of defined.links) lexer.tokens.links[label] = { href, title: title ?? "" };
-    return purify(marked.parser(lexer.lex(block)));
+    const tokens = lexer.lex(block);
+    return isWhole(tokens, block) ? purify(marked.parser(tokens)) : plain(block);
   } catch (error) {
     // Something else was too deep for the parser's stack.
     if (error instanceof RangeError) return plain(block);
     throw error;
   }
+}
+
+/** Whether every letter of the source is in a token: marked loses lines where a table in a quotation is none after all. */
+function isWhole(tokens: readonly Token[], source: string): boolean {
+  return holds(tokens, source) && tokens.every((token) => {
+    if (token.type === "blockquote") return isWhole(token.tokens ?? [], (token as Tokens.Blockquote).text);
+    if (token.type === "list") return (token as Tokens.List).items.every((item) => isWhole(item.tokens, item.text.replace(TASK, "")));
+    return !(token.type === "paragraph" || token.type === "text") || token.tokens === undefined || holds(token.tokens, token.raw.replace(TASK, ""));
+  });
+}
+
+/** The box before a task is a token in one place and none in another. */
+const TASK = /^\[[ xX]\] /;
+
+function holds(tokens: readonly Token[], source: string): boolean {
+  return letters(tokens.map(({ raw }) => raw).join("")) >= letters(source);
 }
 
 function plain(block: string): string {
