@@ -163,11 +163,12 @@ class BridgeClient:
     def hears_of(self, session_id: str) -> bool:
         return self.listing or session_id in self._watches
 
-    def watch(self, room: Room, opening: Callable[[], None], after: int = 0) -> None:
+    def watch(self, room: Room, opening: Callable[[], None], after: int = 0) -> Watch:
         """Events of this session come from now on; `opening` runs before the first of them."""
         room.watchers += 1  # first: a room that is empty for a moment is cleared away
         self.unwatch(room.session_id)
-        self._watches[room.session_id] = Watch(self, room, opening, after)
+        watch = self._watches[room.session_id] = Watch(self, room, opening, after)
+        return watch
 
     def lacks(self, session_id: str) -> bool:
         """It looks at a session and hears nothing of it: the session was closed meanwhile."""
@@ -226,6 +227,7 @@ class Watch:
         self.last = after
         """The number of the last event that the page got."""
         self.rejoining = False
+        """The gateway was asked for the session, and has not answered yet."""
         self._client = client
         self._send = client.send_raw
         self._opening: Callable[[], None] | None = opening
@@ -247,6 +249,11 @@ class Watch:
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         if self._opening is not None:
             self.open()
+        known = self.last + 1 - first_seq
+        if known > 0 and self._client.bridge.gateway.journaling:  # read twice where a session changed hands
+            first_seq, events = first_seq + known, events[known:]
+            if not events:
+                return
         send, encoded, stamp = self._send, self.room.encoded, timestamp(ts)
         for seq, event in enumerate(events, first_seq):
             send(encoded(seq, stamp, event))

@@ -86,13 +86,16 @@ class _Loading:
         wanted = max(after, 0 if tail is None else last - tail)
         self._after = max(wanted, kept.first_seq - 1)
         self._pruned = (wanted + 1, self._after) if wanted < self._after else None
-        client.watch(self._room, self._tell, self._after)
+        watch = client.watch(self._room, self._tell, self._after)
+        watch.rejoining = True
         params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
             await client.hand.call("session/resume", params, self._loaded)
         except BridgeError:
             client.unwatch(kept.id)
             raise
+        finally:
+            watch.rejoining = False
 
     def _loaded(self, reply: Reply) -> None:
         """Nothing else of the session can have been told between the answer and this."""

@@ -72,7 +72,7 @@ async def _wherever_it_is(
         try:
             await come_back(client, request)
             return
-        except OwnerGone:
+        except (OwnerGone, takeover.ClosedMeanwhile):
             lost = True
             if delay is None:
                 raise

@@ -210,7 +210,7 @@ async def _go_on(session: Session) -> None:
         try:
             await takeover.take_over(session, clients[0])
         except RpcError as error:
-            log.info("session is not to be had yet: %s", error.message, extra={"session": session.id})
+            log.info("session cannot be taken over yet: %s", error.message, extra={"session": session.id})
         else:
             return
     log.warning("session was not taken over; the next prompt tries again", extra={"session": session.id})

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from dragoman.gateway.session import Session
 
 
+class ClosedMeanwhile(RpcError):
+    """The last client that looked at it left while it was being taken: whoever comes again finds it."""
+
+    @classmethod
+    def of(cls, session: Session) -> ClosedMeanwhile:
+        error = session_not_found(session.id, "It was closed meanwhile")
+        return cls(error.code, error.message, error.data)
+
+
 async def _check_known(session: Session) -> None:
     """Raises unless the directory knows it; what it knows is read once the lease is ours."""
     try:
@@ -72,7 +81,7 @@ async def _take(session: Session, client: ClientConnection) -> Session:
         if live is not None and (live is not session or not _orphaned(session)):
             return live
         if live is None and session.remote:
-            raise session_not_found(session.id, "It was closed meanwhile")
+            raise ClosedMeanwhile.of(session)
         held = await gateway.directory.own(session)
         if held is None:
             session.parked = session.parked or session.remote  # nobody asked for an agent yet
@@ -81,7 +90,7 @@ async def _take(session: Session, client: ClientConnection) -> Session:
             await gateway.reach(session, client, held)
         if live is not None and gateway.sessions.get(session.id) is not session:
             _leave(session)
-            raise session_not_found(session.id, "It was closed meanwhile")
+            raise ClosedMeanwhile.of(session)
         gateway.add(session)
         return session
 
