@@ -178,11 +178,12 @@ async def test_daemons_of_a_command_that_runs_end_with_the_gateway(
 
 
 async def kill_all(gateway: Dragoman) -> None:
-    """The gateway and its watcher; neither hears of the other's end."""
-    for pid in (gateway.process.pid, *watchers(gateway)):
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (*watchers(gateway), gateway.process.pid):
-        os.kill(pid, signal.SIGKILL)
+    """The gateway, its watcher, and the built-in agent with its own; none hears of the others' end."""
+    ours = ("watcher.py", "dragoman.builtin")
+    below = [pid for pid, line in gateway.processes().items() if any(word in line for word in ours)]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in (gateway.process.pid, *below):
+            os.kill(pid, number)
     await gateway.wait_exit()
 
 
