@@ -194,7 +194,7 @@ async def test_daemons_end_when_the_watcher_is_killed_and_then_the_gateway(
     await leave(gateway, await gateway.new_session(workspace), KINDS[:3], daemons)
     (first,) = watchers(gateway)
     os.kill(first, signal.SIGKILL)
-    await until(lambda: watchers(gateway) and first not in watchers(gateway))
+    await until(lambda: set(watchers(gateway)) - {first})
     await gateway.kill()
     await until_gone(daemons)
 
