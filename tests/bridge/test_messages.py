@@ -228,6 +228,24 @@ async def test_a_queued_message_that_the_agent_does_not_take_waits_on(page: Page
         await page.next("message_chunk", content=text)
 
 
+async def test_a_message_that_is_too_long_for_any_agent_does_not_wait(serve: Serve, workspace: Path) -> None:
+    page = await Page.open(await serve(limits={"max_prompt_bytes": 200}))
+    session = await page.new_session(workspace)
+    go = workspace / "go"
+    page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}")
+    await page.next("message_chunk", content="here")
+    refused = await page.ask("send_message", sessionId=session, content="é" * 101, clientMessageId="q")
+    assert (refused["type"], refused["code"]) == ("error", "prompt_too_large")
+    wrong = await page.ask("send_message", sessionId=session, content=[{"type": 7}])
+    assert (wrong["type"], wrong["code"]) == ("error", "content_type")
+    again = await page.ask("send_message", sessionId=session, content="say " + "é" * 98, clientMessageId="q")
+    assert again["type"] == "ack" and "duplicate" not in again
+    refused = await page.ask("edit_queued", sessionId=session, queuedId="q", content="é" * 101)
+    assert (refused["type"], refused["code"]) == ("error", "prompt_too_large")
+    go.touch()
+    await page.next("message_chunk", content="é" * 98)
+
+
 async def test_a_queue_whose_agent_does_not_come_back_waits_on(serve: Serve, workspace: Path) -> None:
     command = agent()["command"]
     program, hidden = workspace / "agent", workspace / "hidden"

@@ -6,12 +6,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from msgspec import Raw
+
 from dragoman.bridge import limits
 from dragoman.bridge.errors import BridgeError, as_bridge_error, friendly
 from dragoman.bridge.lookback import Recalled
 from dragoman.bridge.message import Message
 from dragoman.bridge.steward import Stewards
 from dragoman.bridge.translate import translate
+from dragoman.gateway.content import read_prompt
 from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import Session
@@ -77,6 +80,7 @@ class Room:
         self._running = self._running or session.turn is not None
         if session.remote:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
+        _check(session, message)
         size = len(encode(message.blocks)) + sum(len(encode(each.blocks)) for each in self._queue)
         if len(self._queue) >= limits.QUEUED_MESSAGES or size > limits.QUEUED_BYTES:
             raise BridgeError("queue_full", "Too many messages wait for the end of this turn already.")
@@ -93,6 +97,7 @@ class Room:
         if message is None:
             self._set_queue(session, [each for each in self._queue if each is not found])
             return
+        _check(session, message)
         sender = self._stewards.sender(editor)
         if found.stopped:
             changed = replace(found, blocks=message.blocks, sender=sender)
@@ -236,6 +241,14 @@ class Room:
         self._ids[message_id] = None
         if len(self._ids) > limits.REMEMBERED_MESSAGES:
             del self._ids[next(iter(self._ids))]
+
+
+def _check(session: Session, message: Message) -> None:
+    """Raises for what no agent will ever get: it would keep all that wait behind it from being sent."""
+    try:
+        read_prompt({"prompt": Raw(encode(message.blocks))}, session.gateway.config.limits.max_prompt_bytes)
+    except RpcError as error:
+        raise as_bridge_error(error) from error
 
 
 def _not_queued() -> BridgeError:
