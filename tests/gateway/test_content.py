@@ -75,6 +75,9 @@ class TestRefusals:
         assert check(raw, max_bytes=20)
         assert refused(raw, max_bytes=19).data == {"reason": "prompt_too_large"}
 
+    def test_a_text_that_is_null_says_nothing(self) -> None:
+        assert refused(b'[{"type":"text","text":null}]').data == {"reason": "empty_prompt"}
+
     def test_data_does_not_count(self) -> None:
         assert check(json.dumps([{**IMAGE, "data": "A" * 1000}]).encode(), max_bytes=10)
 

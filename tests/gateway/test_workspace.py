@@ -86,7 +86,7 @@ class TestAdditionalDirectories:
     def test_absolute_paths_pass(self) -> None:
         assert check_directories(["/a", "C:\\b"]) == ["/a", "C:\\b"]
 
-    @pytest.mark.parametrize("value", ["/a", {}, 1, [1], [None], ["a"], ["/a", ""], [["/a"]]])
+    @pytest.mark.parametrize("value", ["/a", {}, 1, [1], [None], ["a"], ["/a", ""], [["/a"]], ["/a\0"]])
     def test_anything_else_is_refused(self, value: Any) -> None:
         with pytest.raises(RpcError) as caught:
             check_directories(value)

@@ -132,6 +132,15 @@ async def test_a_fork_by_the_agent_has_its_own_future(
     assert {each["sessionId"] for each in await listed(gateway)} == {session, forked}
 
 
+async def test_a_fork_works_in_a_folder_that_exists(dragoman: Start, workspace: Path) -> None:
+    gateway = await dragoman(agents={"scripted": rememberer(caps=FORKS)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    failure = (await gateway.request_raw("session/fork", setup(session, workspace / "gone")))["error"]
+    assert (failure["code"], failure["data"]["reason"]) == (-32602, "cwd")
+    assert await fork(gateway, session, workspace)
+
+
 async def test_a_fork_by_the_agent_replays_the_common_past(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:

@@ -43,7 +43,7 @@ class _Resource(msgspec.Struct, gc=False):
 
 _heads = msgspec.json.Decoder(list[_Head])
 _blocks = msgspec.json.Decoder(list[Raw])
-_string = msgspec.json.Decoder(str)
+_string = msgspec.json.Decoder(str | None)
 _resource = msgspec.json.Decoder(_Resource)
 
 
@@ -91,7 +91,7 @@ def _text(raw: Raw) -> str:
     if raw is ABSENT:
         return ""
     try:
-        return _string.decode(raw)
+        return _string.decode(raw) or ""
     except msgspec.DecodeError:
         return bytes(raw).decode(errors="replace")
 

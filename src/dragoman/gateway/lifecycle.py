@@ -86,6 +86,8 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     cwd = check_cwd(params.get("cwd", original.cwd))
     check_mcp_servers(params.get("mcpServers"))
     directories = check_directories(params.get("additionalDirectories"))
+    if cwd != original.cwd:
+        check_cwd_exists(cwd)
     if original.agent is not None:
         take_directories(directories, original.agent.capabilities, original.agent_name)
     session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))

@@ -102,7 +102,7 @@ def _pairs(value: object, place: str, name: object, forbidden: str) -> list[Json
         at = f"{place}[{index}]"
         if not isinstance(pair, dict):
             raise _wrong(at, "must be an object with name and value", name)
-        _text(pair, "name", at, name, f"={forbidden}" if forbidden == NUL else f": {forbidden}")
+        _text(pair, "name", at, name, _forbidden_in_names(forbidden))
         if not isinstance(pair.get("value"), str):
             raise _wrong(f"{at}.value", "must be text" if "value" in pair else "is required", name)
         _check_characters(pair["value"], f"{at}.value", name, forbidden)
@@ -110,10 +110,18 @@ def _pairs(value: object, place: str, name: object, forbidden: str) -> list[Json
 
 
 def _of_map(key: str, text: object, place: str, name: object, forbidden: str) -> JsonObject:
-    if not isinstance(text, str | int | float):
+    if not isinstance(text, str | int | float) or isinstance(text, bool):
         raise _wrong(place, "must be text", name)
-    _check_characters(f"{key}{text}", place, name, forbidden)
+    if not key.strip():
+        raise _wrong(place, "must have a name", name)
+    _check_characters(key, place, name, _forbidden_in_names(forbidden))
+    _check_characters(str(text), place, name, forbidden)
     return {"name": key, "value": str(text)}
+
+
+def _forbidden_in_names(forbidden: str) -> str:
+    """What ends the name of a variable or of a header."""
+    return f"={forbidden}" if forbidden == NUL else f": {forbidden}"
 
 
 def _check_characters(value: str, place: str, name: object, forbidden: str) -> None:

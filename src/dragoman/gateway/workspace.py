@@ -47,6 +47,8 @@ def check_directories(value: object) -> list[str]:
             raise invalid_params(
                 f"additionalDirectories must be absolute paths, got {path!r}", "additionalDirectories"
             )
+        if "\0" in path:
+            raise invalid_params("additionalDirectories contain a NUL character", "additionalDirectories")
     return list(value)
 
 
