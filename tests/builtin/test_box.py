@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -142,6 +144,72 @@ async def test_a_file_that_was_changed_on_both_sides_is_not_overwritten(
     outcome = await at.use("apply")
     assert (outcome.status, "a.txt" in outcome.text) == ("failed", True)
     assert (workspace / "a.txt").read_text() == "by hand\n"
+
+
+@pytest.mark.parametrize("where", ["box", "workspace"])
+async def test_what_changes_while_the_question_is_open_is_not_applied(
+    bench: MakeBench, workspace: Path, files: dict[str, str], where: str
+) -> None:
+    at = bench()
+    await at.use("write", path="c.txt", content="shown\n")
+    changed = {"box": Path((await at.session.files()).path("c.txt")), "workspace": workspace / "c.txt"}[where]
+    ask = at.person.ask
+
+    async def answer(session: str, tool_call: Any, options: Any) -> str | None:
+        changed.write_text("not shown\n")
+        return await ask(session, tool_call, options)
+
+    at.person.ask = answer  # type: ignore[method-assign]
+    outcome = await at.use("apply")
+    assert (outcome.status, "apply again" in outcome.text) == ("failed", True)
+    assert tree(workspace) == {**files, **({"c.txt": "not shown\n"} if where == "workspace" else {})}
+
+
+async def test_a_file_whose_size_and_time_are_forged_is_applied_as_it_was_shown(
+    bench: MakeBench, workspace: Path, files: dict[str, str]
+) -> None:
+    at = bench()
+    await at.use("write", path="c.txt", content="good\n")
+    copied = Path((await at.session.files()).path("c.txt"))
+    ask = at.person.ask
+
+    async def answer(session: str, tool_call: Any, options: Any) -> str | None:
+        times = copied.stat()
+        copied.write_text("evil\n")
+        os.utime(copied, ns=(times.st_atime_ns, times.st_mtime_ns))
+        return await ask(session, tool_call, options)
+
+    at.person.ask = answer  # type: ignore[method-assign]
+    assert (await at.use("apply")).status == "done"
+    assert (workspace / "c.txt").read_text() == "good\n"
+
+
+async def test_a_question_names_every_file_and_where_links_lead(
+    bench: MakeBench, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["dragoman.builtin.tools.apply"], "MAX_DIFFS", 1)
+    at = bench()
+    for name in ("a.txt", "b.txt"):
+        await at.use("write", path=name, content="x\n")
+    Path((await at.session.files()).path("link")).symlink_to("/etc/passwd")
+    at.person.answer = "reject_once"
+    await at.use("apply")
+    *_, rest = at.person.questions[-1]["toolCall"]["content"]
+    assert f"{workspace}/b.txt" in rest["content"]["text"]
+    assert f"Link {workspace}/link to /etc/passwd" in rest["content"]["text"]
+    assert not list((tmp_path / "boxes").rglob("apply-*"))
+
+
+async def test_a_file_takes_the_place_of_a_folder(
+    bench: MakeBench, workspace: Path, files: dict[str, str]
+) -> None:
+    at = bench()
+    await at.use("read", path="a.txt")
+    copied = Path((await at.session.files()).path("src"))
+    shutil.rmtree(copied)
+    copied.write_text("a file now\n")
+    assert (await at.use("apply")).status == "done"
+    assert tree(workspace) == {"a.txt": "alpha\n", "src": "a file now\n"}
 
 
 async def test_the_box_outlives_the_process_of_its_session(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import pytest
 
@@ -75,6 +75,14 @@ def test_the_token_is_taken_as_bearer_query_or_login() -> None:
     cookie, page = login()
     assert status(cookie=f"other=1; {cookie}", x_dragoman_page=page) is None
     assert status(cookie=cookie, sec_websocket_protocol=f"x,dragoman.v1 , dragoman.page.{page}") is None
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8420/?token={}", "http://[x/?a=b&token={}#/s/1", "token={}"]
+)
+def test_the_whole_address_counts_as_the_token_in_it(address: str) -> None:
+    assert status(query=urlencode({"token": address.format(TOKEN)})) is None
+    assert status(query=urlencode({"token": address.format("wrong")})) == 401
 
 
 def test_the_cookie_alone_opens_the_pages_files_and_nothing_else() -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.services.roots import Roots
+
 MAX_BYTES = 2 * 1024**3
 MAX_FILES = 200_000
 """What is copied without being asked: a home folder that was opened by mistake must not fill the disk."""
@@ -34,14 +36,34 @@ class Change:
 
     path: str
     """In the workspace."""
-    copied: Path
-    """In the box; where there is none it was removed."""
+    top: Path
+    """The copied folder, in the box."""
+    name: str
+    """Below that folder."""
+    mark: Mark | None
+    """Of the file in the box; None when it was removed."""
     conflict: bool
     """It was changed in the workspace as well."""
 
     @property
     def removed(self) -> bool:
-        return not os.path.lexists(self.copied)
+        return self.mark is None
+
+    @property
+    def leads_to(self) -> str:
+        """Where it leads, if it is a symlink."""
+        return self.mark[2] if self.mark is not None else ""
+
+    def copy_to(self, target: Path) -> None:
+        """As it is in the box now, which a command there may be changing: no symlink leads out. Raises `RpcError`."""
+        if self.leads_to:
+            target.symlink_to(self.leads_to)
+            return
+        path = str(self.top / self.name)
+        with Roots([str(self.top)]).place(path) as place, os.fdopen(place.open(os.O_RDONLY), "rb") as file:
+            with target.open("xb") as copied:
+                shutil.copyfileobj(file, copied)
+            target.chmod(stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o777)
 
 
 class Copy:
@@ -72,7 +94,13 @@ class Copy:
         now = dict(self._files(self.target))
         changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         return [
-            Change(str(self.source / name), self.target / name, _mark(self.source / name) != before.get(name))
+            Change(
+                path=str(self.source / name),
+                top=self.target,
+                name=name,
+                mark=now.get(name),
+                conflict=_mark(self.source / name) != before.get(name),
+            )
             for name in sorted(changed)
         ]
 

@@ -244,7 +244,7 @@ def _pasted(token: str) -> str:
     token = token.strip()
     if "token=" not in token:
         return token
-    query = urlsplit(token).query if "?" in token else token
+    query = token.partition("?")[2].partition("#")[0] if "?" in token else token
     return dict(parse_qsl(query)).get("token", token).strip()
 
 

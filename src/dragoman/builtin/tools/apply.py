@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +23,9 @@ MAX_SHOWN = 1024 * 1024
 """Bytes of a file that is shown as a diff."""
 MAX_DIFFS = 100
 
+Staged = tuple[Change, Path]
+"""A change, and the copy of its file that a person is asked about."""
+
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True):
     pass
@@ -36,13 +41,25 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
             f"Changed in the workspace too since the box was made: {', '.join(both[:10])}. "
             "Nothing was applied; make those changes by hand."
         )
-    diffs = await asyncio.to_thread(_diffs, changes)
+    # Beside the copy, where nothing in the box can reach it.
+    folder = Path(tempfile.mkdtemp(prefix="apply-", dir=changes[0].top.parent))
+    staged = await asyncio.to_thread(_stage, changes, folder)
+    diffs = await asyncio.to_thread(_diffs, staged)
 
     async def act() -> Result:
-        await asyncio.to_thread(_take_over, changes, context.roots)
+        try:
+            if await context.box.changes() != changes:
+                raise ToolError(
+                    "Files changed in the box or in the workspace while the question was open. "
+                    "Nothing was applied; apply again to see them."
+                )
+            await asyncio.to_thread(_take_over, staged, context.roots)
+        finally:
+            remove()
         await context.box.remove()
         return Result(f"{_count(changes)} applied to the workspace.", diffs)
 
+    remove = weakref.finalize(act, shutil.rmtree, folder, ignore_errors=True)  # also when it is refused
     title = f"Apply {_count(changes)} of the box to the workspace"
     return Intent(title, act, [{"path": each.path} for each in changes], diffs)
 
@@ -51,18 +68,38 @@ def _count(changes: Sequence[Change]) -> str:
     return f"{len(changes)} change{'s' * (len(changes) > 1)}"
 
 
-def _diffs(changes: Sequence[Change]) -> list[Json]:
+def _stage(changes: Sequence[Change], folder: Path) -> list[Staged]:
+    """Copies that no command in the box can change any more: what a person was shown is what is applied."""
+    staged = [(change, folder / str(number)) for number, change in enumerate(changes)]
+    try:
+        for change, copied in staged:
+            if not change.removed:
+                change.copy_to(copied)
+    except (RpcError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise ToolError(error.message if isinstance(error, RpcError) else str(error)) from error
+    return staged
+
+
+def _diffs(staged: Sequence[Staged]) -> list[Json]:
     shown: list[Json] = []
-    for change in changes[:MAX_DIFFS]:
-        old, new = _text(Path(change.path)), _text(change.copied)
+    for change, copied in staged[:MAX_DIFFS]:
+        old, new = _text(Path(change.path)), _text(copied)
         if old is None or new is None:
-            shown.append(text_content(f"{'Remove' if change.removed else 'Replace'} {change.path}"))
+            shown.append(text_content(_in_words(change)))
         else:
             there = os.path.lexists(change.path)
             shown.append(diff_content(change.path, old if there else None, new))
-    if len(changes) > MAX_DIFFS:
-        shown.append(text_content(f"and {len(changes) - MAX_DIFFS} more files"))
+    rest = [_in_words(change) for change, _ in staged[MAX_DIFFS:]]
+    if rest:
+        shown.append(text_content("\n".join([f"And {len(rest)} more:", *rest])))
     return shown
+
+
+def _in_words(change: Change) -> str:
+    if change.leads_to:
+        return f"Link {change.path} to {change.leads_to}"
+    return f"{'Remove' if change.removed else 'Write'} {change.path}"
 
 
 def _text(path: Path) -> str | None:
@@ -77,22 +114,29 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _take_over(changes: Sequence[Change], roots: Sequence[str]) -> None:
+def _take_over(staged: Sequence[Staged], roots: Sequence[str]) -> None:
     allowed = Roots(roots)
-    for change in changes:
+    for change, _ in staged:
         try:
             allowed.resolve(str(Path(change.path).parent))
         except RpcError as error:
             raise ToolError(error.message) from error
-    for change in changes:
+    for change, copied in sorted(staged, key=lambda each: not each[0].removed):
         target = Path(change.path)
         if change.removed:
             target.unlink(missing_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_symlink() or change.copied.is_symlink():
+        if target.is_symlink() or copied.is_symlink():
             target.unlink(missing_ok=True)
-        shutil.copy2(change.copied, target, follow_symlinks=False)
+        elif target.is_dir():  # a file in its place; what it held was removed before
+            _remove_empty(target)
+        shutil.copy(copied, target, follow_symlinks=False)
+
+
+def _remove_empty(top: Path) -> None:
+    for folder, _, _ in os.walk(top, topdown=False):
+        Path(folder).rmdir()
 
 
 apply = Tool(
