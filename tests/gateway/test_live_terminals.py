@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway.live_terminals import DROPPED, LIVE_LETTERS, _Told
+from dragoman.gateway.live_terminals import CLIENT_INTERVAL, DROPPED, LIVE_LETTERS, _Told
 from server.conftest import Serve, serve
 from support.answers import EVERYTHING
 from support.bridge_peer import Page
 from support.gateway import agent
-from support.rpc_peer import is_request
+from support.rpc_peer import Message, is_request, is_update
 
 __all__ = ["serve"]
 
@@ -87,6 +88,50 @@ async def test_a_command_that_prints_without_end_does_not_fill_the_journal(
     assert told.endswith("last\n")
     (ended,) = [event for event in page.numbered(session) if "exitStatus" in event]
     assert ended["truncated"] is True
+
+
+async def test_who_looks_on_sees_what_a_terminal_of_a_shared_agent_prints(
+    serve: Serve, workspace: Path
+) -> None:
+    serving = await serve(agents={"scripted": agent(share="all")})
+    editor = await serving.socket()
+    await editor.initialize(clientCapabilities=EVERYTHING)
+    session = await editor.new_session(workspace)
+    other = await serving.socket()
+    await other.initialize()
+    await other.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    editor.on("terminal/create", {"terminalId": "mine"})
+    editor.on("terminal/output", {"output": "so far\n", "truncated": False})
+    editor.on("terminal/release", {})
+    turn = editor.start_prompt(session, "terminal-keep\nsleep-until-cancel")
+
+    def shows_output(message: Message) -> bool:
+        return is_update(session, "tool_call_update")(message) and "so far" in str(message)
+
+    await other.next_message(shows_output)
+    editor.cancel(session)
+    assert (await turn).stop_reason == "cancelled"
+
+
+async def test_an_editor_that_does_not_answer_is_asked_once(serve: Serve, workspace: Path) -> None:
+    serving = await serve()
+    editor = await serving.socket()
+    await editor.initialize(clientCapabilities=EVERYTHING)
+    session = await editor.new_session(workspace)
+    page = await Page.open(serving)
+    await page.load(session)
+    editor.on("terminal/create", {"terminalId": "mine"})
+    turn = editor.start_prompt(session, "terminal sh steps.sh")
+    asked = await editor.next_message(is_request("terminal/output"))
+    await asyncio.sleep(2.5 * CLIENT_INTERVAL)  # that nothing comes can only be waited for
+    again = [message for message in editor.received if is_request("terminal/output")(message)]
+    assert again == [asked]
+    (waiting,) = [message for message in editor.received if is_request("terminal/wait_for_exit")(message)]
+    editor.on("terminal/output", {"output": "", "truncated": False})
+    editor.on("terminal/release", {})
+    editor.reply(asked, {"output": "", "truncated": False})
+    editor.reply(waiting, {"exitCode": 0, "signal": None})
+    assert (await turn).stop_reason == "end_turn"
 
 
 @given(st.lists(st.text("ab\n", max_size=400), max_size=12), st.integers(min_value=300, max_value=2000))

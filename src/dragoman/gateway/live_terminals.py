@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.remembered import Remembered
 from dragoman.gateway.updates import update_line
+from dragoman.wire import limits
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -43,6 +45,7 @@ ENDED_CALLS = ("completed", "failed")
 class _Told:
     """How much of a terminal's output is in the journal."""
 
+    interval: float = INTERVAL
     letters: int = 0
     end: str = ""
     over: bool = False
@@ -66,8 +69,7 @@ class LiveTerminals:
         self._look = look
         self._running: dict[str, float] = {}
         """Terminals that run, with the time of the next look."""
-        self._intervals: dict[str, float] = {}
-        self._told: dict[str, _Told] = {}
+        self._told: Remembered[_Told] = Remembered(limits.KNOWN_TERMINALS)
         self._calls: dict[str, JsonObject] = {}
         """By terminal: the open tool call that refers to it."""
         self._timer: asyncio.TimerHandle | None = None
@@ -76,8 +78,7 @@ class LiveTerminals:
         return terminal in self._running
 
     def begin(self, terminal: str, *, ours: bool) -> None:
-        self._told[terminal] = _Told()
-        self._intervals[terminal] = INTERVAL if ours else CLIENT_INTERVAL
+        self._told[terminal] = _Told(INTERVAL if ours else CLIENT_INTERVAL)
         self._running[terminal] = asyncio.get_running_loop().time() + INTERVAL
         self._plan()
 
@@ -97,10 +98,10 @@ class LiveTerminals:
             }
 
     def tell(self, terminal: str, output: str, ends: JsonObject, owner: ClientConnection | None) -> None:
-        """The output as it is now, perhaps with its end."""
-        told = self._told.setdefault(terminal, _Told())
+        """The output as it is now, perhaps with its end; of a terminal that is not known it comes with its release."""
+        told = self._told.get(terminal)
         over = "exitStatus" in ends
-        if told.over:
+        if told is None or told.over:
             return
         news = told.news(output)
         if over:
@@ -116,7 +117,6 @@ class LiveTerminals:
     def end(self, terminal: str, output: str | None, ends: JsonObject) -> None:
         """It is released: the rest of its output is what there is."""
         self._running.pop(terminal, None)
-        self._intervals.pop(terminal, None)
         told = self._told.pop(terminal, _Told())
         if output is not None and not told.over:
             news = told.news(output)
@@ -160,8 +160,9 @@ class LiveTerminals:
         self._timer = None
         now = asyncio.get_running_loop().time()
         for terminal in [name for name, due in self._running.items() if due <= now + SLACK]:
-            if self._look(terminal):
-                self._running[terminal] = now + self._intervals.get(terminal, INTERVAL)
+            told = self._told.get(terminal)
+            if told is not None and self._look(terminal):
+                self._running[terminal] = now + told.interval
             else:
                 self._running.pop(terminal, None)
         self._plan()

@@ -60,6 +60,8 @@ class Services:
         """Terminals that clients were asked for."""
         self._outputs: dict[str, str] = {}
         self._ends: dict[str, JsonObject] = {}
+        self._asked: set[str] = set()
+        """Terminals whose client has not answered yet what they have printed."""
         self._live = LiveTerminals(session, self._look)
 
     def call(self, request: Request) -> None:
@@ -130,7 +132,6 @@ class Services:
 
     def tool_content_for_client(self, tool: JsonObject) -> bool:
         """Terminal ids inside a tool call, as the client issued them; True if any changed."""
-        self._live.see_call(tool)
         changed = False
         content = tool.get("content")
         for item in content if isinstance(content, list) else []:
@@ -139,6 +140,7 @@ class Services:
             if owner is not None and self._client_id(str(terminal)) != terminal:
                 item["terminalId"] = self._client_id(str(terminal))
                 changed = True
+        self._live.see_call(tool)
         return changed
 
     def _terminal(self, request: Request) -> None:
@@ -242,10 +244,13 @@ class Services:
         known = (self._client_id(agent_id) for agent_id in self._terminals)
         if self._session.turn is None or terminal not in known:
             return False
-        if any(attachment.client is not client for attachment in self._session.attachments):
+        watched = any(attachment.client is not client for attachment in self._session.attachments)
+        if watched and terminal not in self._asked:
+            self._asked.add(terminal)
             params = {"sessionId": self._session.id, "terminalId": terminal}
 
             def printed(reply: Reply) -> None:
+                self._asked.discard(terminal)
                 if reply.ok and terminal in self._live:
                     self._keep_output(terminal, reply.result)
 
