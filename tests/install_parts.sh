@@ -19,6 +19,10 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	timeout 300 apt-get update -qq >/dev/null 2>&1
 	# shellcheck disable=SC2086  # a list of words
 	timeout 600 apt-get install -y -qq --no-install-recommends $wanted >/dev/null 2>&1
+	# Where one has no package, apt installs none of them: then each by itself.
+	for package in $(lacking); do
+		timeout 300 apt-get install -y -qq --no-install-recommends "$package" >/dev/null 2>&1
+	done
 	wanted=$(lacking)
 fi
 [ -z "$wanted" ] || echo "NOT INSTALLED:$wanted; tests that need them are skipped (as root: apt-get install$wanted)"

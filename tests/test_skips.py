@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.boxes import make_image
 
 TESTS = Path(__file__).parent
 SKIPPING = """
@@ -66,3 +69,41 @@ def test_ci_fails_and_names_the_kind(tmp_path: Path, workers: list[str]) -> None
     assert code == 1
     assert "NO PODMAN: CI must have it: this run has failed" in printed
     assert run(tmp_path, *workers, "-k", "not container", ci="true")[0] == 0, "other skips are no failure"
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_one_package_that_is_missing_keeps_none_of_the_others_away(tmp_path: Path) -> None:
+    """apt installs nothing at all when it does not know one of the names."""
+    timeout = shutil.which("timeout")
+    assert timeout is not None
+    (tmp_path / "timeout").symlink_to(timeout)
+    program(tmp_path, "id", "echo 0")
+    refuse = 'case "$*" in *podman*) exit 100;; esac'
+    copy = 'case "$*" in install*bubblewrap*) printf "#!/bin/sh\\n" > "$HERE/bwrap"; chmod=1;; esac'
+    program(tmp_path, "apt-get", f'{refuse}\n{copy}\n[ -z "$chmod" ] || /bin/chmod 755 "$HERE/bwrap"')
+    environment = {"PATH": str(tmp_path), "HERE": str(tmp_path)}
+    done = subprocess.run(
+        ["/bin/sh", str(TESTS / "install_parts.sh")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert "podman" in done.stdout.splitlines()[-1]
+    assert "bubblewrap" not in done.stdout.splitlines()[-1]
+
+
+def test_podman_that_cannot_run_here_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "podman", "echo no namespaces >&2; exit 125")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        make_image("any")
+    assert "no namespaces" in str(skipped.value)
+    assert not str(skipped.value).startswith("NO PODMAN")  # which is what a run under CI fails for
