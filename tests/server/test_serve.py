@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -56,6 +57,14 @@ async def test_a_token_can_come_from_the_environment(serve: Serve) -> None:
     assert (await serving.http().get("/readyz")).status_code == 200
 
 
+async def test_the_printed_address_works_whatever_the_token_holds(serve: Serve) -> None:
+    token = "a+b/c==&d#e%20f g"
+    serving = await serve(serve={"auth_token": token})
+    assert serving.token == token
+    assert await serving.login(token=urlsplit(serving.url).query.removeprefix("token="))
+    assert (await serving.http().get("/api/sessions")).status_code == 200
+
+
 async def test_a_short_token_is_warned_of_on_this_machine(serve: Serve) -> None:
     serving = await serve(serve={"auth_token": "short"})
     assert serving.token == "short"
@@ -64,9 +73,16 @@ async def test_a_short_token_is_warned_of_on_this_machine(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "token", "words"), [("0.0.0.0", "fifteen-letters", "at least 16"), ("127.0.0.1", "", "empty")]
+    ("host", "token", "words"),
+    [
+        ("0.0.0.0", "fifteen-letters", "at least 16"),
+        ("127.0.0.1", "", "empty"),
+        ("127.0.0.1", " " * 20, "no client can send"),
+        ("127.0.0.1", "schlüssel-und-schloss", "no client can send"),
+        ("127.0.0.1", "two\nlines-of-a-token", "no client can send"),
+    ],
 )
-async def test_a_token_that_others_can_guess_is_refused(
+async def test_a_token_that_others_can_guess_or_nobody_can_send_is_refused(
     dragoman: Start, host: str, token: str, words: str
 ) -> None:
     settings = {"host": host, "auth_token": token}

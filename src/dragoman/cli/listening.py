@@ -31,3 +31,12 @@ def check_token(token: str, host: str, name: str) -> None:
     if not is_loopback(host):
         raise ConfigError(f"{short}: give it at least {SHORTEST_TOKEN} to listen on {host}")
     log.warning("%s: only programs of this machine can try that on %s", short, host)
+
+
+def check_sendable(token: str, name: str) -> None:
+    """A token that no client can show opens nothing, and that is found out late."""
+    if not (token.isascii() and token.isprintable()) or token != token.strip():
+        raise ConfigError(
+            f"{name} has characters that no client can send in a header: letters, digits and punctuation of ASCII "
+            "are good, spaces at its ends are not"
+        )

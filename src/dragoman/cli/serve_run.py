@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -15,7 +16,7 @@ from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.model import ModelConfig, Models
 from dragoman.builtin.offered import own_commands
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
-from dragoman.cli.listening import check_token, is_loopback
+from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.serve import ServeOptions
 from dragoman.cli.serve_address import read_address, remove_address, write_address
 from dragoman.config.errors import ConfigError
@@ -50,6 +51,7 @@ def run(options: ServeOptions, config: Config, paths: Paths) -> int:
         token = instance_token(paths.token_file)
     else:
         check_token(token, config.serve.host, "serve.auth_token")
+        check_sendable(token, "serve.auth_token")
     try:
         return run_loop(_run(options, config, paths, token, certificate))
     except ListenError as error:
@@ -99,7 +101,7 @@ def print_url(config: Config, paths: Paths) -> None:
     found = read_address(paths)
     if found is None:
         raise ConfigError("no `dragoman serve` of this user is running (in this DRAGOMAN_HOME)")
-    click.echo(f"{found.url}?token={config.serve.auth_token or instance_token(paths.token_file)}")
+    click.echo(_with_token(found.url, config.serve.auth_token or instance_token(paths.token_file)))
 
 
 async def _reload(server: Server, hangup: asyncio.Event) -> None:
@@ -178,11 +180,16 @@ def _admission(serve: ServeConfig, keys: Keys) -> Admission:
 
 
 def _announce(host: str, port: int, token: str, options: ServeOptions, *, secure: bool) -> None:
-    url = f"{_url(host, port, secure=secure)}?token={token}"
+    url = _with_token(_url(host, port, secure=secure), token)
     log.info("listening", extra={"host": host, "port": port})
     click.echo(url)
     if options.open:
         click.launch(url)
+
+
+def _with_token(url: str, token: str) -> str:
+    """Whatever the token holds: a bare `+`, as base64 has it, would be read as a space."""
+    return f"{url}?token={quote(token, safe='')}"
 
 
 def _url(host: str, port: int, *, secure: bool) -> str:
