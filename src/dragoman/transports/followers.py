@@ -31,13 +31,19 @@ class SocketFollower:
         self.args = ("-I", "-S", str(PROGRAM), str(path), self.id)
         self._done = done
         self._kept = bytearray()
-        self._left_out = 0
+        self.left_out = 0
+        """Bytes that a terminal which reads too slowly was not sent, and was not told of yet."""
         self._code: int | None = None
         self._writer: asyncio.StreamWriter | None = None
 
     @property
     def connected(self) -> bool:
         return self._writer is not None
+
+    @property
+    def closed(self) -> bool:
+        """Its terminal was closed while the command runs."""
+        return self._writer is not None and self._writer.is_closing()
 
     def write(self, text: str) -> None:
         data = text.encode(errors="replace")
@@ -46,11 +52,12 @@ class SocketFollower:
         if self._writer is None:
             self._kept += data
             excess = max(len(self._kept) - limits.FOLLOWER_BYTES, 0)
-            self._left_out += excess
+            self.left_out += excess
             del self._kept[:excess]
         elif self._writer.transport.get_write_buffer_size() > limits.FOLLOWER_BYTES:
-            self._left_out += len(data)
+            self.left_out += len(data)
         else:
+            self._tell_gap()
             self._send(data)
 
     def end(self, code: int) -> None:
@@ -66,18 +73,20 @@ class SocketFollower:
         self._finish()
 
     def _send(self, data: bytes) -> None:
-        if self._writer is not None and data:
+        # Closed with its terminal: the transport would warn of each write.
+        if self._writer is not None and data and not self.closed:
             self._writer.write(b"%d\n%b" % (len(data), data))
 
     def _tell_gap(self) -> None:
-        if self._left_out:
-            self._send(f"[{self._left_out} bytes of output left out]\n".encode())
-            self._left_out = 0
+        if self.left_out:
+            self._send(f"[{self.left_out} bytes of output left out]\n".encode())
+            self.left_out = 0
 
     def _finish(self) -> None:
         if self._writer is not None and self._code is not None:
             self._tell_gap()
-            self._writer.write(b"=%d\n" % self._code)
+            if not self.closed:
+                self._writer.write(b"=%d\n" % self._code)
             self._writer.close()
             self._done(self)
 
