@@ -91,6 +91,13 @@ async def test_a_token_that_others_can_guess_or_nobody_can_send_is_refused(
     assert words in refused.stderr and "serve.auth_token" in refused.stderr
 
 
+async def test_a_short_token_is_refused_where_a_proxy_lets_others_in(dragoman: Start) -> None:
+    settings = {"auth_token": "short", "trusted_proxies": ["127.0.0.1"]}
+    refused = await dragoman("serve", "--port", "0", serve=settings)
+    assert await refused.wait_exit() == 2
+    assert "at least 16 behind a proxy (serve.trusted_proxies)" in refused.stderr
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])
 async def test_it_does_not_listen_beyond_this_machine_without_tls(dragoman: Start, host: str) -> None:
     gateway = await dragoman("serve", "--port", "0", "--host", host)

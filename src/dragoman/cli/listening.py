@@ -21,8 +21,11 @@ def is_loopback(host: str) -> bool:
         return False  # a name may resolve to anything
 
 
-def check_token(token: str, host: str, name: str) -> None:
-    """A token that can be guessed is refused where other machines may try; on this one it is only warned of."""
+def check_token(token: str, host: str, name: str, *, behind_proxy: bool = False) -> None:
+    """A token that can be guessed is refused where other machines may try; on this one it is only warned of.
+
+    `behind_proxy`: other machines come in through a proxy, whatever the address is.
+    """
     if not token:
         raise ConfigError(f"{name} is empty: leave it out, or give it at least {SHORTEST_TOKEN} characters")
     if len(token) >= SHORTEST_TOKEN:
@@ -30,6 +33,10 @@ def check_token(token: str, host: str, name: str) -> None:
     short = f"{name} has fewer than {SHORTEST_TOKEN} characters and can be guessed"
     if not is_loopback(host):
         raise ConfigError(f"{short}: give it at least {SHORTEST_TOKEN} to listen on {host}")
+    if behind_proxy:
+        raise ConfigError(
+            f"{short}: give it at least {SHORTEST_TOKEN} behind a proxy (serve.trusted_proxies)"
+        )
     log.warning("%s: only programs of this machine can try that on %s", short, host)
 
 

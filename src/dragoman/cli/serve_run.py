@@ -50,7 +50,8 @@ def run(options: ServeOptions, config: Config, paths: Paths) -> int:
     if token is None:
         token = instance_token(paths.token_file)
     else:
-        check_token(token, config.serve.host, "serve.auth_token")
+        proxied = bool(config.serve.trusted_proxies)
+        check_token(token, config.serve.host, "serve.auth_token", behind_proxy=proxied)
         check_sendable(token, "serve.auth_token")
     try:
         return run_loop(_run(options, config, paths, token, certificate))
