@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.server.admission import Admission, Identity, Refusal, Visit
+from dragoman.server.asgi import HttpError
+from dragoman.server.crowd import Crowd
 from dragoman.server.keys import Keys
 from dragoman.server.trusted_proxies import TrustedProxies, parse_network
 from support.serving import Refused, Serving
@@ -189,6 +191,20 @@ async def test_each_client_behind_a_proxy_has_its_own_limit(serve: Serve, worksp
     await serving.gateway.logged("client left")
     assert (await serving.http(headers=of(A)).get("/readyz")).status_code == 200
     await works(serving, workspace)  # the proxy's own connections have no limit
+
+
+@pytest.mark.parametrize("peer", [PROXY, "127.0.0.1", "::1"])
+def test_no_client_escapes_its_limit_with_headers_that_contradict_each_other(peer: str) -> None:
+    proxies = TrustedProxies([peer])
+    crowd = Crowd(10_000, 2, proxies.trusts)
+    forged = {"x_forwarded_for": "203.0.113.9", "forwarded": "for=198.51.100.7"}
+    for _ in range(2):
+        crowd.begin_visit(seen(peer, proxies=proxies, **forged))
+    with pytest.raises(HttpError):
+        crowd.begin_visit(seen(peer, proxies=proxies, **forged))
+    crowd.begin_visit(seen(peer, proxies=proxies, x_forwarded_for="203.0.113.9"))
+    crowd.end_visit(seen(peer, proxies=proxies, **forged))
+    crowd.begin_visit(seen(peer, proxies=proxies, **forged))
 
 
 async def test_event_streams_count_for_their_client(serve: Serve) -> None:

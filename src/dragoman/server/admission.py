@@ -65,6 +65,8 @@ class Visit:
     """The Host that such a proxy was asked for."""
     proxied: bool = False
     """A trusted proxy asks: its connection is not the client's own."""
+    unclear: bool = False
+    """What the proxy says contradicts itself: for which client it asks is not known."""
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")

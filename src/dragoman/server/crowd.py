@@ -65,7 +65,7 @@ class Crowd:
 
     def begin_visit(self, visit: Visit) -> None:
         """Count what comes through a trusted proxy for its client, or refuse it; `end_visit` must follow."""
-        origin = origin_of(visit.address) if visit.proxied else ""
+        origin = _client_of(visit)
         if self._enough_from(origin):
             raise HttpError(
                 429,
@@ -76,7 +76,7 @@ class Crowd:
         self._add(origin)
 
     def end_visit(self, visit: Visit) -> None:
-        self._remove(origin_of(visit.address) if visit.proxied else "")
+        self._remove(_client_of(visit))
 
     @contextmanager
     def visiting(self, visit: Visit) -> Iterator[None]:
@@ -110,6 +110,16 @@ class Crowd:
         if not self._told:
             self._told = True
             log.warning(text, fact)
+
+
+def _client_of(visit: Visit) -> str:
+    """Whom a visit through a proxy counts for; all that hide behind headers which contradict each other count as one.
+
+    That holds for a proxy on this machine as well, where any client could escape being counted by a header of its own.
+    """
+    if not visit.proxied:
+        return ""
+    return origin_of(visit.address) or (visit.address if visit.unclear else "")
 
 
 def origin_of(address: str) -> str:

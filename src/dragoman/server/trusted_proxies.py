@@ -60,7 +60,7 @@ class TrustedProxies:
             return visit
         found = self._client(peer, visit.headers)
         if found is None:
-            return replace(visit, address=str(peer), proxied=True)
+            return replace(visit, address=str(peer), proxied=True, unclear=True)
         secure = _SECURE.get(found.scheme, visit.secure)
         return replace(
             visit, address=found.node, secure=secure, forwarded_host=found.host.lower(), proxied=True
