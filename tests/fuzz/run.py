@@ -82,14 +82,14 @@ def guided(target: str, inputs: int, seed: int) -> Result:
 def unguided(target: str, inputs: int, seed: int) -> Result:
     from fuzz import targets
 
-    targets.listen_for_errors()
     ran = 0
-    for data in changed(seeds(target), inputs, seed):
-        ran += 1
-        try:
-            targets.TARGETS[target](data)
-        except Exception as error:
-            return Result(ran, 0, f"{data!r}: {type(error).__name__}: {error}")
+    with targets.listening_for_errors():
+        for data in changed(seeds(target), inputs, seed):
+            ran += 1
+            try:
+                targets.TARGETS[target](data)
+            except Exception as error:
+                return Result(ran, 0, f"{data!r}: {type(error).__name__}: {error}")
     return Result(ran, 0)
 
 
@@ -103,9 +103,9 @@ def _worker(target: str, arguments: list[str]) -> None:
     with contextlib.redirect_stderr(sys.stdout), atheris.instrument_imports(include=["dragoman"]):
         from fuzz import targets
 
-    targets.listen_for_errors()
-    atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[target])
-    atheris.Fuzz()
+    with targets.listening_for_errors():
+        atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[target])
+        atheris.Fuzz()
 
 
 if __name__ == "__main__":

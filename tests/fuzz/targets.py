@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -381,10 +381,16 @@ class _Alarm(logging.Handler):
         raise AssertionError(record.getMessage()) from (record.exc_info or (None, None))[1]
 
 
-def listen_for_errors() -> None:
-    logger = logging.getLogger("dragoman")
-    logger.addHandler(_Alarm(level=logging.ERROR))
-    logger.propagate = False
+@contextlib.contextmanager
+def listening_for_errors() -> Iterator[None]:
+    logger, alarm = logging.getLogger("dragoman"), _Alarm(level=logging.ERROR)
+    before, logger.propagate = logger.propagate, False
+    logger.addHandler(alarm)
+    try:
+        yield
+    finally:
+        logger.removeHandler(alarm)
+        logger.propagate = before
 
 
 TARGETS: dict[str, Target] = {

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz import endpoints
 from fuzz.run import SEEDS, changed, seeds
-from fuzz.targets import TARGETS, listen_for_errors
+from fuzz.targets import TARGETS, listening_for_errors
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0.3"))
 SOURCES = Path(__file__).parents[2] / "src" / "dragoman"
@@ -19,12 +19,12 @@ SOURCES = Path(__file__).parents[2] / "src" / "dragoman"
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_input_breaks_a_parser(name: str) -> None:
-    listen_for_errors()
     end = time.monotonic() + SECONDS
-    for number, data in enumerate(changed(seeds(name), 10**9, seed=1)):
-        TARGETS[name](data)
-        if number > 100 and time.monotonic() > end:
-            break
+    with listening_for_errors():
+        for number, data in enumerate(changed(seeds(name), 10**9, seed=1)):
+            TARGETS[name](data)
+            if number > 100 and time.monotonic() > end:
+                break
 
 
 def test_every_parser_has_a_corpus_and_no_corpus_is_left_over() -> None:

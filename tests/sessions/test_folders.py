@@ -11,7 +11,7 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.attaching import LOAD, RESUME, load, notices, rememberer, resume
 from support.gateway import Dragoman, Start, Table, end_process
-from support.waiting import until, until_gone
+from support.waiting import until
 
 
 def bound(heard: AgentJournal, caps: str = LOAD, **settings: Any) -> Table:
@@ -82,7 +82,7 @@ async def test_a_new_session_takes_the_agent_that_was_started_ahead_and_comes_ba
     await gateway.prompt(session, "say before")
     (pid,) = agents_of(gateway)
     end_process(pid)
-    await until_gone([pid])
+    await gateway.logged("ended by SIGKILL")
     assert await folder_of(gateway, session) == str(workspace)
     assert (await gateway.logged(r'msg="session revived".*rung=(\w+)'))[1] == "load"
 
