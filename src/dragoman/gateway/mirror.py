@@ -146,7 +146,8 @@ class Mirror:
 
     def _ask(self, call: _Call) -> None:
         session, client = self._attachment.session, self._attachment.client
-        call.follower = session.gateway.followers.open() if session.gateway.followers is not None else None
+        followers = session.gateway.followers if not self._refused else None
+        call.follower = followers.open() if followers is not None else None
         if call.follower is None:
             call.become(State.TEXT)
             return
