@@ -66,6 +66,22 @@ async def test_boolean_options_are_shown_only_to_clients_that_know_them(
     assert answer["configOptions"] == (options if advertised else options[1:])
 
 
+@pytest.mark.parametrize("advertised", [True, False])
+async def test_boolean_options_are_hidden_in_the_answer_to_a_mode_too(
+    dragoman: Start, workspace: Path, advertised: bool
+) -> None:
+    answer = (
+        "--answer",
+        "session/set_mode",
+        f'"result":{json.dumps({"configOptions": [FAST, SIZE], "x": 1})}',
+    )
+    gateway = await dragoman(agents={"scripted": agent("--modes", *answer)})
+    await gateway.initialize(clientCapabilities=BOOLEANS if advertised else {})
+    session = await gateway.new_session(workspace)
+    told = await gateway.request("session/set_mode", {"sessionId": session, "modeId": "code"})
+    assert told == {"configOptions": [FAST, SIZE] if advertised else [SIZE], "x": 1}
+
+
 async def test_a_client_with_config_options_sets_the_mode_of_an_older_agent(
     dragoman: Start, workspace: Path, heard: AgentJournal
 ) -> None:

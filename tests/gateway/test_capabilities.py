@@ -77,6 +77,8 @@ class TestClient:
         assert client.boolean_options and client.notices and client.seq
         none = ClientCapabilities({})
         assert not (none.boolean_options or none.notices or none.seq or none.terminal)
+        denied = {"session": {"configOptions": {"boolean": False}, "notices": False}}
+        assert not (ClientCapabilities(denied).boolean_options or ClientCapabilities(denied).notices)
 
     @given(OBJECTS)
     @pytest.mark.rule("G-032")

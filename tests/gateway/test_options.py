@@ -112,6 +112,13 @@ def test_boolean_options_are_shown_to_clients_that_know_them() -> None:
     assert result["configOptions"] == [SELECT, BOOLEAN]
 
 
+def test_an_option_without_a_type_is_boolean_by_its_value() -> None:
+    untyped = {"id": "web", "currentValue": False}
+    options, _ = read({"configOptions": [SELECT, untyped]})
+    assert options.visible(boolean=True) == [SELECT, untyped]
+    assert options.visible(boolean=False) == [SELECT]
+
+
 def test_models_that_the_agent_told_itself_are_everybodys() -> None:
     options, _ = read(result := {"models": MODELS})
     assert shown(options, result)["models"] == shown(options, result, models=True)["models"] == MODELS

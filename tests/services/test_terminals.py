@@ -106,7 +106,7 @@ async def test_a_folder_inside_the_roots_may_be_chosen_and_no_other(
     (workspace / "sub").mkdir()
     (workspace / "out").symlink_to(tmp_path)
     assert (await run(agent, "pwd", cwd=str(workspace / "sub")))["output"] == f"{workspace}/sub\n"
-    for cwd in (str(tmp_path), str(workspace / "out"), f"{workspace}/..", "sub"):
+    for cwd in (str(tmp_path), str(workspace / "out"), f"{workspace}/..", "sub", ""):
         error = await agent.refused("terminal/create", command="pwd", cwd=cwd)
         assert (error["code"], error["data"]["reason"]) == (INVALID_PARAMS, "path")
     error = await agent.refused("terminal/create", command="pwd", cwd=f"{workspace}/gone")

@@ -41,7 +41,7 @@ class ClientCapabilities:
     @property
     def boolean_options(self) -> bool:
         options = as_object(as_object(self.raw.get("session")).get("configOptions"))
-        return options.get("boolean") is not None
+        return options.get("boolean") not in (None, False)
 
     @property
     def models(self) -> bool:

@@ -177,7 +177,14 @@ class Options:
 
 
 def without_booleans(options: list[Any]) -> list[Any]:
-    return [option for option in options if as_object(option).get("type") != "boolean"]
+    return [option for option in options if not _is_boolean(as_object(option))]
+
+
+def _is_boolean(option: JsonObject) -> bool:
+    """By its value where the agent does not say its type."""
+    return option.get("type") == "boolean" or (
+        "type" not in option and isinstance(option.get("currentValue"), bool)
+    )
 
 
 def _is_partial(option: JsonObject) -> bool:

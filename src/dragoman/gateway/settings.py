@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.chosen import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
 from dragoman.gateway.json_types import decode_object, encode, read_object
-from dragoman.gateway.options import MODE, MODEL
+from dragoman.gateway.options import MODE, MODEL, without_booleans
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import invalid_params
@@ -26,10 +26,18 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
     value = decode_object(request.params).get(member)
     _check_mode(session, category, value, older=True)
     if category in session.options.native or option is None:
-        session.forwarding.to_agent(request)
+        session.forwarding.to_agent(request, result=lambda reply: _as_known(client, reply))
         return
     params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
     session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+
+
+def _as_known(client: ClientConnection, reply: Reply) -> Reply:
+    """What the agent answers, without options that this client does not know: some tell them with every answer."""
+    told = read_object(reply.result) if not client.capabilities.boolean_options else {}
+    options = told.get("configOptions")
+    known = without_booleans(options) if isinstance(options, list) else options
+    return reply if known == options else Reply(result=encode({**told, "configOptions": known}))
 
 
 def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:

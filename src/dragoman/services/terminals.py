@@ -110,7 +110,7 @@ class Terminals:
         return self._terminals[id]
 
     def _command(self, wanted: _Create) -> Command:
-        cwd = wanted.cwd or self._cwd
+        cwd = self._cwd if wanted.cwd is None else wanted.cwd
         # No race to win here by swapping folders: what the command may reach is up to the sandbox.
         if not Path(self._roots.resolve(cwd)).is_dir():
             raise invalid_params(f"cwd does not exist or is not a folder: {cwd}", "cwd", cwd=cwd)
