@@ -99,6 +99,19 @@ class TestIncoming:
         assert budget.used == 0
         assert one.hear(request(b"3", params=b'{"a":"%b"}' % (b"x" * 500))) == [], "alone it always fits"
 
+    def test_who_uses_up_a_share_leaves_the_others_theirs(self) -> None:
+        whole = ByteBudget(500)
+        greedy, modest = (Wired(budget=ByteBudget(250, whole)) for _ in range(2))
+        large = b'{"a":"%b"}' % (b"x" * 100)
+        answers = [greedy.hear(request(b"%d" % number, params=large)) for number in range(5)]
+        assert [error_of(answer) for refused in answers for answer in refused] == [
+            (number, -32603) for number in range(2, 5)
+        ]
+        assert modest.hear(request(b"1", params=large)) == []
+        for each in (greedy, modest):
+            each.peer.link_closed(None)
+        assert whole.used == 0
+
     @pytest.mark.parametrize(
         ("raised", "code"),
         [

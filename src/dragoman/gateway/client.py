@@ -98,7 +98,8 @@ class ClientConnection:
         """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
         self.wakes = terms.wake and self.may_control
         batches = gateway.config.protocol.batches == "accept"
-        self.peer = Peer("The client", self, accept_batches=batches, budget=gateway.request_budget)
+        share = gateway.request_share(terms.identity.name)
+        self.peer = Peer("The client", self, accept_batches=batches, budget=share)
         self.peer.on_answer = gateway.witness.request
         self.capabilities = ClientCapabilities({})
         self.info: object = None

@@ -103,7 +103,9 @@ class Gateway:
         self.places = Places(self)
         self.directory: Directory = MemoryDirectory()
         self.clients: set[ClientConnection] = set()
-        self.request_budget = ByteBudget(limits.GATEWAY_REQUEST_BYTES)
+        self._request_budget = ByteBudget(limits.GATEWAY_REQUEST_BYTES)
+        self._request_shares: WeakValueDictionary[str, ByteBudget] = WeakValueDictionary()
+        """By the name of a token, as long as a client with it is here."""
         self.watchers: list[SessionWatcher] = []
         self.closing = False
         self.said_goodbye = asyncio.Event()
@@ -174,6 +176,14 @@ class Gateway:
         """Something about it that a list of sessions shows; never called for a message."""
         for watcher in self.watchers:
             watcher.session_changed(session)
+
+    def request_share(self, token: str) -> ByteBudget:
+        """Bytes of requests in flight that all clients with this token may have together."""
+        share = self._request_shares.get(token)
+        if share is None:
+            share = ByteBudget(limits.TOKEN_REQUEST_BYTES, self._request_budget)
+            self._request_shares[token] = share
+        return share
 
     def stopping(self, session: Session) -> None:
         """Before the turn is cancelled: what waits for its end is held first."""

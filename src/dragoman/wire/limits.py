@@ -38,6 +38,9 @@ REQUEST_BYTES_IN_FLIGHT = 128 * 1024 * 1024
 GATEWAY_REQUEST_BYTES = 512 * 1024 * 1024
 """The same of all clients together: hundreds of connections that each stay below their own limit."""
 
+TOKEN_REQUEST_BYTES = GATEWAY_REQUEST_BYTES // 2
+"""The same of all clients with one token: it must not use up what the others need."""
+
 EARLY_UPDATES = 1000
 """Updates held for a session whose `session/new` is not answered yet (G-044), whatever sessions they name."""
 
