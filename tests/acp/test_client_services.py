@@ -77,6 +77,28 @@ async def test_a_path_that_hides_where_it_leads_is_refused_before_a_client_sees_
         assert not [m for m in editor.received if m.get("method") == method]
 
 
+NAMELESS = ({}, {"sessionId": None}, {"sessionId": 5})
+SESSIONS_OWN = {
+    "fs/read_text_file": {"path": "/etc/hostname"},
+    "fs/write_text_file": {"path": "/etc/hostname", "content": "x"},
+    "terminal/create": {"command": "id"},
+    "session/request_permission": {"toolCall": {"toolCallId": "t"}, "options": []},
+}
+
+
+@pytest.mark.parametrize("method", SESSIONS_OWN)
+async def test_what_is_asked_in_the_name_of_no_session_does_not_reach_the_client(
+    editor: Dragoman, workspace: Path, method: str
+) -> None:
+    editor.on(method, {})
+    session = await editor.new_session(workspace)
+    asked = [json.dumps({**SESSIONS_OWN[method], **nameless}) for nameless in NAMELESS]
+    turn = await editor.prompt(session, "\n".join(f"request {method} {params}" for params in asked))
+    errors = [answer["error"] for answer in turn.reports("request")]
+    assert [(error["code"], error["data"]["reason"]) for error in errors] == [(-32602, "sessionId")] * 3
+    assert not [message for message in editor.received if message.get("method") == method]
+
+
 async def test_dots_that_are_part_of_a_name_are_no_way_up(editor: Dragoman, workspace: Path) -> None:
     editor.on("fs/read_text_file", {"content": "here"})
     turn = await editor.prompt(await editor.new_session(workspace), "fsread /a/..b/c../...")

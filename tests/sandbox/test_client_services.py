@@ -100,6 +100,25 @@ async def test_files_that_the_box_does_not_show_are_not_served(
     assert not_asked(gateway)
 
 
+async def test_without_the_name_of_a_session_there_is_no_way_past_the_box(
+    dragoman: Start, kind: Kind, project: Path
+) -> None:
+    gateway = await dragoman("acp", "scripted", **kind.config())
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    asked = {
+        "fs/read_text_file": {"path": "/etc/hostname"},
+        "fs/write_text_file": {"path": "/etc/hostname", "content": "x"},
+        "terminal/create": {"command": "id"},
+    }
+    for method in asked:
+        gateway.on(method, {"content": "a key", "terminalId": "t"})
+    session = await gateway.new_session(project)
+    script = "\n".join(f"request {method} {json.dumps(params)}" for method, params in asked.items())
+    turn = await gateway.prompt(session, script)
+    assert [answer["error"]["code"] for answer in turn.reports("request")] == [-32602] * 3
+    assert not [message for message in gateway.received if message.get("method") in asked]
+
+
 async def test_files_shown_read_only_are_read_and_not_written(
     dragoman: Start, bubblewrap: Kind, project: Path, tmp_path: Path
 ) -> None:

@@ -25,7 +25,14 @@ from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.wire import limits, message
-from dragoman.wire.errors import INTERNAL_ERROR, Malformed, RpcError, internal, method_not_found
+from dragoman.wire.errors import (
+    INTERNAL_ERROR,
+    Malformed,
+    RpcError,
+    internal,
+    invalid_params,
+    method_not_found,
+)
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -35,6 +42,8 @@ log = logging.getLogger(__name__)
 
 Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 
+OF_A_SESSION = ("fs/", "terminal/", "session/")
+"""What an agent asks of a client in the name of one of its sessions, by the beginning of the method."""
 MAX_TOLD = 200
 """Letters of an agent's own session id that the log is told."""
 
@@ -348,6 +357,9 @@ class AgentConnection:
                 return
             self._translate(request)
             session.agent_request(request)
+        elif request.method.startswith(OF_A_SESSION):
+            # Passed on as it is, it would reach the client's files and commands past the session's box and policy.
+            raise invalid_params("sessionId is required: the id of the session that asks", "sessionId")
         elif (asked := self._prompted(request)) is not None:
             self._translate(request)
             asked.agent_request(request)
