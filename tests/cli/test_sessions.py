@@ -401,6 +401,28 @@ async def test_ctrl_c_cancels_a_turn_that_another_client_began(shell: CommandLin
         assert await asyncio.to_thread(terminal.end) == 0
 
 
+async def test_what_waits_is_not_sent_when_the_turn_is_stopped(shell: CommandLine, dragoman: Start) -> None:
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        turn = editor.start_prompt(session, "sleep-until-cancel dozing")
+        await asyncio.to_thread(terminal.until, "\ndozing")
+        for times, words in enumerate(("first", "second"), 1):
+            terminal.type(f"say the {words}\n")
+            await asyncio.to_thread(partial(terminal.until, "(waits until this turn ends)", times=times))
+        terminal.type(CTRL_C)
+        assert (await turn).stop_reason == "cancelled"
+        await asyncio.to_thread(terminal.until, "2 lines are not sent: Enter alone sends what waits.")
+        terminal.type("say something else\n")
+        await asyncio.to_thread(terminal.until, "\nsomething else")
+        assert "\nthe first" not in terminal.shown
+        terminal.type("\n")
+        await asyncio.to_thread(terminal.until, "\nthe second")
+        assert "\nthe first" in terminal.shown
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+
+
 async def test_ctrl_d_leaves_a_turn_in_another_process_running(shell: CommandLine, dragoman: Start) -> None:
     editor, session = await live(dragoman, shell)
     go = shell.folder / "go"

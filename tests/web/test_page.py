@@ -120,6 +120,14 @@ async def test_an_observer_may_look_and_not_write(arrive: Arrive, workspace: Pat
     await expect(guest.composer).to_be_disabled()
 
 
+async def test_what_a_running_command_needs_is_there_before_the_gateway_is_gone(arrive: Arrive) -> None:
+    me = await arrive()
+    await me.page.wait_for_function(
+        """() => ['Terminal', 'emulator', 'Diff', 'Elicitation'].every((part) =>
+            performance.getEntriesByType('resource').some((each) => each.name.includes(`/assets/${part}-`)))"""
+    )
+
+
 async def test_the_first_load_is_small() -> None:
     sizes = first_load()
     assert sum(sizes.values()) <= FIRST_LOAD, sizes

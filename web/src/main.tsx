@@ -9,6 +9,7 @@ import { BridgeClient } from "./bridge/client";
 import { Chat } from "./model/chat";
 import { createPageStore } from "./model/store";
 import { Boundary } from "./view/Boundary";
+import { loadParts } from "./view/parts";
 
 takeFromAddress();
 applyTheme();
@@ -25,6 +26,12 @@ const client = new BridgeClient(address.href, {
 });
 const chat = new Chat(client, createPageStore());
 client.watch(() => { if (client.status.state === "open") secretAccepted(); });
+const ready = client.watch(() => {
+  if (client.status.state !== "open") return;
+  ready();
+  if ("requestIdleCallback" in window) window.requestIdleCallback(() => void loadParts());
+  else setTimeout(() => void loadParts(), 1000);
+});
 client.start();
 
 // Each answer lets the browser keep its cookie for another month; an open socket alone would not.

@@ -81,7 +81,7 @@ def ask_person(
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
     keyboard.ask(pressed, entered, narrator.screen.typed)  # before the offer: what follows it is meant for it
-    how = "Answer with Enter: " if enter else ""
+    how = "A letter and Enter: " if enter else ""
     narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
 
 

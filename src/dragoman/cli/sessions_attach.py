@@ -59,6 +59,8 @@ class Visit:
         self._keyboard = Keyboard()
         self._left = asyncio.Event()
         self._typed: deque[str] = deque()
+        self._held: list[str] = []
+        """Typed before a turn was stopped: not sent unless the person says so."""
         self._waiting: list[Question] = []
         self._prompting: asyncio.Task[None] | None = None
         self._others_turn = False
@@ -107,6 +109,7 @@ class Visit:
         if ended is not None:  # of a turn that another client began
             self._others_turn = self._cancelled = False
             self._narrator.turn_ended(ended)
+            self._hold_if_stopped(ended)
             self._send_next()
             return
         if update.get("sessionUpdate") == "user_message_chunk" and self._prompting is None:
@@ -136,6 +139,10 @@ class Visit:
         elif line.strip():
             self._typed.append(line)
             self._send_next()
+        elif self._held:
+            self._typed.extend(self._held)
+            self._held.clear()
+            self._send_next()
 
     def _send_next(self) -> None:
         if self._typed and self._prompting is None and not self._others_turn:
@@ -149,6 +156,7 @@ class Visit:
         try:
             result = await self._conversation.prompt(self._record.id, text)
             self._narrator.turn_ended(result)
+            self._hold_if_stopped(result)
         except RpcError as error:
             if as_object(error.data).get("reason") == "prompt_in_flight":
                 self._others_turn = True
@@ -160,6 +168,15 @@ class Visit:
         self._send_next()
         if self._leaving and self._prompting is None and not self._typed:
             self._left.set()
+
+    def _hold_if_stopped(self, ended: JsonObject) -> None:
+        """Stop means stop: what waits for the end of a turn is not sent at the end of one that was stopped."""
+        if ended.get("stopReason") != "cancelled" or not self._typed or not self._keyboard.terminal:
+            return
+        self._held.extend(self._typed)
+        self._typed.clear()
+        what = "1 line is" if len(self._held) == 1 else f"{len(self._held)} lines are"
+        self._narrator.say(f"{what} not sent: Enter alone sends what waits.", fg="yellow")
 
     def _leave(self) -> None:
         """A turn of ours that runs in this process would end with it: say so once. A pipe waits for its answers."""
