@@ -364,22 +364,22 @@ async def test_a_session_of_an_editor_is_followed_and_answered(shell: CommandLin
         assert await asyncio.to_thread(terminal.end) == 0
 
 
+@pytest.mark.parametrize("moment", [0, 1, 4, 5, 8])
 async def test_a_question_takes_no_key_of_a_line_that_was_begun_before_it(
-    shell: CommandLine, dragoman: Start
+    shell: CommandLine, dragoman: Start, moment: int
 ) -> None:
     editor, session = await live(dragoman, shell)
     with shell.terminal("sessions", "attach", session) as terminal:
         await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
         text = "say any yes"
-        for round, moment in enumerate((0, 1, 4, 5, 8), 1):
-            terminal.type(text[:moment])
-            turn = editor.start_prompt(session, "permission")
-            await asyncio.to_thread(partial(terminal.until, "[n] Reject: ", times=round))
-            terminal.type(text[moment:] + "\n")  # queued behind the turn
-            await asyncio.to_thread(partial(terminal.until, "(waits until this turn ends)", times=round))
-            terminal.type("n\n")
-            assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
-            await asyncio.to_thread(partial(terminal.until, "\nany yes", times=round))
+        terminal.type(text[:moment])
+        turn = editor.start_prompt(session, "permission")
+        await asyncio.to_thread(terminal.until, "[n] Reject: ")
+        terminal.type(text[moment:] + "\n")  # queued behind the turn
+        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
+        terminal.type("n\n")
+        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
+        await asyncio.to_thread(terminal.until, "\nany yes")
         terminal.type(CTRL_D)
         assert await asyncio.to_thread(terminal.end) == 0
 
