@@ -73,7 +73,7 @@ async def _run(
         bridge = Bridge(running, lambda: describe_agents(config), admission)
         server = Server(running, admission, options.agent, {"/bridge": bridge.connect}, metrics)
         try:
-            port = await _listen(server, config.serve, certificate)
+            port = await server.listen(config.serve.host, config.serve.port, certificate)
             write_address(paths, _url(config.serve.host, port, secure=certificate is not None))
             _announce(config.serve.host, port, token, options, secure=certificate is not None)
             reloading = asyncio.create_task(_reload(server, hangup))
@@ -88,13 +88,6 @@ async def _run(
             await running.close()  # turns are settled and links say goodbye while they can still be heard
             await server.close()
     return 0
-
-
-async def _listen(server: Server, serve: ServeConfig, certificate: Certificate | None) -> int:
-    try:
-        return await server.listen(serve.host, serve.port, certificate)
-    except ListenError as error:
-        raise ListenError(f"{error}; --port N takes another port, --port 0 a free one") from error
 
 
 def print_url(config: Config, paths: Paths) -> None:

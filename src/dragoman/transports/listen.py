@@ -94,9 +94,9 @@ class _Refused(asyncio.Protocol):
 
 def explain(address: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"{address} is in use by another program; choose another port, or 0 for a free one"
+        return f"{address} is in use by another program; --port N takes another port, --port 0 a free one"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{address} may not be listened on by this user; ports below 1024 need privileges"
+        return f"{address} may not be listened on by this user; ports below 1024 need privileges, --port N takes another"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{address} is not an address of this machine"
     return f"cannot listen on {address}: {error.strerror or error}"

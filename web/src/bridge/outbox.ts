@@ -26,10 +26,10 @@ export interface Keeper {
 
 /**
  * Sent again after a lost connection, because doing it late is what the user wants. Anything else (a listing, a
- * cancel) means the moment in which it was asked.
+ * cancel) means the moment in which it was asked; "send all" repeated later would send what a Stop held meanwhile.
  */
 const LASTING: ReadonlySet<string> = new Set([
-  "send_message", "edit_queued", "drop_queued", "send_queued", "permission_response", "elicitation_response", "change_mode",
+  "send_message", "edit_queued", "drop_queued", "permission_response", "elicitation_response", "change_mode",
   "set_config_option", "rename_session", "close_session", "delete_session",
 ]);
 
