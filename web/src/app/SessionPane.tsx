@@ -5,6 +5,7 @@ import { hasOlder, openQuestions } from "../model/chat";
 import type { Conversation, Item, UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
 import { Boundary, ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
+import { matchesMedia } from "../view/media";
 import { Composer, type ComposerHandle } from "./Composer";
 import { Examples } from "./Examples";
 import { DrawerButton, Header } from "./Header";
@@ -43,6 +44,11 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
     add: (text) => composer.current?.add(text),
     question: () => document.querySelector<HTMLElement>("[data-question]")?.focus(),
   }), []);
+  const isThere = conversation !== undefined && session !== undefined;
+  useLayoutEffect(() => {
+    // It came later than its pane, which then had no composer to put the focus into.
+    if (isThere && document.activeElement === document.body && matchesMedia("(pointer: fine)")) composer.current?.focus();
+  }, [isThere]);
   const items = useItems(sessionId, conversation);
   const actions = useSessionActions(sessionId, composer);
 
