@@ -35,7 +35,7 @@ async def test_the_probe_is_answered_in_time_beside_every_flood(
         print(
             f"{kind}, {connections}: {len(taken)} probes, p99 {found * 1000:.1f} ms, alone {quiet * 1000:.1f} ms"
         )
-        if found > ALLOWED + quiet:
+        if found > ALLOWED:
             too_slow[kind] = found
     assert too_slow == {}
     assert "Traceback" not in serving.gateway.stderr
