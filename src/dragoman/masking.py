@@ -43,7 +43,7 @@ def mask(text: str) -> str:
 
 
 def mask_text(text: str) -> str:
-    """Text of somebody else, such as an error: addresses, `password=abc`, `"apiKey":"abc"`, `Bearer abc`, `sk-abc`."""
+    """Text from outside, such as an error: addresses, `password=abc`, `"apiKey":"abc"`, `Bearer abc`, `sk-abc`."""
     return _LOOKS_SECRET.sub(MASK, "".join(_without_assigned(mask(text))))
 
 

@@ -124,7 +124,7 @@ class Room:
     def stop(self, session: Session) -> None:
         """A stop was asked for: what waits is held until a person sends it.
 
-        A message that comes after the stop is not held: whoever writes it has seen that the turn was stopped.
+        A message that comes after the stop is not held: its writer has seen that the turn was stopped.
         """
         self._stopped = session.turn is not None
         self._hold_all(session)

@@ -35,7 +35,7 @@ async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
     if not prompt or (not text.strip() and len(prompt) == 1 and prompt[0].get("type") == "text"):
         raise invalid_params("The prompt is empty", "prompt")
     for block in prompt:
-        if _is_recap(block):  # nobody said it here
+        if _is_recap(block):  # no person said it here
             continue
         session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     try:

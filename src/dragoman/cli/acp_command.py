@@ -55,20 +55,11 @@ def acp(
         raise click.UsageError("--stdio and --port cannot be combined: choose one of them", ctx)
     if host is not None and port is None:
         raise click.UsageError("--host needs --port", ctx)
-    if host is not None and not token and not _is_loopback(host):
+    from dragoman.cli.listening import is_loopback
+
+    if host is not None and not token and not is_loopback(host):
         raise click.UsageError(f"--host {host} is open to other machines: it needs --token", ctx)
     if token == "":
         raise click.UsageError("--token is empty", ctx)
     options = AcpOptions(agent=agent, host=host, port=port, token=token, connect=connect, sandbox=sandbox)
     ctx.exit(start(options, log_flags(**log)))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name may resolve to anything

@@ -15,7 +15,7 @@ MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
 def find_root(cwd: Path) -> Path:
     """The git top level, else the nearest marker's folder, else `cwd` itself; by its real name, however it was reached.
 
-    A symlink in a project that leads out of it belongs to that project: whoever may write there must not choose another.
+    A symlink in a project that leads out of it belongs to that project: an agent there must not choose another.
     """
     real = Path(os.path.realpath(cwd))
     named = _marked(cwd)

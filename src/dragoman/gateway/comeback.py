@@ -221,7 +221,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
 
 
 async def _check_directories(client: ClientConnection, session: Session, directories: list[str]) -> None:
-    """An agent that is not running is asked what it can do; one that cannot be asked keeps nobody from reading."""
+    """An agent that is not running is asked what it can do; clients can read without its answer."""
     agent = session.agent
     if agent is not None:
         take_directories(directories, agent.capabilities, session.agent_name)

@@ -1,6 +1,6 @@
 """The client's MCP servers in the shape that the agent accepts (D-31, G-035).
 
-Each member is checked here, whoever the agent is, so that a mistake is named by its place (`mcpServers[0].env[1].name`)
+Each member is checked here, for every agent, so that a mistake is named by its place (`mcpServers[0].env[1].name`)
 and not found out later by a program that does not start.
 """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ClosedMeanwhile(RpcError):
-    """The last client that looked at it left while it was being taken: whoever comes again finds it."""
+    """The last client that looked at it left while it was being taken: a client that comes again finds it."""
 
     @classmethod
     def of(cls, session: Session) -> ClosedMeanwhile:

@@ -239,7 +239,7 @@ class Turn:
                 self.session.context_lost = False
             answer = _read_result(reply)
             if self._killed(answer):
-                return  # its link ends in a moment, and the turn with it: a prompt before that would reach nobody
+                return  # its link ends in a moment, and the turn with it: a prompt before that would reach no agent
             if self.session.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
@@ -250,7 +250,7 @@ class Turn:
             self.settle(self.session.reply_for_client(reply))
 
     def _killed(self, answer: Reply) -> bool:
-        """The program is dead, and what it had started says `cancelled` although nobody cancelled (quirk)."""
+        """The program is dead, and what it had started says `cancelled` although no client cancelled (quirk)."""
         agent = self.session.agent
         if self.cancelling or agent is None or agent.handle is None:
             return False

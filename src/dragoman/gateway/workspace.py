@@ -12,7 +12,7 @@ from dragoman.wire.errors import invalid_params
 def workspace_root(cwd: str) -> str:
     """Git top level, else the nearest marker file's folder, else `cwd` itself; the agent still gets `cwd`.
 
-    By its real name: whoever comes by a symlink finds the same box, policy and agents.
+    By its real name: a client that comes by a symlink finds the same box, policy and agents.
     """
     return str(find_root(Path(cwd))) if cwd.startswith("/") else cwd
 

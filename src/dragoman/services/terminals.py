@@ -79,7 +79,7 @@ class Terminals:
         return msgspec.json.encode(self._find(params).output())
 
     def printed(self, id: str) -> bytes | None:
-        """The same by the id alone, for whoever looks on; None when it is gone."""
+        """The same by the id alone, for clients that look on; None when it is gone."""
         terminal = self._terminals.get(id)
         return None if terminal is None else msgspec.json.encode(terminal.output())
 
