@@ -31,6 +31,7 @@ KINDS = [
     "HTTP/2: unknown frames",
     "HTTP/2: requests",
     "HTTP/1: chunks",
+    "HTTP/1: pipelined requests",
 ]
 
 

@@ -51,9 +51,13 @@ class TurnBudget:
     async def turn(self) -> None:
         """Returns at once while this turn has room, otherwise when another one has."""
         if self.spent():
-            ready = asyncio.Event()
-            self.later(ready.set)
-            await ready.wait()
+            await self.next_turn()
+
+    async def next_turn(self) -> None:
+        """Wait for another turn, behind everybody who waits for one."""
+        ready = asyncio.Event()
+        self.later(ready.set)
+        await ready.wait()
 
     def _begin(self) -> None:
         self._counting = True

@@ -79,7 +79,10 @@ class PlainH11(H11Protocol):
 
     - requests are read strictly (`strict_h11`)
     - a connection that ends because its request was answered before all of it came says so: its peer would use it again
+    - requests that are sent ahead take turns with everything else: each costs more than the frames of a flood do
     """
+
+    _sent_ahead = False
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -90,7 +93,14 @@ class PlainH11(H11Protocol):
         if preface and not self.keep_alive_requests:
             raise H2ProtocolAssumedError(b"PRI * HTTP/2.0\r\n\r\n" + self.connection.trailing_data[0])
 
+    async def _maybe_recycle(self) -> None:
+        await super()._maybe_recycle()
+        if isinstance(self.connection, h11.Connection):
+            self._sent_ahead = bool(self.connection.trailing_data[0])
+
     async def _create_stream(self, request: h11.Request) -> None:
+        if self._sent_ahead:
+            await turn_budget().next_turn()
         # h11 counts only what it has to wait for; headers that came at once may be of any length.
         if sum(len(name) + len(value) for name, value in request.headers) > limits.MAX_HEAD_BYTES:
             await self._refuse(431)
@@ -149,8 +159,12 @@ class PatientH2(h2.H2Protocol):
         try:
             self._gate.receive(event.data)
             while not self._ended and (frames := self._gate.take(FRAMES_AT_ONCE)) is not None:
-                await self._handle_events(self.connection.receive_data(frames))
-                await self._budget.turn()
+                events = self.connection.receive_data(frames)
+                await self._handle_events(events)
+                if any(isinstance(each, RequestReceived) for each in events):
+                    await self._budget.next_turn()
+                else:
+                    await self._budget.turn()
         except Refused as refused:
             log.info("http/2 peer sends %s, closing", refused)
             await self._end(refused.code)
