@@ -154,9 +154,34 @@ async def test_older_events_come_in_without_moving_what_is_read(tab: BenchPage) 
     await feed.evaluate("node => { node.scrollTop = 700 }")
     await tab.painted()
     text, before = await _a_message_in_sight(tab)
-    await tab.until("height => document.querySelector('[role=feed]').scrollHeight > height + 500", height)
+    await _older_events_came(tab, height)
     await tab.painted()
     assert abs(await _top_of(tab, text) - before) < 3
+
+
+async def test_a_message_that_gets_its_beginning_is_measured_with_it(tab: BenchPage) -> None:
+    """The first message is cut in two by where the history begins; it grows when the older half of it comes."""
+    await tab.page.evaluate("bench.history(3000, 300)")
+    await tab.painted()
+    height = await tab.page.get_by_role("feed").evaluate("node => node.scrollHeight")
+    await tab.page.evaluate(
+        """() => {
+            const feed = document.querySelector('[role=feed]');
+            const sight = feed.getBoundingClientRect();
+            let row;
+            window.tops = [];
+            // After each drawing at once: what a scroll event would find, long before the next frame.
+            new MutationObserver(() => {
+                row ??= [...feed.querySelectorAll('article')].find(one => one.getBoundingClientRect().top > sight.top);
+                window.tops.push(row.getBoundingClientRect().top);
+            }).observe(feed, { subtree: true, childList: true, attributes: true });
+            feed.scrollTop = 700;
+        }"""
+    )
+    await _older_events_came(tab, height)
+    tops: list[float] = await tab.page.evaluate("window.tops")
+    assert len(tops) > 1
+    assert max(tops) - min(tops) < 3
 
 
 async def test_only_what_is_in_sight_is_in_the_page(tab: BenchPage) -> None:
@@ -177,6 +202,11 @@ async def test_a_card_opens_where_it_was_clicked(tab: BenchPage) -> None:
     after = await head.bounding_box()
     assert before is not None and after is not None
     assert abs(before["y"] - after["y"]) < 3
+
+
+async def _older_events_came(tab: BenchPage, height: float) -> None:
+    """They are more than all that was there; measuring what was there makes it taller too, but never so much."""
+    await tab.until("height => document.querySelector('[role=feed]').scrollHeight > 2 * height", height)
 
 
 async def _distance_to_end(tab: BenchPage) -> float:

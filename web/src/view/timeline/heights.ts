@@ -66,10 +66,6 @@ export class Heights {
     return this.keys[0] ?? null;
   }
 
-  knows(key: string): boolean {
-    return this.measured.has(key);
-  }
-
   indexOf(key: string): number | undefined {
     return this.places.get(key);
   }

@@ -80,10 +80,9 @@ class Place {
     if (!this.stuck) this.anchor = this.heights.anchor(top);
   }
 
-  measureNew(): void {
-    for (const [key, element] of this.elements) {
-      if (!this.heights.knows(key)) this.heights.measure(key, element.getBoundingClientRect().height);
-    }
+  /** What was drawn before counts too: the rest of a message may have come with the older ones, and it is taller now. */
+  measureDrawn(): void {
+    for (const [key, element] of this.elements) this.heights.measure(key, element.getBoundingClientRect().height);
   }
 
   covers(range: Range): boolean {
@@ -167,9 +166,9 @@ export function useWindow({ keys, guess, needOlder, own }: Options): Window {
     [place, ask],
   );
 
-  // After every drawing: measure what is new, put the view back, and draw more if that was too little.
+  // After every drawing: measure what is drawn, put the view back, and draw more if that was too little.
   useLayoutEffect(() => {
-    place.measureNew();
+    place.measureDrawn();
     place.restore();
     if (!place.covers(place.wanted())) redraw();
   });
