@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real test-real-latest soak fuzz reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -70,6 +70,9 @@ soak: $(READY) $(WEB) ## faults, floods and fuzzing in their full form: half an 
 
 reliability: $(READY) $(WEB) browser boxes ## run the fault matrix of docs/reference/reliability.md and write its results
 	PYTHONPATH=tests $(BIN)/python -m support.reliability $(ROW)
+
+kills: $(READY) ## kill -9 of gateways whose sessions stream, ROUNDS of it (1,000), which add up for one revision
+	PYTHONPATH=tests $(BIN)/python -m fuzz.kills $(ROUNDS)
 
 fuzz: ## the fuzzing of `make soak` alone
 	@$(MAKE) --no-print-directory soak SOAK_ARGS=--fuzz-only

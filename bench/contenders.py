@@ -24,6 +24,8 @@ AGENT = [sys.executable, "-I", "-S", str(PEERS / "agent.py")]
 
 DIRECT = "direct"
 DRAGOMAN = "dragoman"
+"""As people run it: every event goes to the journal before it is shown."""
+PLAIN = "no journal"
 PYTHON_SDK = "python-sdk"
 TYPESCRIPT_SDK = "typescript-sdk"
 
@@ -58,6 +60,7 @@ CONTENDERS = {
     for contender in (
         Contender(DIRECT, "direct pipe", lambda: AGENT),
         Contender(DRAGOMAN, "dragoman", lambda: dragoman_command("bench")),
+        Contender(PLAIN, "no journal", lambda: dragoman_command("bench")),
         Contender(
             PYTHON_SDK,
             "Python SDK",
@@ -101,7 +104,7 @@ class Arena:
             self._commands[name] = CONTENDERS[name].command()
         return self._commands[name]
 
-    def home(self, journal: bool = False, name: str | None = None) -> Path:
+    def home(self, journal: bool = True, name: str | None = None) -> Path:
         """Return the `DRAGOMAN_HOME` of this run, with or without a journal, or one of a row's own."""
         home = self._root / (name or ("journal" if journal else "plain"))
         if not home.exists():
@@ -110,7 +113,7 @@ class Arena:
             (home / "config.toml").write_text(text)
         return home
 
-    def start(self, command: list[str], journal: bool = False, home: Path | None = None) -> Conversation:
+    def start(self, command: list[str], journal: bool = True, home: Path | None = None) -> Conversation:
         """Start a process with an environment of its own, so that nobody's settings take part."""
         return Conversation(command, self.environment(home or self.home(journal)), self.workspace)
 
@@ -120,7 +123,7 @@ class Arena:
 
     def connect(self, name: str) -> Conversation:
         """Start a contender and run `initialize` with it."""
-        conversation = self.start(self.command(name))
+        conversation = self.start(self.command(name), journal=name != PLAIN)
         try:
             conversation.initialize()
         except BaseException:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,8 +34,15 @@ def machine() -> str:
     return f"Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores"
 
 
+def revision() -> str:
+    """The day and the revision that were measured."""
+    words = ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return f"Measured on {time.strftime('%Y-%m-%d')} at {said or 'an unknown revision'}"
+
+
 def measured(results: Sequence[Result]) -> str:
     others = ", ".join([PYTHON_SDK.replace("==", " "), NODE_PACKAGES[0].replace("/sdk@", "/sdk ")])
     loads = [result.foreign_load for result in results if result.foreign_load is not None]
     others_used = f" Other programs used up to {max(loads):.0%} of the processors meanwhile." if loads else ""
-    return f"Measured with {machine()}, beside {others}.{others_used}\n\n{render_markdown(results)}"
+    return f"{revision()}, with {machine()}, beside {others}.{others_used}\n\n{render_markdown(results)}"

@@ -18,12 +18,13 @@ Probe = Callable[[Arena], AbstractContextManager[Measure]]
 
 @dataclass(frozen=True)
 class Must:
-    """`subject` compared with `limit`, or with `limit` times `reference` where there is one."""
+    """`subject` compared with `limit`, or with `limit` times `reference` where there is one; `target` is only shown."""
 
     comparison: str  # ">=" or "<="
     limit: float
     reference: str | None = None
     subject: str = DRAGOMAN
+    target: float | None = None
 
     def holds(self, value: float) -> bool:
         return value >= self.limit if self.comparison == ">=" else value <= self.limit

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import installs
-from bench.contenders import AGENT, DRAGOMAN, Arena
+from bench.contenders import AGENT, DRAGOMAN, PLAIN, Arena
 from bench.peers.talk import ConversationError
 
 START_TIMEOUT = 20.0
@@ -25,7 +25,6 @@ END_TIMEOUT = 12.0
 ACPREMOTE = "acpremote"
 STDIO_TO_WS = "stdio-to-ws"
 ACP_SERVER = "AcpServer"
-JOURNAL = "dragoman, journal"
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,8 @@ def other_server(arena: Arena, name: str) -> Iterator[Server]:
 @contextmanager
 def serving(arena: Arena, contender: str, row: str) -> Iterator[Server]:
     """The contender that a probe is named after."""
-    if contender in (DRAGOMAN, JOURNAL):
-        with dragoman_serve(arena, journal=contender == JOURNAL, name=f"{row}-{contender}") as server:
+    if contender in (DRAGOMAN, PLAIN):
+        with dragoman_serve(arena, journal=contender == DRAGOMAN, name=f"{row}-{contender}") as server:
             yield server
     else:
         with other_server(arena, contender) as server:

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from bench.contenders import CONTENDERS, DIRECT, DRAGOMAN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
+from bench.contenders import CONTENDERS, DIRECT, DRAGOMAN, PLAIN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
 from bench.row import Must, Result, Verdict, title_of
 
-COLUMNS = (DIRECT, DRAGOMAN, PYTHON_SDK, TYPESCRIPT_SDK)
-HEADER = ("", "unit", *(CONTENDERS[name].title for name in COLUMNS), "figure", "must", "")
+COLUMNS = (DIRECT, DRAGOMAN, PLAIN, PYTHON_SDK, TYPESCRIPT_SDK)
+HEADER = ("", "unit", *(CONTENDERS[name].title for name in COLUMNS), "figure", "must", "target", "")
 SIGNS = {">=": "≥", "<=": "≤"}
 COLOURS = {"ok": "32", "FAIL": "31;1", "NOT MEASURED": "33;1"}
 
@@ -27,14 +27,16 @@ def format_number(value: float | None) -> str:
 def figure_text(verdict: Verdict, unit: str) -> str:
     if verdict.figure is None:
         return "-"
+    subject = "" if verdict.must.subject == DRAGOMAN else f"{title_of(verdict.must.subject)}: "
     if verdict.must.reference is None:
-        return f"{format_number(verdict.figure)} {unit}"
-    return f"{format_number(verdict.figure)} × {title_of(verdict.must.reference)}"
+        return f"{subject}{format_number(verdict.figure)} {unit}"
+    return f"{subject}{format_number(verdict.figure)} × {title_of(verdict.must.reference)}"
 
 
-def must_text(must: Must, unit: str) -> str:
-    limit = f"{SIGNS[must.comparison]} {must.limit:g}"
-    return f"{limit} {unit}" if must.reference is None else f"{limit} ×"
+def must_text(must: Must, limit: float | None, unit: str) -> str:
+    if limit is None:
+        return ""
+    return f"{SIGNS[must.comparison]} {limit:g} {unit if must.reference is None else '×'}"
 
 
 def table_lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
@@ -44,9 +46,9 @@ def table_lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
         unit = result.row.unit
         measured = [result.row.title, unit, *(format_number(result.median(name)) for name in COLUMNS)]
         for verdict in result.verdicts():
-            lines.append(
-                (*measured, figure_text(verdict, unit), must_text(verdict.must, unit), verdict.outcome)
-            )
+            must = verdict.must
+            limits = (must_text(must, must.limit, unit), must_text(must, must.target, unit))
+            lines.append((*measured, figure_text(verdict, unit), *limits, verdict.outcome))
             measured = [""] * len(measured)
     return lines
 
@@ -68,7 +70,11 @@ def render_text(results: Sequence[Result], colour: bool) -> str:
 
 
 def render_markdown(results: Sequence[Result]) -> str:
-    lines = [HEADER, ("---", "---", *("---:" for _ in COLUMNS), "---", "---", "---"), *table_lines(results)]
+    lines = [
+        HEADER,
+        ("---", "---", *("---:" for _ in COLUMNS), "---", "---", "---", "---"),
+        *table_lines(results),
+    ]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import runpy
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,3 +137,8 @@ def test_a_stderr_that_cannot_be_written_hurts_nobody(redirection: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "done\n")
+
+
+def test_a_write_is_never_more_than_a_pipe_takes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(select, "PIPE_BUF", 512)  # as on macOS
+    assert runpy.run_path(log.__file__)["SAFE_WRITE"] == 512

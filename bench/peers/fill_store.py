@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 
 
 async def fill(home: Path, count: int) -> None:
-    store = await SqliteStore.open(home / "dragoman.db", home / "run")
+    store = await FileStore.open(home / "dragoman.db", home / "run")
     for number in range(count):
         time = f"2026-01-01T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}.{number % 1000:03d}Z"
         record = SessionRecord(

@@ -155,7 +155,7 @@ ROWS = (
         f"p99 delivery, {CLIENTS:,} clients, {STREAMING} streaming",
         "ms",
         {DRAGOMAN: crowd_probe(CLIENTS, STREAMING), ONE: crowd_probe(1, 1)},
-        (Must("<=", 5, ONE),),
+        (Must("<=", 3, ONE, target=1.5),),
     ),
     Row(
         "audience-memory",

@@ -1,38 +1,63 @@
-"""Round trips: a lone echo, and another session's echo while one session floods."""
+"""Round trips: a lone echo, and another session's echo while one session floods; on pipes and over WebSockets."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
-from bench.contenders import CONTENDERS, PYTHON_SDK, TYPESCRIPT_SDK, Arena
+from bench.contenders import CONTENDERS, DRAGOMAN, PLAIN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
 from bench.delivery import check_flood
 from bench.peers.talk import FLOOD_TIMEOUT, Talk, prompt_params
+from bench.peers.websocket import WebSocketTalk
 from bench.row import Measure, Must, Probe, Row
 from bench.rows.flood import SMALL, calibrated_count
+from bench.servers import ACPREMOTE, serving
 
-ECHOES = 200
+ECHOES, TAIL_ECHOES = 200, 1000
 PAUSE_AFTER_ECHO = 0.002
+NETWORKED = (DRAGOMAN, PLAIN, ACPREMOTE)
+
+Reach = Callable[[Arena, str], AbstractContextManager[Talk]]
+"""Connects to a contender and runs `initialize` with it."""
 
 
-def echo_probe(name: str) -> Probe:
+@contextmanager
+def on_a_pipe(arena: Arena, name: str) -> Iterator[Talk]:
+    with arena.connect(name) as talk:
+        yield talk
+
+
+@contextmanager
+def over_websocket(arena: Arena, name: str) -> Iterator[Talk]:
+    with serving(arena, name, "echo") as server, WebSocketTalk(server.url, server.token) as talk:
+        talk.initialize()
+        yield talk
+
+
+def echo_probe(name: str, reach: Reach = on_a_pipe, count: int = ECHOES, rank: float = 0.5) -> Probe:
+    """The round trip that a share of `rank` of all are not slower than."""
+
     @contextmanager
     def probe(arena: Arena) -> Iterator[Measure]:
-        with arena.connect(name) as talk:
+        with reach(arena, name) as talk:
             session = talk.new_session(arena.workspace)
             for _ in range(ECHOES):
                 talk.echo(session)
-            yield lambda: 1000 * statistics.median(talk.echo(session) for _ in range(ECHOES))
+
+            def measure() -> float:
+                return 1000 * sorted(talk.echo(session) for _ in range(count))[int(count * rank)]
+
+            yield measure
 
     return probe
 
 
-def busy_echo_probe(name: str) -> Probe:
+def busy_echo_probe(name: str, reach: Reach = on_a_pipe) -> Probe:
     @contextmanager
     def probe(arena: Arena) -> Iterator[Measure]:
-        with arena.connect(name) as talk:
+        with reach(arena, name) as talk:
             flooding, other = talk.new_session(arena.workspace), talk.new_session(arena.workspace)
             count = calibrated_count(arena, name, talk, [flooding], SMALL)
             talk.echo(other)
@@ -69,7 +94,9 @@ def echoes_in_flood(
             sent = time.perf_counter()
             talk.write(line)
         chunks.append(talk.read(deadline - now))
-    arena.faults[name] += check_flood(echoes_removed(chunks, other), [flooding], count)
+    while not talk.complete(chunks):
+        chunks.append(talk.read(deadline - time.perf_counter()))
+    arena.faults[name] += check_flood(echoes_removed(talk.lines(chunks), other), [flooding], count)
     if echo_token:
         # The flood ended first: this echo waited for it and counts, with the wait it had.
         talk.collect({echo_token}, 1, FLOOD_TIMEOUT)
@@ -90,13 +117,34 @@ ROWS = (
         "echo round trip p50",
         "ms",
         {name: echo_probe(name) for name in CONTENDERS},
-        (Must("<=", 0.6, PYTHON_SDK),),
+        (Must("<=", 0.6, PYTHON_SDK, target=0.4), Must("<=", 0.6, PYTHON_SDK, PLAIN)),
+    ),
+    Row(
+        "echo-tail",
+        "echo round trip p99",
+        "ms",
+        {name: echo_probe(name, count=TAIL_ECHOES, rank=0.99) for name in CONTENDERS},
+        (Must("<=", 1, PYTHON_SDK, target=0.5),),
     ),
     Row(
         "echo-busy",
         "another session's echo in a flood",
         "ms",
         {name: busy_echo_probe(name) for name in CONTENDERS},
-        (Must("<=", 0.25, TYPESCRIPT_SDK),),
+        (Must("<=", 0.1, TYPESCRIPT_SDK, target=0.05), Must("<=", 0.25, TYPESCRIPT_SDK, PLAIN)),
+    ),
+    Row(
+        "websocket-echo",
+        "echo round trip p50 over WebSocket",
+        "ms",
+        {name: echo_probe(name, over_websocket) for name in NETWORKED},
+        (Must("<=", 1.2, ACPREMOTE, target=0.8),),
+    ),
+    Row(
+        "websocket-echo-busy",
+        "another session's echo in a flood over WebSocket",
+        "ms",
+        {name: busy_echo_probe(name, over_websocket) for name in NETWORKED},
+        (Must("<=", 2, ACPREMOTE, target=0.5),),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.contenders import CONTENDERS, DRAGOMAN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
+from bench.contenders import CONTENDERS, DRAGOMAN, PLAIN, PYTHON_SDK, TYPESCRIPT_SDK, Arena
 from bench.delivery import check_flood
 from bench.peers.talk import Talk
 from bench.row import Measure, Must, Probe, Row
@@ -67,14 +67,26 @@ ROWS = (
         "120-byte updates",
         "msg/s",
         {name: flood_probe(name, SMALL) for name in CONTENDERS},
-        (Must(">=", 15, PYTHON_SDK), Must(">=", 8, TYPESCRIPT_SDK)),
+        (
+            Must(">=", 20, PYTHON_SDK, target=30),
+            Must(">=", 8, TYPESCRIPT_SDK),
+            Must(">=", 0.75, PLAIN, target=0.9),
+            Must(">=", 15, PYTHON_SDK, PLAIN),
+            Must(">=", 8, TYPESCRIPT_SDK, PLAIN),
+        ),
     ),
     Row(
         "flood-large",
         "4 KiB updates",
         "msg/s",
         {name: flood_probe(name, LARGE) for name in CONTENDERS},
-        (Must(">=", 4, PYTHON_SDK), Must(">=", 3, TYPESCRIPT_SDK)),
+        (
+            Must(">=", 4, PYTHON_SDK, target=5),
+            Must(">=", 3, TYPESCRIPT_SDK),
+            Must(">=", 0.65, PLAIN, target=0.8),
+            Must(">=", 4, PYTHON_SDK, PLAIN),
+            Must(">=", 3, TYPESCRIPT_SDK, PLAIN),
+        ),
     ),
 )
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.contenders import DRAGOMAN, Arena, dragoman_command
+from bench.contenders import DRAGOMAN, PLAIN, Arena, dragoman_command
 from bench.delivery import check_flood
 from bench.installs import NotAvailable
-from bench.row import Measure, Must, Row
+from bench.row import Measure, Must, Probe, Row
 from bench.rows.flood import LARGE, SMALL
 
 # More than the peak may be: a gateway that buffers instead of pushing back cannot pass.
@@ -18,39 +18,47 @@ STALL_SECONDS = 1.0
 WARM_SESSIONS, ADDED_SESSIONS = 32, 128
 
 
-@contextmanager
-def peak_probe(arena: Arena) -> Iterator[Measure]:
+def peak_probe(name: str) -> Probe:
     """Flood a client that at first does not read, and read the kernel's high-water mark."""
-    needs_proc()
-    with arena.connect(DRAGOMAN) as talk:
-        sessions = [talk.new_session(arena.workspace)]
 
-        def measure() -> float:
-            for size, count in FLOODS:
-                talk.prepare(sessions[0], count, size)
-                received = talk.flood(sessions, count, size, stall=STALL_SECONDS)
-                arena.faults[DRAGOMAN] += check_flood(received.chunks, sessions, count)
-            return megabytes(talk.pid, "status", "VmHWM")
+    @contextmanager
+    def probe(arena: Arena) -> Iterator[Measure]:
+        needs_proc()
+        with arena.connect(name) as talk:
+            sessions = [talk.new_session(arena.workspace)]
 
-        yield measure
+            def measure() -> float:
+                for size, count in FLOODS:
+                    talk.prepare(sessions[0], count, size)
+                    received = talk.flood(sessions, count, size, stall=STALL_SECONDS)
+                    arena.faults[name] += check_flood(received.chunks, sessions, count)
+                return megabytes(talk.pid, "status", "VmHWM")
+
+            yield measure
+
+    return probe
 
 
-@contextmanager
-def per_session_probe(arena: Arena) -> Iterator[Measure]:
+def per_session_probe(name: str) -> Probe:
     """Open sessions with a shared agent, so that only the gateway's own cost shows."""
-    needs_proc()
-    with arena.start(dragoman_command("shared")) as talk:
-        talk.initialize()
 
-        def measure() -> float:
-            for _ in range(WARM_SESSIONS):
-                talk.echo(talk.new_session(arena.workspace))
-            before = megabytes(talk.pid, "smaps_rollup", "Rss")
-            for _ in range(ADDED_SESSIONS):
-                talk.echo(talk.new_session(arena.workspace))
-            return (megabytes(talk.pid, "smaps_rollup", "Rss") - before) / ADDED_SESSIONS
+    @contextmanager
+    def probe(arena: Arena) -> Iterator[Measure]:
+        needs_proc()
+        with arena.start(dragoman_command("shared"), journal=name != PLAIN) as talk:
+            talk.initialize()
 
-        yield measure
+            def measure() -> float:
+                for _ in range(WARM_SESSIONS):
+                    talk.echo(talk.new_session(arena.workspace))
+                before = megabytes(talk.pid, "smaps_rollup", "Rss")
+                for _ in range(ADDED_SESSIONS):
+                    talk.echo(talk.new_session(arena.workspace))
+                return (megabytes(talk.pid, "smaps_rollup", "Rss") - before) / ADDED_SESSIONS
+
+            yield measure
+
+    return probe
 
 
 def needs_proc() -> None:
@@ -67,13 +75,20 @@ def megabytes(pid: int, file: str, field: str) -> float:
 
 
 ROWS = (
-    Row("memory-peak", "peak memory in a flood", "MB", {DRAGOMAN: peak_probe}, (Must("<=", 80),), rounds=1),
+    Row(
+        "memory-peak",
+        "peak memory in a flood",
+        "MB",
+        {name: peak_probe(name) for name in (DRAGOMAN, PLAIN)},
+        (Must("<=", 80), Must("<=", 80, None, PLAIN)),
+        rounds=1,
+    ),
     Row(
         "memory-session",
         "memory per added session",
         "MB",
-        {DRAGOMAN: per_session_probe},
-        (Must("<=", 0.1),),
+        {name: per_session_probe(name) for name in (DRAGOMAN, PLAIN)},
+        (Must("<=", 0.1), Must("<=", 0.1, None, PLAIN)),
         rounds=3,
     ),
 )

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from bench.contenders import DRAGOMAN, Arena
+from bench.contenders import DRAGOMAN, PLAIN, Arena
 from bench.peers.events import EventTalk
 from bench.peers.talk import Talk
 from bench.peers.websocket import WebSocketTalk
 from bench.row import Measure, Must, Probe, Row
 from bench.rows.flood import LARGE, SMALL, calibrated_count, timed_flood
-from bench.servers import ACP_SERVER, ACPREMOTE, JOURNAL, STDIO_TO_WS, serving
+from bench.servers import ACP_SERVER, ACPREMOTE, STDIO_TO_WS, serving
 
 Dial = Callable[[str, str], AbstractContextManager[Any]]
 
@@ -43,23 +43,32 @@ ROWS = (
         "120-byte updates over WebSocket",
         WebSocketTalk,
         SMALL,
-        (DRAGOMAN, JOURNAL, ACPREMOTE, STDIO_TO_WS),
-        (Must(">=", 4, ACPREMOTE), Must(">=", 8, STDIO_TO_WS), Must(">=", 1.5, ACPREMOTE, JOURNAL)),
+        (DRAGOMAN, PLAIN, ACPREMOTE, STDIO_TO_WS),
+        (
+            Must(">=", 1.5, ACPREMOTE),
+            Must(">=", 0.75, PLAIN, target=0.9),
+            Must(">=", 4, ACPREMOTE, PLAIN),
+            Must(">=", 8, STDIO_TO_WS, PLAIN),
+        ),
     ),
     network_row(
         "websocket-large",
         "4 KiB updates over WebSocket",
         WebSocketTalk,
         LARGE,
-        (DRAGOMAN, ACPREMOTE),
-        (Must(">=", 1.3, ACPREMOTE),),
+        (DRAGOMAN, PLAIN, ACPREMOTE),
+        (
+            Must(">=", 1, ACPREMOTE, target=1.5),
+            Must(">=", 0.65, PLAIN, target=0.8),
+            Must(">=", 1.3, ACPREMOTE, PLAIN),
+        ),
     ),
     network_row(
         "events-small",
         "120-byte updates as server-sent events",
         EventTalk,
         SMALL,
-        (DRAGOMAN, JOURNAL, ACP_SERVER),
-        (Must(">=", 10, ACP_SERVER), Must(">=", 10, ACP_SERVER, JOURNAL)),
+        (DRAGOMAN, PLAIN, ACP_SERVER),
+        (Must(">=", 10, ACP_SERVER), Must(">=", 10, ACP_SERVER, PLAIN)),
     ),
 )

@@ -1,4 +1,4 @@
-"""Rows with a journal: floods that are stored before they are shown, long sessions, many watchers, many sessions."""
+"""What the journal is for: long sessions, many watchers, many sessions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.contenders import PEERS, PYTHON_SDK, Arena, dragoman_command
+from bench.contenders import DRAGOMAN, PEERS, Arena, dragoman_command
 from bench.peers.client import Conversation
 from bench.peers.talk import ConversationError
 from bench.row import Measure, Must, Probe, Row
-from bench.rows.flood import LARGE, SMALL, calibrated_count, flood_probe, timed_flood
+from bench.rows.flood import SMALL, timed_flood
 
-JOURNAL = "dragoman"
 LIVE, LOADED = "live", "loaded"
 LONG, SHORT = "100,000 events", "100 events"
 ONE, CROWD = "one client", "100 attachments"
@@ -30,20 +29,9 @@ REPLAY_TIMEOUT = 120.0
 @contextmanager
 def connected(arena: Arena, home: Path | None = None) -> Iterator[Conversation]:
     """`dragoman acp` with a journal, initialized."""
-    with arena.start(dragoman_command("bench"), journal=True, home=home) as talk:
+    with arena.start(dragoman_command("bench"), home=home) as talk:
         talk.initialize()
         yield talk
-
-
-def journal_probe(size: int) -> Probe:
-    @contextmanager
-    def probe(arena: Arena) -> Iterator[Measure]:
-        with connected(arena) as talk:
-            sessions = [talk.new_session(arena.workspace)]
-            count = calibrated_count(arena, JOURNAL, talk, sessions, size)
-            yield lambda: timed_flood(arena, JOURNAL, talk, sessions, count, size)
-
-    return probe
 
 
 def stored_session(arena: Arena, count: int) -> str:
@@ -62,8 +50,8 @@ def load_params(arena: Arena, session: str) -> dict[str, object]:
 def live_probe(arena: Arena) -> Iterator[Measure]:
     with connected(arena) as talk:
         session = talk.new_session(arena.workspace)
-        timed_flood(arena, JOURNAL, talk, [session], 2_000, SMALL)
-        yield lambda: timed_flood(arena, JOURNAL, talk, [session], LONG_SESSION, SMALL)
+        timed_flood(arena, DRAGOMAN, talk, [session], 2_000, SMALL)
+        yield lambda: timed_flood(arena, DRAGOMAN, talk, [session], LONG_SESSION, SMALL)
 
 
 @contextmanager
@@ -105,13 +93,13 @@ def first_event_probe(count: int) -> Probe:
 def one_client_probe(arena: Arena) -> Iterator[Measure]:
     with connected(arena) as talk:
         session = talk.new_session(arena.workspace)
-        yield lambda: timed_flood(arena, JOURNAL, talk, [session], WATCHED_EVENTS, SMALL)
+        yield lambda: timed_flood(arena, DRAGOMAN, talk, [session], WATCHED_EVENTS, SMALL)
 
 
 @contextmanager
 def crowd_probe(arena: Arena) -> Iterator[Measure]:
     """Deliveries per second while 100 sockets of another process watch one session."""
-    home = arena.home(journal=True)
+    home = arena.home()
     before = set((home / "run" / "owners").glob("*.sock"))
     with connected(arena) as talk:
         session = talk.new_session(arena.workspace)
@@ -151,7 +139,7 @@ def _expect(watchers: subprocess.Popen[bytes], word: bytes) -> None:
 
 def filled_home(arena: Arena, count: int) -> Path:
     """A home whose store has `count` sessions, made by the store itself."""
-    home = arena.home(journal=True, name=f"sessions-{count}")
+    home = arena.home(name=f"sessions-{count}")
     if not (home / "dragoman.db").exists():
         subprocess.run(
             [sys.executable, str(PEERS / "fill_store.py"), str(home), str(count)], check=True, timeout=120
@@ -184,7 +172,7 @@ def start_probe(count: int) -> Probe:
             pass
 
         def measure() -> float:
-            with arena.start(dragoman_command("bench"), journal=True, home=home) as talk:
+            with arena.start(dragoman_command("bench"), home=home) as talk:
                 talk.initialize()
                 return 1000 * (time.perf_counter() - talk.started)
 
@@ -216,20 +204,6 @@ def _resident_kb(pid: int) -> float:
 
 
 ROWS = (
-    Row(
-        "journal-small",
-        "120-byte updates, journal on",
-        "msg/s",
-        {JOURNAL: journal_probe(SMALL), PYTHON_SDK: flood_probe(PYTHON_SDK, SMALL)},
-        (Must(">=", 8, PYTHON_SDK),),
-    ),
-    Row(
-        "journal-large",
-        "4 KiB updates, journal on",
-        "msg/s",
-        {JOURNAL: journal_probe(LARGE), PYTHON_SDK: flood_probe(PYTHON_SDK, LARGE)},
-        (Must(">=", 1.2, PYTHON_SDK),),
-    ),
     Row(
         "load",
         "replay of 100,000 events against the live stream",
@@ -271,7 +245,7 @@ ROWS = (
         "stored-memory",
         "memory per stored session that nobody looks at",
         "KB",
-        {JOURNAL: stored_memory_probe},
+        {DRAGOMAN: stored_memory_probe},
         (Must("<=", 2),),
         rounds=3,
     ),

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dragoman.masking import mask, mask_text
 from dragoman.terminal import escape, escape_json
@@ -31,11 +31,13 @@ ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noq
 """The session, client and request that the present work is done for."""
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
-SAFE_WRITE = 4096
-"""POSIX: a pipe that is ready to be written takes PIPE_BUF bytes without blocking; Linux has 4096."""
+SAFE_WRITE = min(4096, select.PIPE_BUF)
+"""POSIX: a pipe that is ready to be written takes PIPE_BUF bytes without blocking; Linux has 4096, macOS 512."""
 LINGER = 0.02
 """Seconds that a line may wait for others; one that warns does not wait, and takes those before it along."""
 MOST_WAITING = 100
+MOST_AT_ONCE = 4
+"""Lines that are made in one turn of the loop."""
 MAX_VALUE = 2000
 """An agent's stderr or a peer's message quoted in a line must not flood the log."""
 
@@ -46,6 +48,8 @@ _PLAIN_RESET = "\x1b[0m"
 
 
 _prompts = False
+_quick: FdHandler | None = None
+"""Where the log goes, if it is written by us."""
 
 
 def setup(
@@ -58,7 +62,7 @@ def setup(
 
     Only with `prompts` does `said` let through what was said.
     """
-    global _prompts
+    global _prompts, _quick
     _prompts = prompts
     root = logging.getLogger("dragoman")
     handler = _handler(file)
@@ -74,11 +78,23 @@ def setup(
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
+    _quick = handler if isinstance(handler, FdHandler) else None
     root.setLevel(LEVELS[level])
     root.propagate = False
     logging.raiseExceptions = False
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     logging._srcfile = None  # nobody is told the line of code, and to find it costs more than all the rest
+
+
+def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> None:
+    """`logger.info(message, extra=facts)`, for what happens in every turn: made later, without what is not written."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
+    if _quick is None:
+        logger.info(message, extra=facts)
+    else:
+        with _quick.lock or nullcontext():
+            _quick.add(Note(logger.name, message, facts))
 
 
 def said(words: bytes | str) -> str:
@@ -106,6 +122,27 @@ def _handler(file: str | None) -> logging.Handler | None:
     return FdHandler(2) if sys.stderr is not None else None  # closed at start: fd 2 may be anything by now
 
 
+class Note:
+    """As much of a `logging.LogRecord` as a line needs."""
+
+    __slots__ = ("about", "created", "facts", "message", "name")
+    levelno, levelname, exc_info = logging.INFO, "INFO", None
+
+    def __init__(self, name: str, message: str, facts: Mapping[str, object]) -> None:
+        self.name = name
+        self.message = message
+        self.facts = facts
+        self.created = time.time()
+        self.about: Mapping[str, object] = {}
+
+    @property
+    def msecs(self) -> float:
+        return self.created % 1 * 1000
+
+    def getMessage(self) -> str:  # noqa: N802 (as logging has it)
+        return self.message
+
+
 class FdHandler(logging.Handler):
     """Writes lines to a file descriptor if it takes them at once, and counts those that it does not."""
 
@@ -113,17 +150,20 @@ class FdHandler(logging.Handler):
         super().__init__()
         self._fd = fd
         self._owned = owned
-        self._waiting: deque[logging.LogRecord] = deque()
+        self._waiting: deque[logging.LogRecord | Note] = deque()
         self._dropped = 0
         self._torn = False
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
 
     def emit(self, record: logging.LogRecord) -> None:
+        self.add(record)
+
+    def add(self, record: logging.LogRecord | Note) -> None:
         record.about = ABOUT.get()
         loop = _running_loop()
         if loop is not None and not self._waiting:
-            loop.call_later(LINGER, self.flush)
+            loop.call_later(LINGER, self._write_some, loop)
         self._waiting.append(record)
         # In another thread, or when there is no loop any more, there is nobody to do it later.
         if loop is None or record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
@@ -133,24 +173,38 @@ class FdHandler(logging.Handler):
         with self.lock or nullcontext():
             self._write_all()
 
+    def _write_some(self, loop: asyncio.AbstractEventLoop) -> None:
+        """A few lines in each turn of the loop: what is asked meanwhile does not wait for the rest."""
+        with self.lock or nullcontext():
+            self._write_lines(MOST_AT_ONCE)
+        if self._waiting:
+            loop.call_soon(self._write_some, loop)
+
     def _write_all(self) -> None:
         while self._waiting:
-            self._write_line(self._waiting.popleft())
+            self._write_lines(MOST_WAITING)
 
-    def _write_line(self, record: logging.LogRecord) -> None:
-        try:
-            line = self.format(record)
-        except Exception as error:  # noqa: BLE001 (a bad log call must not end a session)
-            line = f"level=error logger=dragoman.log msg={json.dumps(f'cannot format a log line: {error}')}"
-        data = line.encode("utf-8", "backslashreplace") + b"\n"
+    def _write_lines(self, most: int) -> None:
+        """Together, as many of the first `most` as a pipe takes at once."""
+        data, count = b"", 0
+        while self._waiting and count < most:
+            line = self._line(self._waiting[0])
+            if data and len(data) + len(line) > SAFE_WRITE:
+                break
+            self._waiting.popleft()
+            data, count = data + line, count + 1
         if self._dropped:
             data = b'level=warning logger=dragoman.log msg="%d lines lost"\n%s' % (self._dropped, data)
         if self._torn:
             data = b"\n" + data
-        if self._write(data):
-            self._dropped = 0
-        else:
-            self._dropped += 1
+        self._dropped = 0 if self._write(data) else self._dropped + count
+
+    def _line(self, record: logging.LogRecord | Note) -> bytes:
+        try:
+            line = self.format(cast("logging.LogRecord", record))
+        except Exception as error:  # noqa: BLE001 (a bad log call must not end a session)
+            line = f"level=error logger=dragoman.log msg={json.dumps(f'cannot format a log line: {error}')}"
+        return line.encode("utf-8", "backslashreplace") + b"\n"
 
     def _write(self, data: bytes) -> bool:
         """Whether all of it went out."""
@@ -181,10 +235,13 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
     return events._get_running_loop() if events is not None else None
 
 
-def fields(record: logging.LogRecord) -> dict[str, Any]:
+def fields(record: logging.LogRecord | Note) -> dict[str, Any]:
     """What the caller passed as `extra`, and what its work is for."""
-    passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
     about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
+    if isinstance(record, Note):
+        passed: Mapping[str, Any] = record.facts
+    else:
+        passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
     return {**{key: value for key, value in about.items() if value is not None}, **passed}
 
 
@@ -213,7 +270,7 @@ class FieldLine(logging.Formatter):
             f"time={_utc(record)}",
             f"level={record.levelname.lower()}",
             f"logger={record.name}",
-            f"msg={_quoted(_cut(record.getMessage()))}",
+            f"msg={_message(record.getMessage())}",
         ]
         parts += _pairs(record)
         if record.exc_info:
@@ -255,7 +312,18 @@ def _pairs(record: logging.LogRecord) -> list[str]:
 
 
 def _value(value: object) -> str:
-    text = _cut(str(value))
+    return str(value) if type(value) is int else _text(str(value))
+
+
+@functools.lru_cache(maxsize=512)
+def _message(text: str) -> str:
+    return _quoted(_cut(text))
+
+
+@functools.lru_cache(maxsize=1024)
+def _text(text: str) -> str:
+    """The same sessions, agents and outcomes stand in line after line."""
+    text = _cut(text)
     plain = text and text.isprintable() and _QUOTED.isdisjoint(text)
     return text if plain else _quoted(text)
 

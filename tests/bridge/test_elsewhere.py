@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from server.conftest import Serve
 from support.bridge_peer import Page
 from support.gateway import Start
-from support.rpc_peer import is_request
+from support.rpc_peer import PATIENCE, is_request
 
 FLOOD = "flood 20000 60"
 YES = {"outcome": "selected", "optionId": "yes"}
@@ -26,7 +27,12 @@ async def test_a_session_of_an_editor_s_own_process_is_watched_by_its_journal(
     await editor.initialize()
     session = await editor.new_session(workspace)
     await editor.prompt(session, "say one\ntool t1")
-    page = await Page.open(await serve())
+    serving = await serve()
+    other = await Page.open(serving)
+    async with asyncio.timeout(PATIENCE):
+        while (await other.load(session))["session"]["state"] != "idle":
+            pass  # the directory may be a second behind
+    page = await Page.open(serving)
     loaded = await page.load(session)
     assert (loaded["session"]["live"], loaded["session"]["state"]) == (True, "idle")
     assert page.types(session)[:2] == ["user_message", "message_chunk"]

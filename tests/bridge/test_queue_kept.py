@@ -13,7 +13,7 @@ from dragoman.bridge.message import Message
 from dragoman.gateway import events
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.gateway.updates import update_line
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from server.conftest import Serve
 from support.bridge_peer import Page
 from support.gateway import Table, agent
@@ -114,10 +114,10 @@ async def test_a_message_that_is_being_sent_can_not_be_changed_any_more(
 
 async def test_a_message_among_the_events_is_not_taken_for_one_that_waits(tmp_path: Path) -> None:
     """As a process leaves it that dies between the two."""
-    store = await SqliteStore.open(tmp_path / "dragoman.db", tmp_path / "run")
+    store = await FileStore.open(tmp_path / "dragoman.db", tmp_path / "run")
     now = events.now()
     record = SessionRecord(
-        id="s", agent="a", cwd="/", workspace="/", created_at=now, updated_at=now, state="idle", owner=store.owner_id,
+        id="s", agent="a", cwd="/", workspace="/", created_at=now, updated_at=now, state="idle", owner=store.owner.id,
         epoch=1,
     )  # fmt: skip
     await store.create(record)

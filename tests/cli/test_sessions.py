@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.cli.sessions_state import ago, short_ids
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from support.command_line import CommandLine
 from support.gateway import Dragoman, Start
 from support.rpc_peer import is_request
@@ -25,12 +25,12 @@ from support.terminal import CTRL_C, CTRL_D
 
 async def fill(shell: CommandLine, **sessions: list[bytes]) -> None:
     """Put sessions with these events into the store."""
-    store = await SqliteStore.open(shell.home / "dragoman.db", shell.home / "run")
+    store = await FileStore.open(shell.home / "dragoman.db", shell.home / "run")
     for number, (name, events) in enumerate(sessions.items()):
         time = f"2026-01-01T00:00:{number:02}.000Z"
         record = SessionRecord(
             id=name, agent="scripted", cwd=str(shell.folder), workspace=str(shell.folder), created_at=time,
-            updated_at=time, state="closed", title=f"Title of {name}", owner=store.owner_id, epoch=1,
+            updated_at=time, state="closed", title=f"Title of {name}", owner=store.owner.id, epoch=1,
         )  # fmt: skip
         await store.create(record)
         for start in range(0, len(events), 1000):

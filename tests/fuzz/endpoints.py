@@ -320,15 +320,22 @@ class _Line:
     _numbers = itertools.count()
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, framing: WebSocketFraming | None
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        framing: WebSocketFraming | None,
+        *,
+        shared: bool = False,
     ) -> None:
+        """`shared`: the process's own pipes, of which there is one pair only."""
         self._reader, self._writer, self._framing = reader, writer, framing
+        self._shared = shared
 
     @classmethod
     async def open(cls, gateway: Gateway, endpoint: Messages) -> _Line:
         if endpoint.transport == "stdio":
             assert gateway.process.stdin is not None and gateway.process.stdout is not None
-            return cls(gateway.process.stdout, gateway.process.stdin, None)
+            return cls(gateway.process.stdout, gateway.process.stdin, None, shared=True)
         if endpoint.transport == "unix":
             path = next(gateway.home.rglob("*.sock"))
             return cls(*await asyncio.open_unix_connection(path, limit=64 * 2**20), None)
@@ -383,9 +390,7 @@ class _Line:
                 return True
 
     def close(self) -> None:
-        if not isinstance(
-            self._writer.transport, asyncio.SubprocessTransport
-        ) and self._writer.get_extra_info("socket"):
+        if not self._shared:
             self._writer.transport.abort()
 
 

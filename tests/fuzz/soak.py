@@ -1,4 +1,4 @@
-"""`make soak`: faults, seams and floods in their full form, then rounds of fuzzing that add up for one revision.
+"""`make soak`: seams, floods and kills in their full form, then rounds of fuzzing that add up for one revision.
 
     python -m fuzz.soak ROUNDS [--fuzz-only]        counts are in .cache/soak/REVISION.json
 
@@ -8,66 +8,29 @@ goes on with the next call. The first find ends it, with status 1.
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
+import uvloop
 
-from fuzz import endpoints
-from fuzz.run import HERE, Result, run
+from fuzz import endpoints, kills
+from fuzz.account import ROOT, Account, State
+from fuzz.run import Result, run
 from fuzz.targets import TARGETS
 
-ROOT = HERE.parents[1]
 PARSER_INPUTS = 1_000_000
 ENDPOINT_INPUTS = 10_000
 GOAL = 10
+KILLS = 1000
 MOST_GROWTH = 64
 """Megabytes that a process may have more at the end of a round than after its warm-up."""
 FAULTS = ["tests/sessions/soak", "tests/server/soak"]
 
 
-class State(msgspec.Struct):
-    """What was run on one revision."""
-
-    faults_passed: bool = False
-    parsers: dict[str, int] = {}
-    endpoints: dict[str, int] = {}
-    most_grown: int = 0
-    seconds: float = 0.0
-
-
-@dataclass
-class Account:
-    file: Path
-    state: State
-
-    @classmethod
-    def of_revision(cls) -> Account:
-        said = ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
-        revision = subprocess.run(said, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        file = ROOT / ".cache" / "soak" / f"{revision}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        state = msgspec.json.decode(file.read_bytes(), type=State) if file.exists() else State()
-        return cls(file, state)
-
-    def save(self) -> None:
-        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(self.state), indent=1))
-
-    def add(self, counts: dict[str, int], name: str, result: Result, seconds: float) -> None:
-        counts[name] = counts.get(name, 0) + result.inputs
-        self.state.most_grown = max(self.state.most_grown, result.grown)
-        self.state.seconds += seconds
-        self.save()
-        print(
-            f"{name:20} {counts[name]:>10,} inputs, {result.inputs / max(seconds, 0.001):>8,.0f} a second",
-            flush=True,
-        )
-        if result.find or result.grown > MOST_GROWTH:
-            sys.exit(f"{name}: {result.find or f'{result.grown} MB more than at the beginning'}")
+def check(name: str, result: Result) -> None:
+    if result.find or result.grown > MOST_GROWTH:
+        sys.exit(f"{name}: {result.find or f'{result.grown} MB more than at the beginning'}")
 
 
 def one_round(account: Account, number: int) -> None:
@@ -79,12 +42,14 @@ def one_round(account: Account, number: int) -> None:
             began = time.monotonic()
             result = run(name, missing, seed=number)
             account.add(account.state.parsers, name, result, time.monotonic() - began)
+            check(name, result)
     for name in endpoints.ENDPOINTS:
         missing = ENDPOINT_INPUTS * number - account.state.endpoints.get(name, 0)
         if missing > 0:
             began = time.monotonic()
-            result = asyncio.run(endpoints.run(name, missing, seed=2 * number))
+            result = uvloop.run(endpoints.run(name, missing, seed=2 * number))
             account.add(account.state.endpoints, name, result, time.monotonic() - began)
+            check(name, result)
 
 
 def rounds_done(state: State) -> int:
@@ -101,6 +66,9 @@ def main(rounds: int, *, faults: bool) -> None:
             sys.exit(1)
         account.state.faults_passed = True
         account.save()
+    if faults and account.state.kills < KILLS:
+        kills.main(KILLS - account.state.kills, kills.GATEWAYS)
+        account = Account.of_revision()
     done = rounds_done(account.state)
     for number in range(done + 1, done + rounds + 1):
         one_round(account, number)

@@ -7,8 +7,11 @@ parser promises more than not to break (pieces give what the whole gives, a fram
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +32,7 @@ from dragoman.gateway import dialects, events, mcp_servers, policy, reserved, re
 from dragoman.gateway.capabilities import AgentCapabilities
 from dragoman.gateway.content import read_prompt
 from dragoman.gateway.paths import PathMap
-from dragoman.gateway.ports.store import BadCursor
+from dragoman.gateway.ports.store import BadCursor, SchemaTooNew
 from dragoman.gateway.updates import UpdateRewriter, read_head
 from dragoman.rpc.websocket import WebSocket, frame_masked_text
 from dragoman.server.admission import Admission, Visit
@@ -37,7 +40,7 @@ from dragoman.server.h2_frames import FrameGate, Refused
 from dragoman.server.keys import Keys
 from dragoman.server.strict_h11 import head_size, strict_connection
 from dragoman.server.trusted_proxies import TrustedProxies
-from dragoman.store import cursor
+from dragoman.store import cursor, segments
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.framing import ClientDecoder, FramingError, LineDecoder
@@ -100,9 +103,12 @@ def updates(data: bytes) -> None:
     head = read_head(line)
     if head is None:
         return
-    cleaned = reserved.cleaned_update(line, head)
+    cleaned = reserved.cleaned(line)
+    read = read_head(cleaned)
+    assert read is not None
     rewriter = UpdateRewriter("s1", "dgm_1", lambda update: False)
-    for made in (rewriter.splice(cleaned), *rewriter.rewrite(cleaned)):
+    assert rewriter.splice(cleaned, read.size) == rewriter.splice(cleaned)
+    for made in (rewriter.splice(cleaned), *rewriter.rewrite(cleaned, read.size)):
         assert b'"dgm_1"' in made
         read_head(made)
 
@@ -393,6 +399,25 @@ def listening_for_errors() -> Iterator[None]:
         logger.propagate = before
 
 
+_journal: list[Path] = []
+
+
+def journal_files(data: bytes) -> None:
+    """A segment of a journal that another program has written to: what is read has numbers without a gap, or is lost."""
+    if not _journal:
+        folder = tempfile.mkdtemp(prefix="dragoman-fuzz-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _journal.append(Path(folder))
+    (_journal[0] / segments.name(1, 1)).write_bytes(data)
+    with contextlib.suppress(SchemaTooNew):
+        last = 0
+        for row in segments.Reader().read(_journal[0], 0, 2**20):
+            assert row.first_seq == last + 1 and row.count > 0
+            assert len(row.events()) == (0 if row.damaged else row.count)
+            last = row.last_seq
+        assert segments.Reader().end(_journal[0]).last_seq == last
+
+
 TARGETS: dict[str, Target] = {
     target.__name__: target
     for target in (
@@ -414,5 +439,6 @@ TARGETS: dict[str, Target] = {
         terminal_text,
         request_heads,
         cursors,
+        journal_files,
     )
 }

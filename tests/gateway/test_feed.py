@@ -12,7 +12,7 @@ from dragoman.gateway.feed import DirectFeed, Feed
 from dragoman.gateway.journal_feed import JournalFeed
 from dragoman.gateway.keeping import Keeping
 from dragoman.gateway.ports.store import StoreError
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from support.store import begin
 
 
@@ -32,7 +32,7 @@ async def feed(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     if request.param == "direct":
         yield DirectFeed("dgm_one")
         return
-    store = await SqliteStore.open(tmp_path / "dragoman.db", tmp_path / "run")
+    store = await FileStore.open(tmp_path / "dragoman.db", tmp_path / "run")
     session = await begin(store)
     yield JournalFeed(store, session, 1, 0, Nobody(), 2.0)
     await store.close()

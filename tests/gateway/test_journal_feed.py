@@ -21,8 +21,6 @@ GAP = SequenceGap("Does not follow.", 0)
 class ScriptedStore:
     """Takes appends and answers none of them by itself."""
 
-    congested = False
-
     def __init__(self) -> None:
         self.appends: list[tuple[int, list[bytes]]] = []
         self._waiting: list[Callable[[StoreError | None], None]] = []
@@ -56,6 +54,7 @@ class Client:
     def __init__(self) -> None:
         self.shown: list[tuple[int | None, bytes]] = []
         self.told: list[Keeping] = []
+        self.delayed: list[StoreError | None] = []
 
     def push(self, batch: Batch) -> None:
         numbers = range(batch.first_seq, batch.last_seq + 1) if batch.kept else [None] * len(batch.events)
@@ -64,7 +63,10 @@ class Client:
     def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
         self.told.append(state)
 
-    def journal_congested(self) -> None:
+    def keeping_delayed(self, error: StoreError | None) -> None:
+        self.delayed.append(error)
+
+    def journal_congested(self, congested: bool) -> None:
         pass
 
     def claim_journal(self) -> None:
@@ -238,9 +240,17 @@ async def test_an_answer_that_fails_does_not_cost_the_others(patient: Bench) -> 
     assert patient.answered == ["a", "b"]
 
 
+async def test_a_clients_own_event_is_stored_behind_what_the_client_asked_for(patient: Bench) -> None:
+    order: list[str] = []
+    patient.feed.publish(events.PROMPT, b"{}", cast(Any, object()))
+    asyncio.get_running_loop().call_soon(lambda: order.append(f"asked, {len(patient.store.appends)} stored"))
+    await patient.store.asked()
+    assert order == ["asked, 0 stored"]
+
+
 async def test_authors_of_what_was_not_kept_are_not_those_of_what_has_its_number_next(hasty: Bench) -> None:
     hasty.feed.publish(events.PROMPT, b"mine", cast(Any, "me"))
-    await asyncio.sleep(0)
+    await hasty.store.asked()
     hasty.store.answer(FULL)
     await hasty.store.asked()
     hasty.store.answer(FULL)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dragoman.gateway.dialects import RENAMED_KINDS
@@ -79,6 +79,14 @@ class TestSplice:
         spliced = rewriter().splice(START + update + b',"_meta":{"a":1.0}}}')
         after = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"dgm_x","update":'
         assert spliced == after + update + b',"_meta":{"a":1.0}}}'
+
+    @given(update_lines(ANY_KIND), st.sampled_from([b"", b',"sessionId":"b"', b',"update":{}', b" "]))
+    def test_the_size_of_the_update_tells_what_a_second_look_would(self, line: bytes, behind: bytes) -> None:
+        line = line[:-2] + behind + b"}}"
+        head = read_head(line)
+        assume(head is not None)
+        assert head is not None
+        assert rewriter().splice(line, head.size) == rewriter().splice(line)
 
     @given(update_lines(ANY_KIND))
     @pytest.mark.rule("G-002", "G-043")
@@ -210,7 +218,7 @@ class TestHead:
             START + b'{"content":{"sessionUpdate":"no"},"sessionUpdate":"plan"},"sessionId":"b"}}'
         )
         assert head is not None
-        assert (head.params.sessionId, head.params.update.sessionUpdate) == ("b", "plan")
+        assert (head.session_id, head.kind) == ("b", "plan")
 
     @pytest.mark.parametrize(
         "line",

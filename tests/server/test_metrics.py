@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.server.metrics import METRICS
+from support.faults import WRITES, Faults
+from support.gateway import Start
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Refused, Serving, Socket, read_head
+from support.serving import Refused, Serving, Socket, UrlFraming, read_head
 
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "operate.md"
@@ -131,6 +133,29 @@ async def test_a_client_that_left_is_not_counted_but_its_bytes_are(serving: Serv
         while (after := await scrape(serving))["dragoman_clients"][""]:
             await asyncio.sleep(0.02)  # nothing tells another process that a client was cleaned up
     assert after["dragoman_received_bytes_total"]['transport="websocket"'] > 50
+
+
+async def test_sessions_that_wait_for_the_disk_and_those_that_go_on_unsaved_are_counted(
+    dragoman: Start, workspace: Path, faults: Faults
+) -> None:
+    framing = UrlFraming()
+    gateway = await faults.start(
+        dragoman, "serve", "--port", "0", framing=framing, sessions={"write_patience": 1.0}
+    )
+    serving = Serving(gateway, await framing.url())
+    socket = await connected(serving)
+    session = await socket.new_session(workspace)
+    assert (await scrape(serving))["dragoman_journal_waiting"] == {"": 0}
+    faults.fail(*WRITES)
+    turn = socket.start_prompt(session, "say unkept")
+    await gateway.logged("journal is waiting")
+    found = await scrape(serving)
+    assert (found["dragoman_journal_waiting"], found["dragoman_journal_broken"]) == ({"": 1}, {"": 0})
+    await turn
+    found = await scrape(serving)
+    assert (found["dragoman_journal_waiting"], found["dragoman_journal_broken"]) == ({"": 0}, {"": 1})
+    faults.heal()
+    await serving.close()
 
 
 async def test_every_metric_is_announced_with_its_kind(serving: Serving) -> None:

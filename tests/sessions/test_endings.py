@@ -21,6 +21,7 @@ from support.attaching import (
     setup,
 )
 from support.gateway import Dragoman, Start, gone, is_alive
+from support.journal_file import folder_of, read_journal
 from support.rpc_peer import RpcFailure, RpcPeer
 
 FORKS = '{"sessionCapabilities": {"resume": {}, "fork": {}}}'
@@ -96,7 +97,8 @@ async def test_deleting_takes_the_words_out_of_the_file(
     await gateway.request("session/delete", {"sessionId": session})
     gateway.leave()
     await gateway.wait_exit()
-    assert word.encode() not in b"".join(path.read_bytes() for path in home.glob("dragoman.db*"))
+    kept = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.suffix != ".toml"]
+    assert word.encode() not in b"".join(kept)
 
 
 async def test_deleting_twice_is_no_error(gateway: Dragoman, workspace: Path) -> None:
@@ -152,6 +154,28 @@ async def test_a_fork_by_the_agent_replays_the_common_past(
     await gateway.prompt(forked, "say new")
     other = await watch(gateway)
     assert (await load(other, forked, workspace)).texts == ["common", "new"]
+
+
+async def test_a_fork_of_a_damaged_session_says_how_much_is_lost(
+    dragoman: Start, watch: Watch, workspace: Path, home: Path
+) -> None:
+    gateway = await dragoman(agents={"scripted": rememberer(caps=FORKS)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    for word in ("first", "second", "third"):
+        await gateway.prompt(session, f"say {word}")
+    whole = len(read_journal(home, session))
+    for file in folder_of(home, session).glob("*.log"):
+        file.write_bytes(file.read_bytes().replace(b"second", b"SECOND"))
+    forked = await fork(gateway, session, workspace)
+    kept = read_journal(home, forked)
+    lost = [event.body for event in kept if event.body.get("dragoman") == "unkept"]
+    assert lost and all(record["damaged"] for record in lost)
+    copied = [event for event in kept if event.body.get("dragoman") not in ("unkept", "notice")]
+    assert whole - len(copied) == sum(record["events"] for record in lost)
+    shown = (await load(await watch(gateway), forked, workspace)).texts
+    told = next(index for index, text in enumerate(shown) if "events before this" in text)
+    assert shown.index("first") < told < shown.index("third")
 
 
 async def test_a_session_of_an_agent_without_fork_is_copied(

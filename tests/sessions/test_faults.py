@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.fault_loop import FaultLoop
 
 
-async def test_no_event_that_a_client_saw_is_lost_or_doubled_by_kill_9(home: Path, workspace: Path) -> None:
-    loop = FaultLoop(home, workspace, seed=3)
-    await loop.run(rounds=6)
+@pytest.mark.parametrize("seed", range(3, 9))
+async def test_no_event_that_a_client_saw_is_lost_or_doubled_by_kill_9(
+    home: Path, workspace: Path, seed: int
+) -> None:
+    loop = FaultLoop(home, workspace, seed)
+    await loop.run(rounds=5)
     assert loop.events > 100

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.attaching import SEQ, Watch, by_agent, entry, load, notice, rememberer, resume
+from support.attaching import SEQ, Watch, by_agent, entry, load, notice, rememberer, resume, setup
 from support.faults import WRITES, Faults
 from support.gateway import Dragoman, Start, Table
 from support.journal_file import read_journal, records
@@ -18,6 +19,8 @@ from support.rpc_peer import PATIENCE, Message, RpcPeer, is_update, text_of
 AGENTS: Table = {"scripted": rememberer()}
 AT_ONCE: Table = {"write_patience": 0.05}
 WAITS: Table = {"write_patience": 60}
+LOAD = 2.0
+"""Seconds that a busy machine may add."""
 
 
 async def failing(dragoman: Start, faults: Faults, sessions: Table, **capabilities: Any) -> Dragoman:
@@ -79,6 +82,77 @@ async def test_events_wait_for_writes_that_fail_for_a_moment_and_nothing_is_lost
     assert texts(home, session) == (await turn).texts
     check_numbers(home, gateway, session)
     assert "could not be saved" not in str(gateway.received)
+
+
+async def test_people_are_told_within_a_second_what_is_wrong_and_when_it_is_over(
+    dragoman: Start, home: Path, workspace: Path, faults: Faults, watch: Watch
+) -> None:
+    gateway = await failing(dragoman, faults, WAITS)
+    session = await gateway.new_session(workspace)
+    other = await watch(gateway)
+    await load(other, session, workspace)
+    faults.fail("append")
+    began = asyncio.get_running_loop().time()
+    turn = gateway.start_prompt(session, "say waits")
+    for client in (gateway, other):
+        told = await notice(client, session, "cannot be saved")
+        assert "No space is left" in told and "After 60 s" in told
+    assert asyncio.get_running_loop().time() - began < 1.0 + LOAD
+    late = await watch(gateway)
+    late.start_request("session/load", setup(session, workspace))
+    assert "No space is left" in await notice(late, session, "not being saved")
+    faults.heal()
+    for client in (gateway, other):
+        await notice(client, session, "is being saved again")
+    assert (await turn).texts[-1] == "waits"
+    assert not records(home, session, "unkept")
+
+
+async def test_a_disk_that_hesitates_is_no_news(dragoman: Start, workspace: Path, faults: Faults) -> None:
+    gateway = await failing(dragoman, faults, WAITS)
+    session = await gateway.new_session(workspace)
+    faults.fail("append")
+    turn = gateway.start_prompt(session, "say soon")
+    await gateway.logged("journal is waiting")
+    faults.heal()
+    assert (await turn).texts == ["soon"]
+    assert "cannot be saved" not in str(gateway.received)
+
+
+async def test_with_a_patience_of_zero_events_wait_for_ever(
+    dragoman: Start, home: Path, workspace: Path, faults: Faults
+) -> None:
+    gateway = await failing(dragoman, faults, {"write_patience": 0})
+    session = await gateway.new_session(workspace)
+    faults.fail("append")
+    turn = gateway.start_prompt(session, "say waits")
+    told = await notice(gateway, session, "cannot be saved")
+    assert "write_patience" not in told
+    assert not turn.done()
+    faults.heal()
+    assert (await turn).texts[-1] == "waits"
+    check_numbers(home, gateway, session)
+
+
+async def test_a_file_that_may_not_grow_holds_its_own_session_and_no_other(
+    dragoman: Start, home: Path, workspace: Path
+) -> None:
+    gateway = await dragoman(agents=AGENTS, sessions=WAITS)
+    await gateway.initialize()
+    one, other = [await gateway.new_session(workspace) for _ in range(2)]
+    await gateway.prompt(one, f"say {'long ' * 2000}")
+    (file,) = (home / "journal" / one).glob("*.log")
+    size = file.stat().st_size
+    limit = ["prlimit", f"--pid={gateway.process.pid}", f"--fsize={size}:{resource.RLIM_INFINITY}"]
+    assert await (await asyncio.create_subprocess_exec(*limit)).wait() == 0
+    turn = gateway.start_prompt(one, "say waits")
+    assert "File too large" in await notice(gateway, one, "cannot be saved")
+    assert (await gateway.prompt(other, "say undisturbed")).texts == ["undisturbed"]
+    assert not turn.done()
+    limit[-1] = f"--fsize={resource.RLIM_INFINITY}"
+    assert await (await asyncio.create_subprocess_exec(*limit)).wait() == 0
+    assert (await turn).texts[-1] == "waits"
+    assert not records(home, one, "unkept")
 
 
 async def test_what_is_shown_while_writes_fail_has_no_number_and_storing_goes_on_by_itself(

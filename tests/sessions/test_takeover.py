@@ -54,14 +54,14 @@ async def test_a_turn_that_ended_while_the_list_was_made_is_not_called_interrupt
     session = await one.new_session(workspace)
     turn = one.start_prompt(session, f"say begun\nwait-file {signal_file}\nsay done")
     await one.text(session, "begun")
-    faults.hold("owners")
+    faults.hold("holders")
     asked = other.start_request("session/list", {})
-    await faults.held("owners")
+    await faults.held("holders")
     signal_file.touch()
     assert (await turn).stop_reason == "end_turn"
     one.leave()
     await one.wait_exit()
-    faults.let_go("owners")
+    faults.let_go("holders")
     (found,) = (await other.response(asked))["result"]["sessions"]
     assert found["_meta"]["dragoman"]["state"] != "interrupted"
 
@@ -136,7 +136,7 @@ async def test_an_owner_whose_lock_file_is_lost_is_not_taken_for_dead_until_it_i
     one, other = await started(dragoman), await started(dragoman)
     session = await one.new_session(workspace)
     await one.prompt(session, "say before")
-    shutil.rmtree(home / "owners")
+    (home / "journal" / session / "lock").unlink()
     assert (await load(other, session, workspace)).facts["revived"] == "live"
     await one.kill()
     assert (await load(other, session, workspace)).texts == ["before"]
@@ -176,9 +176,9 @@ async def test_what_an_owner_that_was_overtaken_says_is_not_shown(
     session = await one.new_session(workspace)
     turn = one.start_prompt(session, f"say begun\nwait-file {signal_file}\nsay late\nsay later")
     await one.text(session, "begun")
-    for lock in (home / "owners").iterdir():  # a lock that nobody holds: what a dead process leaves behind
-        lock.unlink()
-        lock.touch()
+    lock = home / "journal" / session / "lock"  # not held: what a dead process leaves behind
+    lock.unlink()
+    lock.touch()
     assert (await load(other, session, workspace)).texts == ["begun"]
     signal_file.touch()
     ended = await turn  # however it ends: it is answered

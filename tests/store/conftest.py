@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from support.store import StorePeer
 
 StartPeer = Callable[..., Awaitable[StorePeer]]
@@ -25,8 +25,8 @@ def runtime(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path, runtime: Path) -> AsyncIterator[SqliteStore]:
-    opened = await SqliteStore.open(path, runtime)
+async def store(path: Path, runtime: Path) -> AsyncIterator[FileStore]:
+    opened = await FileStore.open(path, runtime)
     yield opened
     await opened.close()
 

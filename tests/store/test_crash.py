@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from support.store import numbered, read_all, record
 
 ROUNDS = 15
@@ -16,14 +16,14 @@ async def test_no_acknowledged_event_is_lost_or_doubled_when_the_writer_is_kille
     path: Path, runtime: Path, peer: Any
 ) -> None:
     sessions = [f"dgm_{n}" for n in range(3)]
-    store = await SqliteStore.open(path, runtime)
+    store = await FileStore.open(path, runtime)
     for session in sessions:
         await store.create(record(session.removeprefix("dgm_")))
     await store.close()
     acknowledged = dict.fromkeys(sessions, 0)
     for _ in range(ROUNDS):
         await _stream_and_kill(peer, acknowledged)
-        store = await SqliteStore.open(path, runtime)
+        store = await FileStore.open(path, runtime)
         for session in sessions:
             found = numbered(await read_all(store, session))
             assert list(found) == list(range(1, len(found) + 1))

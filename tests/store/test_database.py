@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import os
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -13,14 +16,17 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.ports.store import (
+    Lease,
+    OutcomeUnknown,
     SchemaTooNew,
     StoreBusy,
     StoreCorrupt,
     StoreError,
+    StoreFull,
     StoreReadOnly,
     StoreUnavailable,
 )
-from dragoman.store import SqliteStore, limits, schema
+from dragoman.store import FileStore, schema
 from support.mounts import mounting
 from support.store import append, begin, numbered, read_all, record
 
@@ -29,14 +35,14 @@ async def refusal(path: Path, runtime: Path, **options: Any) -> StoreError:
     """Why the file does not open; it must be left as it was."""
     before = path.read_bytes()
     with pytest.raises(StoreError) as caught:
-        await SqliteStore.open(path, runtime, **options)
+        await FileStore.open(path, runtime, **options)
     assert path.read_bytes() == before
     assert str(path) in str(caught.value)
     return caught.value
 
 
 async def filled(path: Path, runtime: Path) -> None:
-    store = await SqliteStore.open(path, runtime)
+    store = await FileStore.open(path, runtime)
     for n in range(50):
         session = await begin(store, f"{n}", minute=n)
         await append(store, session, 1, [b"x" * 5000])
@@ -46,7 +52,8 @@ async def filled(path: Path, runtime: Path) -> None:
 async def test_a_new_store_is_private_and_leaves_nothing_else_behind(path: Path, runtime: Path) -> None:
     await filled(path, runtime)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert sorted(file.name for file in path.parent.iterdir()) == [path.name, "gateways.lock", "journal"]
+    assert all(file.stat().st_mode & 0o077 == 0 for file in path.parent.rglob("*"))
 
 
 async def test_processes_that_start_together_agree_on_one_database(path: Path, peer: Any) -> None:
@@ -83,26 +90,6 @@ async def test_a_database_with_a_damaged_first_page_is_called_corrupt(path: Path
     assert isinstance(await refusal(path, runtime), StoreCorrupt)
 
 
-async def test_damage_further_in_costs_only_what_is_there(path: Path, runtime: Path) -> None:
-    await filled(path, runtime)
-    data = bytearray(path.read_bytes())
-    at = data.rindex(b"x" * 3000) // 4096 * 4096  # a page of one journal row
-    data[at : at + 64] = b"\xff" * 64
-    path.write_bytes(data)
-    store = await SqliteStore.open(path, runtime)
-    assert len((await store.list()).records) == 50
-    damaged = 0
-    for n in range(50):
-        try:
-            await store.read(f"dgm_{n}", 0, 1 << 20)
-        except StoreCorrupt:
-            damaged += 1
-    assert damaged < 50
-    session = await begin(store, "new")
-    assert (await store.get(session)) is not None
-    await store.close()
-
-
 async def test_the_database_of_another_program_is_left_alone(path: Path, runtime: Path) -> None:
     path.parent.mkdir()
     connection = sqlite3.connect(path)
@@ -115,41 +102,11 @@ async def test_the_database_of_another_program_is_left_alone(path: Path, runtime
 async def test_a_newer_schema_is_refused_with_what_to_do(path: Path, runtime: Path, mode: str) -> None:
     await filled(path, runtime)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {len(schema.STEPS) + 1}")
+    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     connection.close()
     newer = await refusal(path, runtime, mode=mode)
     assert isinstance(newer, SchemaTooNew)
     assert "Upgrade Dragoman" in str(newer)
-
-
-async def test_an_older_schema_is_migrated_without_loss(
-    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await filled(path, runtime)
-    step = ("ALTER TABLE sessions ADD COLUMN colour TEXT", "UPDATE sessions SET colour = 'red'")
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, step))
-    monkeypatch.setattr(schema.migrate, "__defaults__", (schema.STEPS,))
-    with pytest.raises(StoreUnavailable, match="older"):
-        await SqliteStore.open(path, runtime, mode="ro")
-    store = await SqliteStore.open(path, runtime)
-    assert len(await read_all(store, "dgm_7")) == 1
-    await store.close()
-    connection = sqlite3.connect(path)
-    assert connection.execute("SELECT DISTINCT colour FROM sessions").fetchall() == [("red",)]
-    assert schema.version(connection) == len(schema.STEPS)
-    connection.close()
-
-
-async def test_a_migration_that_fails_changes_nothing(path: Path, runtime: Path) -> None:
-    await filled(path, runtime)
-    connection = sqlite3.connect(path, isolation_level=None)
-    broken = (*schema.STEPS, ("DROP TABLE journal", "SELECT nonsense"))
-    with pytest.raises(sqlite3.OperationalError):
-        schema.migrate(connection, broken)
-    connection.close()
-    store = await SqliteStore.open(path, runtime)
-    assert len(await read_all(store, "dgm_7")) == 1
-    await store.close()
 
 
 async def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_space(
@@ -182,7 +139,7 @@ async def test_a_read_only_disk_is_told_and_can_still_be_read(path: Path, runtim
     assert refused["error"] == "StoreReadOnly"
     assert str(path) in refused["text"]
     reader = await peer(prefix=prefix, mode="ro")
-    assert await reader.hear() == {"owner": "", "socket": ""}
+    assert await reader.hear() == {"owner": "", "address": ""}
     assert await reader.ask("read", "dgm_7") == ["x" * 5000]
     assert (await reader.ask("append", "dgm_7", 1, 2, ["x"]))["error"] == "StoreReadOnly"
     assert (await reader.ask("acquire", "dgm_7"))["error"] == "StoreReadOnly"
@@ -211,27 +168,25 @@ async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, runtime: Pat
     assert refused["error"] == "StoreReadOnly"
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable):
-        await SqliteStore.open(tmp_path / "file" / "dragoman.db", runtime)
+        await FileStore.open(tmp_path / "file" / "dragoman.db", runtime)
 
 
 async def test_a_runtime_folder_that_cannot_be_made_is_named(tmp_path: Path, path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailable, match="file/run"):
-        await SqliteStore.open(path, tmp_path / "file" / "run")
+        await FileStore.open(path, tmp_path / "file" / "run")
 
 
 async def test_reading_where_nothing_is_makes_nothing(path: Path, runtime: Path) -> None:
     with pytest.raises(StoreUnavailable, match="no session store"):
-        await SqliteStore.open(path, runtime, mode="ro")
+        await FileStore.open(path, runtime, mode="ro")
     assert not path.parent.exists()
     assert not runtime.exists()
 
 
-async def test_a_reader_sees_what_another_process_writes(
-    store: SqliteStore, path: Path, runtime: Path
-) -> None:
+async def test_a_reader_sees_what_another_process_writes(store: FileStore, path: Path, runtime: Path) -> None:
     session = await begin(store)
-    reader = await SqliteStore.open(path, runtime, mode="ro")
+    reader = await FileStore.open(path, runtime, mode="ro")
     await append(store, session, 1, [b"fresh"])
     assert numbered(await reader.read(session, 0, 100)) == {1: b"fresh"}
     with pytest.raises(StoreReadOnly):
@@ -240,29 +195,21 @@ async def test_a_reader_sees_what_another_process_writes(
     await reader.close()
 
 
-async def test_events_wait_for_a_lock_that_others_hold_and_requests_are_refused(
-    path: Path, runtime: Path
-) -> None:
-    store = await SqliteStore.open(path, runtime, busy_seconds=0.05)
+async def test_events_do_not_wait_for_a_directory_that_others_keep_locked(path: Path, runtime: Path) -> None:
+    store = await FileStore.open(path, runtime, busy_seconds=0.05)
     session = await begin(store)
-    blocker = sqlite3.connect(path, isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
-    waiting = asyncio.ensure_future(append(store, session, 1, [b"waits"]))
-    with pytest.raises(StoreBusy):
-        await store.create(record("two"))
-    assert await store.last_seq(session) == 0 and not waiting.done()
-    with pytest.raises(StoreBusy):
-        await SqliteStore.open(path, runtime, busy_seconds=0.05)
-    blocker.execute("COMMIT")
-    blocker.close()
-    assert await append(store, session, 2, [b"x"]) is None
-    assert await waiting is None
-    assert numbered(await read_all(store, session)) == {1: b"waits", 2: b"x"}
-    assert len(list((path.parent / "owners").glob("*.lock"))) == 1
+    with closing(sqlite3.connect(path, isolation_level=None)) as blocker:
+        blocker.execute("BEGIN IMMEDIATE")
+        assert await append(store, session, 1, [b"does not wait"]) is None
+        with pytest.raises(StoreBusy):
+            await store.create(record("two"))
+        assert not (path.parent / "journal" / "dgm_two").exists()
+        assert numbered(await read_all(store, session)) == {1: b"does not wait"}
+    await store.create(record("two"))
     await store.close()
 
 
-async def test_two_processes_write_at_once_without_loss(store: SqliteStore, peer: Any) -> None:
+async def test_two_processes_write_at_once_without_loss(store: FileStore, peer: Any) -> None:
     other = await peer()
     await other.hear()
     await store.create(record("theirs"))
@@ -277,26 +224,134 @@ async def test_two_processes_write_at_once_without_loss(store: SqliteStore, peer
     assert len(numbered(await read_all(store, session))) == 300
 
 
-async def test_full_sync_can_be_asked_for(path: Path, runtime: Path) -> None:
-    store = await SqliteStore.open(path, runtime, sync="full")
+async def test_full_sync_shows_nothing_that_is_not_on_the_disk(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    store = await FileStore.open(path, runtime, sync="full")
     session = await begin(store)
-    assert await append(store, session, 1, [b"x"]) is None
-    level = await store._write(lambda c: c.execute("PRAGMA synchronous").fetchone()[0])
-    assert level == 2
+    appends = [asyncio.ensure_future(append(store, session, seq, [b"x"])) for seq in range(1, 101)]
+    assert set(await asyncio.gather(*appends)) == {None}
+    (file,) = (path.parent / "journal" / session).glob("*.log")
+    assert synced[-1] == file.stat().st_size
+    assert len(synced) < 20  # what comes while one is under way goes together
+    assert len(numbered(await read_all(store, session))) == 100
     await store.close()
+
+
+async def test_full_sync_flushes_the_files_of_all_sessions_together(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    running, going_on = threading.Event(), threading.Event()
+
+    def flush(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent.name)
+        running.set()
+        assert going_on.wait(30)
+
+    monkeypatch.setattr(os, "fdatasync", flush)
+    store = await FileStore.open(path, runtime, sync="full")
+    sessions = [await begin(store, name) for name in ("a", "b", "c")]
+    told: list[tuple[str, int]] = []
+    finished = asyncio.Event()
+
+    def tell(session: str, seq: int) -> Any:
+        def done(error: StoreError | None) -> None:
+            assert error is None
+            told.append((session, seq))
+            if len(told) == 16:
+                finished.set()
+
+        return done
+
+    store.append(sessions[0], 1, 1, [b"first"], tell(sessions[0], 1))
+    await asyncio.to_thread(running.wait, 30)
+    asked = [(session, seq) for seq in range(2, 7) for session in sessions]
+    for session, seq in asked:
+        first = seq if session == sessions[0] else seq - 1
+        store.append(session, 1, first, [b"x"], tell(session, seq))
+    assert told == []
+    going_on.set()
+    await asyncio.wait_for(finished.wait(), 30)
+    assert told == [(sessions[0], 1), *asked]
+    assert synced[0] == sessions[0] and sorted(synced[1:]) == sessions  # each once for all that waited
+    await store.close()
+
+
+async def test_full_sync_flushes_the_folder_of_a_new_session(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    real = os.fsync
+
+    def flush(descriptor: int) -> None:
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    store = await FileStore.open(path, runtime, sync="full")
+    session = await begin(store)
+    assert flushed == ["journal"]
+    assert await append(store, session, 1, [b"x"]) is None
+    assert flushed == ["journal", session]
+    await store.close()
+
+
+async def test_a_number_whose_flush_fails_is_not_told_as_stored(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await FileStore.open(path, runtime, sync="full")
+    session = await begin(store)
+    assert await append(store, session, 1, [b"kept"]) is None
+    seen: list[int] = []
+
+    def fail(descriptor: int) -> None:
+        seen.append(store._leases.owned[session].writer.last_seq)
+        raise OSError(errno.EIO, "broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fail)
+        assert await append(store, session, 2, [b"lost"]) is not None
+    assert seen == [1]
+    await store.close()
+
+
+async def test_what_cannot_be_brought_to_the_disk_is_not_stored(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await FileStore.open(path, runtime, sync="full")
+    session = await begin(store)
+    assert await append(store, session, 1, [b"kept"]) is None
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fail_with(errno.EIO))
+        assert isinstance(await append(store, session, 2, [b"lost"]), StoreUnavailable)
+        broken.setattr(os, "ftruncate", fail_with(errno.EIO))
+        assert isinstance(await append(store, session, 2, [b"unknown"]), OutcomeUnknown)
+    assert await append(store, session, 2, [b"unknown"]) is None
+    assert numbered(await read_all(store, session)) == {1: b"kept", 2: b"unknown"}
+    await store.close()
+
+
+def fail_with(number: int) -> Any:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
 
 
 async def test_opening_does_not_depend_on_the_number_of_sessions(tmp_path: Path, runtime: Path) -> None:
     few, many = tmp_path / "few" / "dragoman.db", tmp_path / "many" / "dragoman.db"
 
     async def fill(path: Path, sessions: int) -> None:
-        store = await SqliteStore.open(path, runtime)
+        store = await FileStore.open(path, runtime)
         await asyncio.gather(*(store.create(record(f"{n}", n % 1440)) for n in range(sessions)))
         await store.close()
 
     async def work(path: Path) -> float:
         begun = time.process_time()
-        store = await SqliteStore.open(path, runtime)
+        store = await FileStore.open(path, runtime)
         await store.list()
         spent = time.process_time() - begun
         await store.close()
@@ -309,36 +364,83 @@ async def test_opening_does_not_depend_on_the_number_of_sessions(tmp_path: Path,
     assert min(spent for _, spent in rounds) <= 1.5 * min(spent for spent, _ in rounds)
 
 
-async def test_events_do_not_wait_for_ever_for_a_lock(
-    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "BUSY_PATIENCE", 0.2)
-    store = await SqliteStore.open(path, runtime, busy_seconds=0.02)
+async def test_closing_does_not_wait_for_ever_for_a_lock(path: Path, runtime: Path) -> None:
+    store = await FileStore.open(path, runtime, busy_seconds=0.02)
     session = await begin(store)
     with closing(sqlite3.connect(path, isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")
-        assert isinstance(await append(store, session, 1, [b"x"]), StoreBusy)
+        assert await append(store, session, 1, [b"x"]) is None
+        await asyncio.wait_for(store.close(), 10)
+    store = await FileStore.open(path, runtime)
+    assert isinstance(await store.acquire(session), Lease)
     await store.close()
 
 
-async def test_closing_does_not_wait_for_a_lock(path: Path, runtime: Path) -> None:
-    store = await SqliteStore.open(path, runtime, busy_seconds=0.02)
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, StoreFull),
+        (errno.EDQUOT, StoreFull),
+        (errno.EROFS, StoreReadOnly),
+        (errno.EIO, StoreUnavailable),
+    ],
+)
+async def test_a_write_that_fails_is_told_and_leaves_no_trace(
+    store: FileStore, path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StoreError]
+) -> None:
     session = await begin(store)
-    with closing(sqlite3.connect(path, isolation_level=None)) as blocker:
-        blocker.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.ensure_future(append(store, session, 1, [b"x"]))
-        await asyncio.sleep(0)
-        await asyncio.wait_for(store.close(), 10)
-        assert isinstance(await waiting, StoreBusy)
+    await append(store, session, 1, [b"before"])
+    (file,) = (path.parent / "journal" / session).glob("*.log")
+    before, real = file.read_bytes(), os.pwritev
+
+    def partly(descriptor: int, parts: list[bytes], offset: int) -> int:
+        real(descriptor, [b"".join(parts)[:-3]], offset)
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwritev", partly)
+        error = await append(store, session, 2, [b"lost", b"lost too"])
+    assert isinstance(error, kind) and session in str(error)
+    assert file.read_bytes() == before
+    assert await append(store, session, 2, [b"after"]) is None
+    assert numbered(await read_all(store, session)) == {1: b"before", 2: b"after"}
+
+
+async def test_a_disk_that_takes_a_part_is_asked_for_the_rest(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwritev
+    monkeypatch.setattr(os, "pwritev", lambda fd, parts, offset: real(fd, [b"".join(parts)[:7]], offset))
+    session = await begin(store)
+    assert await append(store, session, 1, [b"in two", b"pieces"]) is None
+    assert numbered(await read_all(store, session)) == {1: b"in two", 2: b"pieces"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+async def test_a_disk_without_locks_is_told_with_what_to_do(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int, kind: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StoreUnavailable, match=r"no file locks.*XDG_STATE_HOME"):
+        await FileStore.open(path, runtime)
+    assert not path.exists()  # found before SQLite stumbles over it
 
 
 async def test_what_was_deleted_is_not_left_in_the_file(path: Path, runtime: Path) -> None:
-    store = await SqliteStore.open(path, runtime)
+    store = await FileStore.open(path, runtime)
     session = await begin(store)
-    await append(store, session, 1, [b"a secret that somebody typed " * 50])
+    await append(store, session, 1, [b"a secret that a person typed " * 50])
     await store.close()
-    assert b"somebody typed" in path.read_bytes()
-    store = await SqliteStore.open(path, runtime)
+
+    def files() -> list[bytes]:
+        return [file.read_bytes() for file in path.parent.rglob("*") if file.is_file()]
+
+    assert b"a person typed" in b"".join(files())
+    store = await FileStore.open(path, runtime)
     await store.delete(session)
     await store.close()
-    assert b"somebody typed" not in path.read_bytes()
+    assert b"a person typed" not in b"".join(files())
+    assert not list((path.parent / "journal").iterdir())

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,12 +76,10 @@ async def owner_socket(gateway: Dragoman) -> str:
     """Where a gateway listens for the other processes of its user."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            with closing(sqlite3.connect(gateway.home / "dragoman.db")) as database:
-                query = "SELECT socket_path FROM owners WHERE pid = ?"
-                found = database.execute(query, (gateway.process.pid,)).fetchone()
-            if found and Path(found[0]).exists():
-                return str(found[0])
-            await asyncio.sleep(0.01)  # another process's table raises no event here
+            sockets = gateway.home / "run" / "owners"
+            for found in sockets.glob(f"{gateway.process.pid}-*.sock"):
+                return str(found)
+            await asyncio.sleep(0.01)  # another process's file raises no event here
 
 
 async def load(peer: RpcPeer, session: str, cwd: Path, **params: Any) -> Loaded:

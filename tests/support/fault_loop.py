@@ -18,6 +18,8 @@ from support.journal_file import read_journal
 from support.rpc_peer import Message, RpcPeer, is_update
 
 SESSIONS = 8
+WATCHERS, WATCHED = 3, 3
+"""Clients that watch, and the sessions that each of them looks at."""
 AGENTS: Table = {"scripted": rememberer("--session-ids", "s{pid}-")}
 SCRIPT = "say round {round} begins\ntool t{round}\nthink hm\ntoolopen o{round}\nflood 1000 100"
 MOST_SEEN = 8 * 100
@@ -55,15 +57,16 @@ class FaultLoop:
     async def one_round(self) -> None:
         self.round += 1
         gateway = await self.start()
-        watcher: RpcPeer | None = None
+        watchers: list[RpcPeer] = []
         try:
             await self.load_all(gateway)
             while len(self.tracks) < SESSIONS:
                 self.tracks[await gateway.new_session(self.workspace)] = Track()
-            watcher = await attach(gateway, TornFraming(), **SEQ)
-            await self.stream_and_kill(gateway, watcher)
+            for _ in range(WATCHERS):
+                watchers.append(await attach(gateway, TornFraming(), **SEQ))
+            await self.stream_and_kill(gateway, watchers)
         finally:
-            if watcher is not None:
+            for watcher in watchers:
                 await watcher.close()
             await gateway.stop()
 
@@ -75,10 +78,13 @@ class FaultLoop:
 
     # One round
 
-    async def stream_and_kill(self, gateway: Dragoman, watcher: RpcPeer) -> None:
+    async def stream_and_kill(self, gateway: Dragoman, watchers: list[RpcPeer]) -> None:
         """Prompt all sessions, watch some from elsewhere, and kill in the middle of it."""
-        watched = self.random.sample(list(self.tracks), 3)
-        loads = [asyncio.ensure_future(load(watcher, session, self.workspace)) for session in watched]
+        loads = [
+            asyncio.ensure_future(load(watcher, session, self.workspace))
+            for watcher in watchers
+            for session in self.random.sample(list(self.tracks), WATCHED)
+        ]
         start = len(gateway.received)
         for session in self.tracks:
             script = SCRIPT.format(round=self.round)
@@ -87,18 +93,19 @@ class FaultLoop:
         count = start + self.random.randint(0, MOST_SEEN)
         await gateway.next_message(lambda _: len(gateway.received) >= count)
         await gateway.kill()
-        await asyncio.gather(gateway.ended(), watcher.ended())
+        await asyncio.gather(gateway.ended(), *(watcher.ended() for watcher in watchers))
         await asyncio.gather(*loads, return_exceptions=True)  # some were cut off
-        self.note(gateway, start, watcher)
+        self.note(gateway, start, watchers)
 
-    def note(self, gateway: Dragoman, start: int, watcher: RpcPeer) -> None:
+    def note(self, gateway: Dragoman, start: int, watchers: list[RpcPeer]) -> None:
         for session, track in self.tracks.items():
             matches = is_update(session)
             live = [m["params"]["update"] for m in gateway.received[start:] if matches(m)]
             track.seen = by_agent(live)
             self.events += len(track.seen)
-            for message in filter(matches, watcher.received):
-                self.number(track, message["params"])
+            for watcher in watchers:
+                for message in filter(matches, watcher.received):
+                    self.number(track, message["params"])
 
     def number(self, track: Track, params: Message) -> None:
         seq = (params.get("_meta") or {}).get("dragoman", {}).get("seq")

@@ -46,4 +46,4 @@ class Faults:
         (self._folder / f"{method}.hold").unlink()
 
 
-WRITES = ("append", "update", "create", "acquire", "release")
+WRITES = ("append", "update", "touch", "create", "acquire", "release")

@@ -38,23 +38,47 @@ class Row:
 ROWS = (
     Row(
         "Sessions last: no event that a client saw is lost or shown twice",
-        "`kill -9` of the gateway, of the writer, of the owner in mid-turn; a runtime folder or lock file that vanishes",
+        "`kill -9` of the gateway, of the owner in mid-turn, at points of append, rotation, prune, takeover and "
+        "conversion; a runtime folder or lock file that vanishes",
         (
             "sessions/test_faults.py",
             "store/test_crash.py",
+            "store/test_kill_points.py",
+            "store/test_leases.py",
             "sessions/test_takeover.py",
             "sessions/test_owner_death.py",
         ),
+        "make kills",
+    ),
+    Row(
+        "What is damaged in a journal is found, said, and never served as truth",
+        "a tail cut at every byte, a changed byte anywhere, missing and truncated segments, a newer format, a lost "
+        "directory",
+        ("store/test_damage.py", "bridge/test_damage.py", "upkeep/test_check.py", "fuzz/test_fuzz.py"),
         "make soak",
     ),
     Row(
+        "A store of the version before is converted, and a back-up comes back",
+        "a conversion and a restore that are interrupted, old processes that still run, damaged and foreign archives, a "
+        "full disk",
+        (
+            "upkeep/test_conversion.py",
+            "upkeep/test_archive.py",
+            "upkeep/test_restore.py",
+            "cli/test_store_commands.py",
+        ),
+        "make test-long",
+    ),
+    Row(
         "A disk that fails costs no turn, and what was not kept is said",
-        "a full and a read-only disk, writes that fail for a moment and for long, a damaged or foreign database",
+        "a full and a read-only disk, `EIO`, a quota, a slow disk, writes that fail for a moment and for long, a "
+        "damaged or foreign database",
         (
             "sessions/test_keeping.py",
             "sessions/test_bad_input.py",
             "sessions/test_answers.py",
             "store/test_database.py",
+            "store/test_journal.py",
         ),
     ),
     Row(

@@ -28,7 +28,7 @@ def record(name: str = "one", minute: int = 0, **fields: Any) -> SessionRecord:
 
 async def begin(store: Store, name: str = "one", **fields: Any) -> str:
     """A session that this store owns from birth, at epoch 1."""
-    made = record(name, owner=store.owner_id, epoch=1, **fields)
+    made = record(name, owner=store.owner.id, epoch=1, **fields)
     await store.create(made)
     return made.id
 

@@ -14,7 +14,7 @@ from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.hand import Hand
 from dragoman.bridge.room import Room
 from dragoman.bridge.steward import Steward
-from dragoman.bridge.translate import timestamp, translate
+from dragoman.bridge.translate import lost, timestamp, translate
 from dragoman.gateway.attachment import missing
 from dragoman.gateway.client import Terms
 from dragoman.gateway.json_types import JsonObject, encode
@@ -241,10 +241,14 @@ class Watch:
         if opening is not None:
             opening()
 
-    def missing(self, first_seq: int, last_seq: int) -> None:
+    def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
         if self._opening is not None:
             self.open()
-        self._client.miss(self.room.session_id, first_seq, last_seq)
+        if damaged:
+            self._send(lost(self.room.session_id, first_seq, last_seq))
+            self.last = last_seq
+        else:
+            self._client.miss(self.room.session_id, first_seq, last_seq)
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         if self._opening is not None:

@@ -14,10 +14,10 @@ from dragoman.bridge import fields, limits, opening, paths
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.message import Message
 from dragoman.bridge.summary import summary
-from dragoman.bridge.translate import timestamp, translate
+from dragoman.bridge.translate import lost, timestamp, translate
 from dragoman.gateway.directory import RUNNING_STATES
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.gateway.ports.store import BadCursor
+from dragoman.gateway.ports.store import BadCursor, Row
 from dragoman.gateway.session import Session
 
 if TYPE_CHECKING:
@@ -117,15 +117,18 @@ async def history(client: BridgeClient, command: JsonObject) -> str | None:
     before = fields.number(command, "beforeSeq", kept.last_seq + 1)
     limit = fields.number(command, "limit", limits.PAGE_EVENTS)
     rows = await store.read_before(kept.id, before, max(1, min(limit, limits.HISTORY_EVENTS)))
-    events = [
-        Raw(translate(kept.id, seq, timestamp(row.ts), event))
-        for row in rows
-        for seq, event in enumerate(row.events(), row.first_seq)
-    ]
+    events = [Raw(event) for row in rows for event in _events(kept.id, row)]
     more = bool(rows) and rows[0].first_seq > kept.first_seq
     page = {"type": "history", "sessionId": kept.id, "events": events, "more": more, **fields.named(command)}
     client.send_raw(encode(page))
     return kept.id
+
+
+def _events(session_id: str, row: Row) -> list[bytes]:
+    if row.damaged:
+        return [lost(session_id, row.first_seq, row.last_seq)]
+    time = timestamp(row.ts)
+    return [translate(session_id, seq, time, event) for seq, event in enumerate(row.events(), row.first_seq)]
 
 
 # -- a conversation

@@ -37,6 +37,8 @@ async def look_back(store: Store, session_id: str) -> Recalled:
         if not rows:
             break
         for row in reversed(rows):
+            # What is lost may have sent what waited: a message is rather held than sent twice.
+            recalled.stopped |= row.damaged and recalled.queue is None
             for event in reversed(row.events()):
                 _see(recalled, event)
             seen += row.count

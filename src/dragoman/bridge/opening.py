@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from dragoman.bridge.room import Room
 
 
+REWOUND = (
+    "The journal of this conversation was brought back to an earlier state, from a back-up or by a loss of power: "
+    "it is shown as it is now."
+)
 NOT_KEPT = "What was said before cannot be shown: sessions are not kept here (sessions.journal)."
 
 
@@ -51,8 +55,19 @@ async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
     kept = await client.bridge.find(session_id)
     room = await client.bridge.room(session_id)
     after, tail = fields.number(command, "afterSeq", 0), fields.number(command, "tail", None)
-    await _Loading(client, command, kept, room).run(after, tail)
+    await _Loading(client, command, kept, room).run(await _common(client, command, kept, after), tail)
     return session_id
+
+
+async def _common(client: BridgeClient, command: JsonObject, kept: Kept, after: int) -> int:
+    """The last event that the page has in common with the journal: none, if it knows another course of events."""
+    epoch, store = fields.number(command, "epoch", None), client.bridge.gateway.store
+    if not after or epoch is None or store is None or epoch == kept.epoch:
+        return after
+    if await store.common_seq(kept.id, epoch, after) == after:
+        return after
+    client.fail(BridgeError("rewound", REWOUND), {"sessionId": kept.id})
+    return 0
 
 
 async def attach(client: BridgeClient, session_id: str) -> None:

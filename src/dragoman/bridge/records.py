@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dragoman.bridge import shapes
 from dragoman.bridge.errors import friendly
 from dragoman.bridge.message import Message
+from dragoman.gateway import events
 from dragoman.gateway.json_types import JsonObject, as_object
 
 Fields = JsonObject
@@ -133,8 +134,7 @@ def _notice(record: JsonObject) -> Fields:
 
 
 def _unkept(record: JsonObject) -> Fields:
-    title = f"{record.get('events')} events before this could not be saved: they cannot be shown again."
-    return {"type": "notice", "title": title, "severity": "error"}
+    return {"type": "notice", "title": events.unkept_words(record), "severity": "error"}
 
 
 def _queue(record: JsonObject) -> Fields:

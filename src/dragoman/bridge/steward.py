@@ -72,7 +72,7 @@ class Steward:
     def unkept(self, ts: int, events: list[bytes]) -> None:
         pass
 
-    def missing(self, first_seq: int, last_seq: int) -> None:
+    def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
         pass
 
     def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:

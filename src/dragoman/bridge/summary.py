@@ -84,6 +84,7 @@ def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[Jso
         **summary(session.gateway, kept),
         "firstSeq": kept.first_seq if session.journal is not None or kept_elsewhere else last + 1,
         "lastSeq": last,
+        "epoch": session.journal.epoch if session.journal is not None else kept.epoch,
         "modes": modes,
         "configOptions": options,
         "commands": shapes.commands(

@@ -8,6 +8,7 @@ id of its tool call, is unknown.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -68,6 +69,12 @@ def translate(session_id: str, seq: int | None, timestamp: str, event: bytes) ->
     ):  # a bug of ours must not cost the page the events behind this one, nor this one's number
         log.exception("event could not be translated", extra={"session": session_id, "seq": seq})
         return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
+
+
+def lost(session_id: str, first_seq: int, last_seq: int) -> bytes:
+    """In the place of events that are damaged in the journal; its number is the last of theirs."""
+    about = {"type": "events_lost", "sessionId": session_id, "seq": last_seq, "firstSeq": first_seq}
+    return encode({**about, "timestamp": timestamp(time.time_ns() // 1_000_000)})
 
 
 def timestamp(ts: int) -> str:

@@ -15,13 +15,15 @@ COMMANDS = {
     "exec": ("dragoman.cli.exec_command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions:sessions",
-        "List, show, attach to, export, close and delete sessions.",
+        "List, show, attach to, export, find, take over, close and delete sessions.",
     ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
+    "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
+    "restore": ("dragoman.cli.backup:restore", "Put a back-up in the place of the state folder."),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
     "doctor": (
         "dragoman.cli.doctor:doctor",
-        "Tell which kinds of sandbox work on this machine, and why others do not.",
+        "Find what is wrong with stored sessions and sandboxes, and repair what can be repaired.",
     ),
     "serve": ("dragoman.cli.serve:serve", "Run the gateway for browsers, remote editors and programs."),
 }

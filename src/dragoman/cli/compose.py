@@ -14,11 +14,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman import machine
 from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.directory import ConfiguredAgents
 from dragoman.agents.known import known_layer
+from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
 from dragoman.config.model import AgentConfig, Config, PolicyConfig, PolicyRule
@@ -40,8 +42,11 @@ log = logging.getLogger(__name__)
 
 OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
 
+FILES = 16384
+"""Descriptors, if we may have them: a live session has its journal, its lock, and the pipes of its agent."""
+
 SWITCH_INTERVAL = 0.001
-"""Seconds until the journal's thread gets its turn; Python's 5 ms would show as latency (docs/explanation/store.md)."""
+"""Seconds until a thread that reads a journal gets its turn; Python's 5 ms would show as latency."""
 
 
 def run_loop(work: Coroutine[Any, Any, int]) -> int:
@@ -73,6 +78,7 @@ async def gateway(
     witnesses: Iterable[Witness] = (),
 ) -> AsyncIterator[Gateway]:
     """A running gateway, all of its agents in one `sandbox` if given; at the end nothing of it is left running."""
+    machine.raise_file_limit(FILES)
     custody = Custody(_custody_records(paths))
     custody.start_soon()
     traces = open_traces(config)
@@ -198,24 +204,48 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
     """The store, or why there is none: sessions work without it, they are just not kept."""
     if not config.sessions.journal:
         return None, None
-    from dragoman.store import SqliteStore
+    from dragoman.store import FileStore
 
     try:
         paths.ensure(paths.state_dir)
         runtime = paths.ensure(paths.runtime_dir)
-        return await SqliteStore.open(paths.database, runtime, sync=config.sessions.sync), None
+        if not paths.database.exists() and (lost := find_lost_directory(paths)):
+            log.error("%s", lost)
+        store = await FileStore.open(paths.database, runtime, sync=config.sessions.sync)
+        if store.has_old_sessions:
+            await asyncio.to_thread(convert_old_sessions, paths)
+        return store, None
     except (StoreError, ConfigError) as error:
         log.error("sessions are not kept: %s", error)
         unwritable = isinstance(error, StoreReadOnly | ConfigError) and paths.database.exists()
         return await _open_for_reading(paths) if unwritable else None, str(error)
 
 
-async def _open_for_reading(paths: Paths) -> Store | None:
-    """What is stored can be listed and loaded, even where nothing can be added."""
-    from dragoman.store import SqliteStore
+def find_lost_directory(paths: Paths) -> str | None:
+    """What to say of a store without a directory; None if there are no journals either."""
+    from dragoman.store.folder import Folder
+
+    if not any(Folder(paths.state_dir).sessions()):
+        return None
+    return f"{paths.database} is missing although there are journals: `dragoman doctor --fix` brings the sessions back"
+
+
+def convert_old_sessions(paths: Paths) -> None:
+    """Make files of the journals that older versions had in the database; says on stderr how far it is."""
+    from dragoman.upkeep import conversion
 
     try:
-        return await SqliteStore.open(paths.database, paths.runtime_dir, mode="ro")
+        conversion.convert(paths.database, complain)
+    except StoreError as error:
+        log.error("sessions of an older version are not converted: %s", error)
+
+
+async def _open_for_reading(paths: Paths) -> Store | None:
+    """What is stored can be listed and loaded, even where nothing can be added."""
+    from dragoman.store import FileStore
+
+    try:
+        return await FileStore.open(paths.database, paths.runtime_dir, mode="ro")
     except StoreError as error:
         log.error("stored sessions cannot be read: %s", error, extra={"reason": error.code})
         return None
@@ -230,7 +260,7 @@ async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listen
         lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
     )
     try:
-        await listener.unix(Path(store.socket_path))
+        await listener.unix(Path(store.owner.address.removeprefix("unix:")))
     except ListenError as error:
         log.warning("other processes cannot reach the sessions of this one: %s", error)
         return None

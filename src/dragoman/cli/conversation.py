@@ -93,10 +93,10 @@ class Conversation:
         return conversation
 
     @classmethod
-    async def with_owner(cls, socket_path: str, max_bytes: int) -> Conversation:
+    async def with_owner(cls, address: str, max_bytes: int) -> Conversation:
         """With the process that has the session; raises `AgentUnavailable` if it is not there."""
         conversation = cls()
-        await UnixDialer(max_bytes).dial(socket_path, conversation.peer)
+        await UnixDialer(max_bytes).dial(address, conversation.peer)
         await conversation.initialize()
         return conversation
 

@@ -1,35 +1,71 @@
-"""`dragoman doctor`: which kinds of sandbox work on this machine, and why the rest does not."""
+"""`dragoman doctor`: what is wrong with the store, and which kinds of sandbox work on this machine."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import click
+import msgspec
 
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.table import print_table
 
+COLOURS = {"yes": "green", "no": "red", "ok": "green", "warning": "yellow", "error": "red", "fixed": "green"}
+
 
 @click.command(context_settings=SETTINGS)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
 @click.pass_context
-def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Tell which kinds of sandbox work here and what the configured ones lack; exits with 1 if one of those does."""
+def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
+    """Look at the stored sessions, the kinds of sandbox and those that are configured.
+
+    Every session is read from beginning to end. Exits with 1 if something is wrong with a session or a configured
+    sandbox.
+    """
     from dragoman.sandbox.doctor import examine_kinds, examine_sandboxes
 
-    _, loaded = load_settings()
+    paths, loaded = load_settings()
+    store = _store(paths.database, fix)
     kinds, sandboxes = examine_kinds(), examine_sandboxes(loaded.config)
     if as_json:
-        found = {"kinds": [asdict(each) for each in kinds], "sandboxes": [asdict(each) for each in sandboxes]}
+        found = {
+            "store": store,
+            "kinds": [asdict(each) for each in kinds],
+            "sandboxes": [asdict(each) for each in sandboxes],
+        }
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        colours = {"yes": "green", "no": "red"}
+        rows = [[each["level"], each["about"], each["detail"], each["advice"]] for each in store]
+        print_table(["STORE", "ABOUT", "WHAT", "WHAT TO DO"], rows, COLOURS)
+        click.echo()
         rows = [[each.kind, "yes" if each.works else "no", each.detail] for each in kinds]
-        print_table(["SANDBOX KIND", "WORKS", "WHY"], rows, colours)
+        print_table(["SANDBOX KIND", "WORKS", "WHY"], rows, COLOURS)
         if sandboxes:
             click.echo()
             rows = [[each.name, each.kind, "yes" if each.works else "no", each.detail] for each in sandboxes]
-            print_table(["SANDBOX", "KIND", "WORKS", "WHY"], rows, colours)
-    ctx.exit(0 if all(each.works for each in sandboxes) else 1)
+            print_table(["SANDBOX", "KIND", "WORKS", "WHY"], rows, COLOURS)
+    broken = any(each["level"] == "error" for each in store) or not all(each.works for each in sandboxes)
+    ctx.exit(1 if broken else 0)
+
+
+def _store(database: Path, fix: bool) -> list[dict[str, str]]:
+    """What was found, each as level, about, detail and advice."""
+    from dragoman.gateway.ports.store import StoreError
+    from dragoman.upkeep.check import Finding, Fix, check
+
+    found = []
+    for each in check(database):
+        finding = each.finding if isinstance(each, Fix) else each
+        if fix and isinstance(each, Fix):
+            try:
+                each.do()
+                finding = Finding("fixed", finding.about, finding.detail)
+            except (StoreError, OSError) as error:
+                detail = f"{finding.detail}; not repaired: {error}"
+                finding = Finding(finding.level, finding.about, detail, finding.advice)
+        found.append(msgspec.to_builtins(finding))
+    return found

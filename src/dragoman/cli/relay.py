@@ -48,7 +48,7 @@ async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
 
     async def dial(handler: LinkHandler) -> Link:
         try:
-            return await UnixDialer(max_bytes).dial(str(socket), handler)
+            return await UnixDialer(max_bytes).dial(f"unix:{socket}", handler)
         except AgentUnavailable as error:
             raise Trouble(str(error)) from error
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dragoman.cli.sessions_history import History
     from dragoman.cli.sessions_state import View
     from dragoman.config.paths import Paths
+    from dragoman.store import FileStore
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 COLOURS = {
@@ -51,7 +52,7 @@ class SessionsGroup(click.Group):
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)
 def sessions() -> None:
-    """List, show, attach to, export, close and delete sessions.
+    """List, show, attach to, export, find, take over, close and delete sessions.
 
     Where an ID is wanted, the beginning of one will do, as long as it is unique.
     """
@@ -67,12 +68,11 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     """Show sessions, the latest first."""
     from dragoman.cli.sessions_find import every, with_store
     from dragoman.cli.sessions_state import look
-    from dragoman.store import SqliteStore
 
     paths, loaded = load_settings(quiet=True)
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
 
-    async def read(store: SqliteStore) -> list[View]:
+    async def read(store: FileStore) -> list[View]:
         records = []
         async for record in every(store, cwd=folder, agent=agent):
             records.append(record)
@@ -80,7 +80,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
                 break
         return await look(store, records, loaded.config.limits.max_message_bytes)
 
-    views = with_store(paths, read) if paths.database.exists() else []
+    views = with_store(paths, read) if _has_any(paths) else []
     more = not show_all and len(views) > limit
     views = views if show_all else views[:limit]
     if as_json:
@@ -128,11 +128,10 @@ def show(id: str, as_json: bool) -> None:
     from dragoman.cli.sessions_show import as_json as facts
     from dragoman.cli.sessions_show import print_session
     from dragoman.cli.sessions_state import look
-    from dragoman.store import SqliteStore
 
     paths, limit = _load(id)
 
-    async def read(store: SqliteStore) -> tuple[View, History]:
+    async def read(store: FileStore) -> tuple[View, History]:
         record = await find(store, id)
         (view,) = await look(store, [record], limit)
         return view, await read_history(store, record.id)
@@ -154,16 +153,69 @@ def export(id: str, format: Format | None, output: str | None) -> None:
     """Print a session with every event, or as a transcript for people."""
     from dragoman.cli.sessions_export import export as write
     from dragoman.cli.sessions_find import find, with_store
-    from dragoman.store import SqliteStore
 
     paths, _ = _load(id)
     file = Path(output) if output not in (None, "-") else None
     by_name: Format = "markdown" if file is not None and file.suffix in (".md", ".markdown") else "ndjson"
 
-    async def run(store: SqliteStore) -> None:
+    async def run(store: FileStore) -> None:
         await write(store, await find(store, id), format or by_name, file)
 
     with_store(paths, run)
+
+
+@sessions.command()
+@click.argument("id")
+def path(id: str) -> None:
+    """Print the folder with a session's journal: files to read with less, grep and tail -f."""
+    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.gateway.ports.store import StoreUnavailable
+    from dragoman.store.folder import Folder
+
+    paths, _ = _load(id)
+
+    async def look(store: FileStore) -> str:
+        return (await find(store, id)).id
+
+    folder = Folder(paths.state_dir).of(with_store(paths, look))
+    if not folder.exists():
+        raise StoreUnavailable(
+            f"{folder.name} has no journal here yet: only its agent knows what was said in it."
+        )
+    click.echo(str(folder))
+
+
+@sessions.command()
+@click.argument("id")
+def take(id: str) -> None:
+    """Take a session over that another machine had open, on a disk that both share.
+
+    Only needed if that machine is gone: as long as it runs, both would write to one session.
+    """
+    import asyncio
+
+    from dragoman.cli.sessions_find import find
+    from dragoman.gateway.ports.store import HeldElsewhere, SessionHeld
+    from dragoman.store import FileStore
+
+    paths, _ = _load(id)
+
+    async def run() -> str:
+        store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
+        try:
+            record = await find(store, id)
+            lease = await store.acquire(record.id, force=True)
+            if isinstance(lease, HeldElsewhere):
+                owner = lease.owner
+                raise SessionHeld(
+                    f"Session {record.id} is open in process {owner.id} on {owner.node}.", lease
+                )
+            await store.release(record.id, lease.epoch)
+            return record.id
+        finally:
+            await store.close()
+
+    click.echo(f"{asyncio.run(run())} can be used here now")
 
 
 @sessions.command()
@@ -173,11 +225,10 @@ def close(id: str) -> None:
     from dragoman.cli.sessions_end import close as end
     from dragoman.cli.sessions_find import find, with_store
     from dragoman.cli.sessions_state import look
-    from dragoman.store import SqliteStore
 
     paths, limit = _load(id)
 
-    async def run(store: SqliteStore) -> View:
+    async def run(store: FileStore) -> View:
         (view,) = await look(store, [await find(store, id)], limit)
         if view.live:
             await end(view, limit)
@@ -198,11 +249,10 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
     from dragoman.cli.sessions_end import delete as remove
     from dragoman.cli.sessions_find import find, with_store
     from dragoman.cli.sessions_state import look
-    from dragoman.store import SqliteStore
 
     paths, limit = _load(*ids)
 
-    async def read(store: SqliteStore) -> list[View]:
+    async def read(store: FileStore) -> list[View]:
         records = {record.id: record for record in [await find(store, id) for id in ids]}
         return await look(store, records.values(), limit)
 
@@ -255,5 +305,16 @@ def _load(*ids: str) -> tuple[Paths, int]:
 
 
 def _check_any(paths: Paths, *ids: str) -> None:
-    if not paths.database.exists():
+    if not _has_any(paths):
         raise ConfigError(f'there is no session "{ids[0]}": there are none yet')
+
+
+def _has_any(paths: Paths) -> bool:
+    if paths.database.exists():
+        return True
+    from dragoman.cli.compose import find_lost_directory
+    from dragoman.gateway.ports.store import StoreUnavailable
+
+    if (lost := find_lost_directory(paths)) is not None:
+        raise StoreUnavailable(lost)
+    return False

@@ -10,7 +10,7 @@ from dragoman.cli.sessions_state import View
 from dragoman.config.paths import Paths
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import SessionHeld
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 
 END_TIMEOUT = 60.0
 """Seconds that another process has to end a session: it may have to stop an agent that resists."""
@@ -18,8 +18,8 @@ END_TIMEOUT = 60.0
 
 async def close(view: View, max_bytes: int) -> None:
     """End it in the process that has it."""
-    assert view.socket_path is not None
-    async with _Owner(view.socket_path, max_bytes) as owner:
+    assert view.address is not None
+    async with _Owner(view.address, max_bytes) as owner:
         await owner.call("session/close", sessionId=view.record.id)
 
 
@@ -28,34 +28,34 @@ def delete(paths: Paths, view: View, max_bytes: int) -> None:
 
 
 async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
-    if view.socket_path is not None:
-        await _delete_at(view.socket_path, view.record.id, max_bytes)
+    if view.address is not None:
+        await _delete_at(view.address, view.record.id, max_bytes)
         return
-    store = await SqliteStore.open(paths.database, paths.ensure(paths.runtime_dir))
+    store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
     try:
         await store.delete(view.record.id)
     except SessionHeld as held:  # somebody took it up meanwhile
-        await _delete_at(held.holder.socket_path, view.record.id, max_bytes)
+        await _delete_at(held.holder.owner.address, view.record.id, max_bytes)
     finally:
         await store.close()
 
 
-async def _delete_at(socket_path: str, session_id: str, max_bytes: int) -> None:
-    async with _Owner(socket_path, max_bytes) as owner:
+async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:
+    async with _Owner(address, max_bytes) as owner:
         await owner.call("session/delete", sessionId=session_id)
 
 
 class _Owner:
     """A bounded conversation with another process."""
 
-    def __init__(self, socket_path: str, max_bytes: int) -> None:
-        self._socket_path = socket_path
+    def __init__(self, address: str, max_bytes: int) -> None:
+        self._address = address
         self._max_bytes = max_bytes
         self._limit = asyncio.timeout(END_TIMEOUT)
 
     async def __aenter__(self) -> Conversation:
         await self._limit.__aenter__()
-        self._conversation = await Conversation.with_owner(self._socket_path, self._max_bytes)
+        self._conversation = await Conversation.with_owner(self._address, self._max_bytes)
         return self._conversation
 
     async def __aexit__(

@@ -11,7 +11,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.paths import Paths
 from dragoman.gateway.ids import PREFIX
 from dragoman.gateway.ports.store import SessionRecord, Store, StoreUnavailable
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 
 SHORTEST = 6
 """Characters after `dgm_`: fewer would match by chance sooner or later."""
@@ -56,16 +56,22 @@ async def every(
 
 
 @asynccontextmanager
-async def reading(paths: Paths) -> AsyncIterator[SqliteStore]:
-    """The store, for reading only."""
-    store = await SqliteStore.open(paths.database, paths.runtime_dir, mode="ro")
+async def reading(paths: Paths) -> AsyncIterator[FileStore]:
+    """The store, for reading only; what an older version left is converted first."""
+    from dragoman.upkeep import conversion
+
+    if conversion.is_needed(paths.database):
+        from dragoman.cli.compose import convert_old_sessions
+
+        await asyncio.to_thread(convert_old_sessions, paths)
+    store = await FileStore.open(paths.database, paths.runtime_dir, mode="ro")
     try:
         yield store
     finally:
         await store.close()
 
 
-def with_store(paths: Paths, work: Callable[[SqliteStore], Awaitable[T]]) -> T:
+def with_store(paths: Paths, work: Callable[[FileStore], Awaitable[T]]) -> T:
     """Run `work` on the store, opened for reading."""
 
     async def run() -> T:

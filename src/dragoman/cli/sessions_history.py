@@ -12,7 +12,7 @@ from dragoman.cli.narrator import describe_tool
 from dragoman.cli.screen import one_line
 from dragoman.gateway import events
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.store import Row, Store
 from dragoman.gateway.transcript import READ_BYTES, read_update
 from dragoman.wire.errors import Malformed
 
@@ -43,6 +43,8 @@ class History:
     turns: deque[TurnFacts] = field(default_factory=lambda: deque(maxlen=KEPT_TURNS))
     turn_count: int = 0
     question: JsonObject | None = None
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    """The first and the last number of events that are damaged or missing."""
     last_event_ms: int | None = None
     silent_seconds: float = 0.0
     """How long it was silent already when the last event said so."""
@@ -77,6 +79,7 @@ class History:
             ],
             "turnCount": self.turn_count,
             "question": self.question,
+            "lost": [{"firstSeq": first, "lastSeq": last} for first, last in self.lost],
             "lastEvents": self.last_events(),
         }
 
@@ -87,10 +90,21 @@ async def read_history(store: Store, session_id: str) -> History:
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
+            if row.damaged:
+                _note_lost(history, row)
             for seq, event in enumerate(row.events(), row.first_seq):
                 _note(history, seq, row.ts, event)
             position = row.last_seq
     return history
+
+
+def _note_lost(history: History, row: Row) -> None:
+    """A turn may have ended, and another begun, in what is lost."""
+    history.lost.append((row.first_seq, row.last_seq))
+    words = events.lost_words(row.first_seq, row.last_seq)
+    history._tail.append((row.last_seq, events.record("notice", title=words)))
+    if history.turns and history.turns[-1].outcome is None:
+        history.turns[-1].outcome = "not known"
 
 
 def _note(history: History, seq: int, ts: int, event: bytes) -> None:
@@ -169,4 +183,6 @@ def _record_summary(record: JsonObject) -> tuple[str, str]:
         return "agent", str(record.get("message"))
     if kind == "notice":
         return "notice", str(record.get("title"))
+    if kind == "unkept":
+        return "notice", events.unkept_words(record)
     return "", ""

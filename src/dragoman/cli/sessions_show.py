@@ -13,6 +13,7 @@ from dragoman.cli.sessions_state import View, ago
 from dragoman.gateway.json_types import as_object
 from dragoman.terminal import style
 
+SHOWN_LOSSES = 5
 RUNNING = frozenset({"working", "silent"})
 
 
@@ -42,6 +43,8 @@ def print_session(view: View, history: History) -> None:
         "created": f"{record.created_at} ({ago(record.created_at)})",
         "updated": f"{record.updated_at} ({ago(record.updated_at)})",
         "events": _events(view),
+        "lost": ", ".join(f"{first} to {last}" for first, last in history.lost[:SHOWN_LOSSES])
+        + (" and more" if len(history.lost) > SHOWN_LOSSES else ""),
     }
     for label, fact in facts.items():
         if fact:

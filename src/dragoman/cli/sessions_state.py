@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.cli.conversation import Conversation, facts_of
-from dragoman.gateway.directory import RUNNING_STATES
+from dragoman.gateway.directory import RUNNING_STATES, examine
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.agent import AgentUnavailable
-from dragoman.gateway.ports.store import SessionRecord, Store
+from dragoman.gateway.ports.store import Owner, SessionRecord, Store
 from dragoman.wire.errors import RpcError
 
 OWNER_TIMEOUT = 3.0
@@ -28,12 +28,12 @@ class View:
 
     record: SessionRecord
     state: str
-    socket_path: str | None = None
-    """Where the process that has it listens; None if nobody has it."""
+    address: str | None = None
+    """Where the process that has it listens; None if no process has it."""
 
     @property
     def live(self) -> bool:
-        return self.socket_path is not None
+        return self.address is not None
 
     @property
     def words(self) -> str:
@@ -58,38 +58,29 @@ class View:
 
 async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -> list[View]:
     """Each with its honest state, in the order given."""
-    sockets = {owner.owner_id: owner.socket_path for owner in await store.owners()}
-    records = [await _fresh(store, record, sockets) for record in records]
+    examined, holders = await examine(store, list(records))
     wanted: dict[str, set[str]] = {}
-    for record in records:
-        if record.owner in sockets:
-            wanted.setdefault(sockets[record.owner], set()).add(record.id)
-    answers = await asyncio.gather(*(_ask(path, ids, max_bytes) for path, ids in wanted.items()))
+    for session_id, owner in holders.items():
+        wanted.setdefault(owner.address, set()).add(session_id)
+    answers = await asyncio.gather(*(_ask(address, ids, max_bytes) for address, ids in wanted.items()))
     states = {key: state for answer in answers for key, state in answer.items()}
-    return [_view(record, sockets.get(record.owner or ""), states) for record in records]
+    return [_view(record, holders.get(record.id), states) for record in examined]
 
 
-async def _fresh(store: Store, record: SessionRecord, sockets: Mapping[str, str]) -> SessionRecord:
-    """Read again where a turn seems interrupted: its process may have ended it, and itself, since the first read."""
-    if record.state in RUNNING_STATES and record.owner not in sockets:
-        return await store.get(record.id) or record
-    return record
-
-
-def _view(record: SessionRecord, socket_path: str | None, states: dict[str, str]) -> View:
-    if socket_path is not None:
-        return View(record, states.get(record.id, "not answering"), socket_path)
+def _view(record: SessionRecord, owner: Owner | None, states: dict[str, str]) -> View:
+    if owner is not None:
+        return View(record, states.get(record.id, "not answering"), owner.address)
     # Its process is gone: whatever ran in it is over.
     return View(record, "interrupted" if record.state in RUNNING_STATES else record.state)
 
 
-async def _ask(socket_path: str, ids: set[str], max_bytes: int) -> dict[str, str]:
+async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
     """The states of these sessions by their owner; those that it does not tell in time are left out."""
     found: dict[str, str] = {}
     conversation: Conversation | None = None
     try:
         async with asyncio.timeout(OWNER_TIMEOUT):
-            conversation = await Conversation.with_owner(socket_path, max_bytes)
+            conversation = await Conversation.with_owner(address, max_bytes)
             cursor: JsonObject = {}
             for _ in range(OWNER_PAGES):
                 page = await conversation.call("session/list", **cursor)

@@ -60,11 +60,13 @@ class Watch:
 
     async def _live(self) -> bool:
         record = await self._store.get(self._record.id)
-        return record is not None and record.owner in {each.owner_id for each in await self._store.owners()}
+        return record is not None and bool(await self._store.holders([record]))
 
     async def _read(self) -> None:
         while rows := await self._store.read(self._record.id, self._position, READ_BYTES):
             for row in rows:
+                if row.damaged:
+                    self._narrator.say(f"! {events.lost_words(row.first_seq, row.last_seq)}", fg="red")
                 for event in row.events():
                     self._tell(event)
                 self._position = row.last_seq
@@ -83,3 +85,5 @@ class Watch:
             self._narrator.say(f"? {describe_tool(as_object(record.get('toolCall')))}", fg="yellow")
         elif kind == "notice":
             self._narrator.say(f"! {record.get('title')}", fg="yellow")
+        elif kind == "unkept":
+            self._narrator.say(f"! {events.unkept_words(record)}", fg="red")

@@ -295,9 +295,11 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     write_patience: Annotated[
         float,
         Meta(
-            gt=0, description="Seconds that events wait for a disk that fails before they are shown unsaved."
+            ge=0,
+            description="Seconds that events, and their agent, wait for a disk that fails before they are shown "
+            "unsaved; 0: for ever.",
         ),
-    ] = 2.0
+    ] = 60.0
     question_timeout: Annotated[
         float, Meta(ge=0, description="Seconds until an unanswered question counts as denied; 0: it waits.")
     ] = 0.0

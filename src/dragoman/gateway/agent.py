@@ -319,9 +319,14 @@ class AgentConnection:
         head = read_head(line)
         if head is None:
             return not self.ours and self._receive_cleaned(line)
-        if not self.ours:
-            line = reserved.cleaned_update(line, head)
-        self._update(head, line)
+        if head.marked and not self.ours:
+            line = reserved.cleaned(line)
+            head = read_head(line) or head  # shorter by now
+        session = self.sessions.get(head.session_id)
+        if session is not None and not self.is_owner:
+            session.agent_update(head.kind, line, head.size)
+        else:
+            self._update(head, line)
         return True
 
     def _receive_cleaned(self, line: bytes) -> bool:
@@ -333,11 +338,11 @@ class AgentConnection:
         return True
 
     def _update(self, head: UpdateHead, line: bytes) -> None:
-        session = self.sessions.get(head.params.sessionId)
+        session = self.sessions.get(head.session_id)
         if session is not None:
-            session.agent_update(head.params.update.sessionUpdate, line)
+            session.agent_update(head.kind, line, head.size)
         else:
-            self._hold_early(head.params.sessionId, line)
+            self._hold_early(head.session_id, line)
 
     def peer_request(self, request: Request) -> None:
         if reserved.is_reserved(request.method):

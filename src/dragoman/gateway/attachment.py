@@ -21,7 +21,7 @@ from dragoman.gateway import actions, events, options, replay
 from dragoman.gateway.mirror import Mirror
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.quirks import Corrections
-from dragoman.rpc.link import SplitLink
+from dragoman.rpc.link import BulkLink, SplitLink
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
@@ -40,9 +40,14 @@ FIRST_EVENTS = 32
 """Shown before the rest of a replay is prepared, so that people see at once that it comes."""
 
 
-def missing(first_seq: int, last_seq: int) -> str:
-    """For a client that comes back to events that retention has removed."""
-    return f"Events {first_seq} to {last_seq} of this conversation are not kept any more (sessions.retain_bytes)."
+def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
+    """For a client that asks for events that retention has removed, or that the disk did not keep."""
+    why = (
+        "are damaged in the journal and left out"
+        if damaged
+        else "are not kept any more (sessions.retain_bytes)"
+    )
+    return f"Events {first_seq} to {last_seq} of this conversation {why}."
 
 
 class Attachment:
@@ -55,6 +60,9 @@ class Attachment:
         link = client.peer.link
         self._outlet = link.outlet(session.id) if isinstance(link, SplitLink) else None
         self.send: Callable[[bytes], None] = link.send if self._outlet is None else self._outlet.send
+        self._send_all: Callable[[list[bytes]], None] = (
+            link.send_all if self._outlet is None and isinstance(link, BulkLink) else self._send_each
+        )
         if self._outlet is not None:
             self._outlet.on_room = self.catch_up
         self.live = True
@@ -94,12 +102,14 @@ class Attachment:
     def _push_all(self, batch: Batch) -> None:
         plain = not batch.authors and not batch.varied and not batch.gap
         if self._bulk and plain and batch.first_seq > self.position:
-            send = self.send
-            for line in batch.lines:
-                send(line)
+            self._send_all(batch.lines)
         else:
             self._push_each(batch)
         self.position = max(self.position, batch.last_seq)
+
+    def _send_each(self, lines: list[bytes]) -> None:
+        for line in lines:
+            self.send(line)
 
     def _push_unkept(self, batch: Batch) -> None:
         """Shown without a number: it cannot be had again."""
@@ -234,8 +244,8 @@ class Attachment:
         if returned and first_seq > self.position + 1:
             self._tell_missing(self.position + 1, first_seq - 1)
 
-    def _tell_missing(self, first_seq: int, last_seq: int) -> None:
-        self._say(missing(first_seq, last_seq))
+    def _tell_missing(self, first_seq: int, last_seq: int, *, damaged: bool = False) -> None:
+        self._say(missing(first_seq, last_seq, damaged=damaged))
 
     def _give_up(self, feed: JournalFeed) -> None:
         """Go on with the present: a hole that was logged is better than a client that hangs."""
@@ -250,6 +260,9 @@ class Attachment:
         return self.client.writable or self.client.peer.link.backlog <= limits.ATTACHMENT_BACKLOG_BYTES
 
     async def _show_row(self, feed: JournalFeed, row: Row) -> None:
+        if row.damaged:
+            log.error("events are damaged", extra={"session": self.session.id, "seq": row.first_seq})
+            self._tell_missing(row.first_seq, row.last_seq, damaged=True)
         for seq, event in enumerate(row.events(), row.first_seq):
             if self._due and self._due[0][0] < seq:
                 self._run_due(seq - 1)
@@ -291,8 +304,7 @@ class Attachment:
 
     def _show_gap(self, seq: int, event: bytes) -> None:
         """What a client that was not there cannot be shown, and one that was should not count on."""
-        missing = events.read_record(event).get("events")
-        title = f"{missing} events before this could not be saved: they were shown then, and cannot be shown again."
+        title = events.unkept_words(events.read_record(event))
         self._show(seq, self.session.notice_line(self.client, title, "error"), None)
 
     def tell(self, title: str, severity: str) -> None:

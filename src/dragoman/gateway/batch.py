@@ -39,6 +39,10 @@ class Batch:
     def last_seq(self) -> int:
         return self.first_seq + len(self.events) - 1
 
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.events))
+
 
 class Missing(msgspec.Struct, frozen=True):
     """Events that were shown and not kept."""

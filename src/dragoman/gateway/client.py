@@ -14,6 +14,7 @@ from msgspec import Raw
 from dragoman.gateway import comeback, lifecycle, listing, quotas, settings
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.attachment import Attachment
+from dragoman.gateway.backpressure import Backpressure
 from dragoman.gateway.capabilities import ClientCapabilities
 from dragoman.gateway.handshake import Handshake
 from dragoman.gateway.identity import LOCAL, Identity
@@ -111,6 +112,7 @@ class ClientConnection:
         self.on_left: Callable[[], None] | None = None
         self.handshake: Handshake = Handshake(self)
         self.login: Login = Login(self)
+        self._backpressure = Backpressure(self)
         self._setups: set[asyncio.Task[None]] = set()
         self._malformed = 0
 
@@ -175,19 +177,9 @@ class ClientConnection:
         return True
 
     def peer_writable(self, writable: bool) -> None:
-        """A client that reads slowly reads on from the journal; without one it holds its agents back (G-086)."""
+        """A client that reads slowly holds its agents back, with a journal only for moments (G-086)."""
         self.writable = writable
-        for attachment in list(self.attachments.values()):
-            agent = attachment.session.agent
-            journal = attachment.session.journal
-            if journal is not None or attachment.tapped:
-                attachment.catch_up()
-            if attachment.tapped and attachment.session.remote:
-                continue  # it reads the other process's journal at its own pace
-            if agent is not None and writable:
-                agent.release(self)
-            elif agent is not None and (journal is None or journal.broken):
-                agent.hold(self)
+        self._backpressure.writable_changed(writable)
 
     def peer_closed(self, reason: str | None) -> None:
         log.info("client left%s", f": {reason}" if reason else "", extra={"client": self.key})

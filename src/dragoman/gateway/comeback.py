@@ -31,12 +31,14 @@ from dragoman.gateway.lifecycle import take_directories
 from dragoman.gateway.mcp_servers import check_mcp_servers
 from dragoman.gateway.owner import DELAYS, OwnerGone
 from dragoman.gateway.passthrough import LOAD, RESUME, pass_through
+from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session import REMEMBERED, Session, result_line
 from dragoman.gateway.updates import update_line
 from dragoman.gateway.workspace import check_cwd, check_directories, workspace_root
 from dragoman.rpc.peer import Request
 from dragoman.wire.errors import (
     RpcError,
+    internal,
     invalid_params,
 )
 
@@ -48,6 +50,10 @@ log = logging.getLogger(__name__)
 PATIENCE = 15.0
 """Seconds that people who want to read wait for an agent to come back."""
 BEYOND = "You have event {after} of another journal: this one ends at {until}. Load the session to see what it has."
+REWOUND = (
+    "The journal of this conversation was brought back to an earlier state, from a back-up or by a loss of power: what "
+    "you have after event {common} is not in it. What came since follows."
+)
 PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)."
 
 
@@ -157,14 +163,20 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         facts = await _revive(session, client, wake=wake is not False)
         if after is not None:
             facts.update(await _pruned(session, after))
+        common = await _common(session, params, after)
         # From here to the attachment nothing waits that does not look at the end again.
         until = journal.delivered
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
         attachment = session.reattach(client)
-    request.reply(result_line(None, session.result_for(client), {**facts, "seq": until}))
+    request.reply(
+        result_line(None, session.result_for(client), {**facts, "seq": until, "epoch": journal.epoch})
+    )
     _tell_state(session, attachment)
-    if after is not None and after < until:
+    if after is not None and common < after:
+        attachment.tell(REWOUND.format(common=common), "error")
+        attachment.start_at(common)
+    elif after is not None and after < until:
         attachment.start_at(after)
     elif after is not None and after > until:
         attachment.tell(BEYOND.format(after=after, until=until), "error")
@@ -176,6 +188,18 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         attachment.after(until, partial(_announce_end, session, client, until))
     elif after is not None and client.capabilities.seq:
         session.after_events(lambda: attachment.send(_caught_up(session)), client)
+
+
+async def _common(session: Session, params: JsonObject, after: int | None) -> int:
+    """The last event that a client has in common with the journal; it may say which epoch it was told before."""
+    epoch = as_object(as_object(params.get("_meta")).get("dragoman")).get("epoch")
+    journal = session.journal
+    if after is None or not isinstance(epoch, int) or journal is None or epoch == journal.epoch:
+        return after or 0
+    try:
+        return await journal.store.common_seq(session.id, epoch, after)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
 
 
 async def _pruned(session: Session, after: int) -> JsonObject:

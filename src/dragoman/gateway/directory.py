@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
@@ -18,6 +19,7 @@ from dragoman.gateway.ports.store import (
     LIST_PAGE,
     Fenced,
     HeldElsewhere,
+    Owner,
     SessionChanges,
     SessionExists,
     SessionRecord,
@@ -38,6 +40,7 @@ log = logging.getLogger(__name__)
 RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 COPY_BYTES = 1024 * 1024
 ADD_ATTEMPTS = 5
+TORN = "The last write to this conversation's journal was cut off, by a crash or a loss of power: what it held is lost."
 MAX_MISSING = 1000
 """Sessions whose journals owe a record of what they could not keep."""
 
@@ -62,6 +65,7 @@ class Kept(msgspec.Struct, kw_only=True):
     sandbox: str | None = None
     first_seq: int = 1
     last_seq: int = 0
+    epoch: int = 0
     extra: JsonObject = {}
     info: JsonObject = {}
     """What else the agent's own list says of it."""
@@ -135,7 +139,7 @@ class StoreDirectory:
             state="idle",
             forked_from=original.id if original is not None else None,
             extra=session.extra,
-            owner=self.store.owner_id,
+            owner=self.store.owner.id,
             epoch=1,
         )
         try:
@@ -202,7 +206,11 @@ class StoreDirectory:
                 await self.store.create(new)
             except SessionExists:
                 pass  # another process, or a session that is just being made, was faster
-        elif record.last_seq == 0 and (title, updated_at) != (record.title, record.updated_at):
+        elif (
+            not record.last_seq
+            and record.owner is None
+            and (title, updated_at) != (record.title, record.updated_at)
+        ):
             changes = SessionChanges(title=title, updated_at=updated_at or record.updated_at)
             self.store.update(record.id, record.epoch, changes)
 
@@ -223,16 +231,24 @@ class StoreDirectory:
         record = await self.store.get(session.id)
         if record is not None:
             _know(session, record)
-            if record.state in RUNNING_STATES:
+            # The directory may be a second behind the journal. One page of that tells, or it was right already.
+            if record.state in RUNNING_STATES or await transcript.is_in_turn(self.store, session.id, pages=1):
                 await self._repair(session)
+        if lease.torn:
+            session.notice(TORN)
         return None
 
     async def _copy(self, original: Session, session: Session) -> None:
-        """A journal of its own with the same history; ids are random, so replacing them is exact."""
+        """A journal of its own with the same history; ids are random, so replacing them is exact.
+
+        What the original has lost is one record: the fork has numbers of its own, and none for events that it lacks.
+        """
         former, mine = original.id.encode(), session.id.encode()
         position = 0
         while rows := await self.store.read(original.id, position, COPY_BYTES):
             for row in rows:
+                if row.damaged:
+                    session.feed.record(events.copied_loss(row.count))
                 for event in row.events():
                     session.feed.record(event.replace(former, mine))
                 position = row.last_seq
@@ -320,19 +336,56 @@ class StoreDirectory:
         await session.settled()  # it belongs to the history that whoever loads is shown
 
     async def _kept(self, records: Sequence[SessionRecord]) -> Kepts:
-        """A turn is called interrupted only by a record that was read after its process was seen dead."""
-        owners = await self._owners()
-        kept = []
-        for record in records:
-            if record.state in RUNNING_STATES and record.owner not in owners:
-                record = await self.store.get(record.id) or record
-                if record.owner is not None and record.owner not in owners:
-                    owners = await self._owners()  # another process may have taken it since
-            kept.append(_kept(record, owners, self.store.owner_id))
-        return kept
+        examined, holders = await examine(self.store, records)
+        return [_kept(record, holders.get(record.id), self.store.owner) for record in examined]
 
-    async def _owners(self) -> frozenset[str]:
-        return frozenset(owner.owner_id for owner in await self.store.owners())
+
+async def examine(
+    store: Store, records: Sequence[SessionRecord]
+) -> tuple[list[SessionRecord], dict[str, Owner]]:
+    """The records with their present state, and the living owners of sessions that have one.
+
+    A session that cannot be looked at, because its journal is newer or its lock unreadable, stays as the directory
+    has it.
+    """
+    holders = await _holders(store, records)
+    examined = []
+    for record in records:
+        if record.owner is not None and record.id not in holders:
+            try:
+                record = await _without_holder(store, record, holders)
+            except StoreError as error:
+                log.warning("session cannot be examined: %s", error, extra={"session": record.id})
+        examined.append(record)
+    return examined, holders
+
+
+async def _holders(store: Store, records: Sequence[SessionRecord]) -> dict[str, Owner]:
+    try:
+        return await store.holders(records)
+    except StoreError:
+        found: dict[str, Owner] = {}
+        for record in records:
+            with suppress(StoreError):  # `examine` asks again, and logs it
+                found.update(await store.holders([record]))
+        return found
+
+
+async def _without_holder(store: Store, record: SessionRecord, holders: dict[str, Owner]) -> SessionRecord:
+    """A turn is called interrupted only by a record that was read after its process was seen dead."""
+    record = await store.get(record.id) or record
+    holders.update(await store.holders([record]))  # another process may have taken it since
+    if record.owner is None or record.id in holders:
+        return record
+    return structs.replace(record, state=await _last_state(store, record))
+
+
+async def _last_state(store: Store, record: SessionRecord) -> str:
+    """Of a session whose process died: the directory may be a second behind the journal."""
+    in_turn = await transcript.is_in_turn(store, record.id, pages=1)
+    if in_turn is None:
+        return record.state
+    return "interrupted" if in_turn else "idle" if record.state in RUNNING_STATES else record.state
 
 
 def _know(session: Session, record: SessionRecord) -> None:
@@ -344,9 +397,8 @@ def _know(session: Session, record: SessionRecord) -> None:
     session.extra = record.extra
 
 
-def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:
-    owned = record.owner is not None and record.owner in owners
-    state = record.state if owned or record.state not in RUNNING_STATES else "interrupted"
+def _kept(record: SessionRecord, owner: Owner | None, me: Owner) -> Kept:
+    state = record.state if owner is not None or record.state not in RUNNING_STATES else "interrupted"
     info = record.extra.get("info")
     return Kept(
         id=record.id,
@@ -356,7 +408,7 @@ def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:
         title=record.title,
         updated_at=record.updated_at,
         state=state,
-        live=owned and record.owner != me,
+        live=owner is not None and owner.id != me.id,
         has_terminals=bool(record.extra.get("terminals")),
         pruned=record.first_seq > 1,
         additional_directories=record.additional_directories,
@@ -365,6 +417,7 @@ def _kept(record: SessionRecord, owners: frozenset[str], me: str) -> Kept:
         sandbox=record.sandbox,
         first_seq=record.first_seq,
         last_seq=record.last_seq,
+        epoch=record.epoch,
         extra=record.extra,
         info=info if isinstance(info, dict) else {},
     )

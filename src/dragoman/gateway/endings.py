@@ -32,18 +32,23 @@ def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.settling = session.gateway.spawn(_end_command(session, session.agent, command))
+    outcome = decode_object(reply.result if reply.ok else reply.error)
     if session.feed.reaches(turn.client) and not session.follows:
-        outcome = decode_object(reply.result if reply.ok else reply.error)
         facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
         session.record("turn_ended", **facts)
         meta = {"dragoman": {"state": session.state, **facts}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
-        session.touch(session.state)
     if reply.ok:
         session.crashes = 0
     session.failed = not reply.ok
-    session.stopped = reply.ok and decode_object(reply.result).get("stopReason") == "cancelled"
+    session.stopped = reply.ok and outcome.get("stopReason") == "cancelled"
     session.after_events(lambda: turn.request.answer(reply), turn.client)
+
+
+def turn_over(session: Session) -> None:
+    """Update directory, parking and watchers, after the answer was sent."""
+    if not session.follows:
+        session.touch(session.state)
     session.gateway.idle(session)
     session.changed()
 

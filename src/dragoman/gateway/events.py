@@ -55,6 +55,30 @@ UNKEPT = record("unkept")[:-1]
 """How a record begins that stands for events which were shown and not kept."""
 
 
+TURN_ENDED = record("turn_ended")[:-1]
+"""How the record of a turn's end begins."""
+
+
+def lost_words(first_seq: int, last_seq: int) -> str:
+    """What stands in the place of events that a journal does not have any more."""
+    which = f"Event {first_seq} is" if first_seq == last_seq else f"Events {first_seq} to {last_seq} are"
+    return f"{which} damaged or missing in the journal."
+
+
+def copied_loss(count: int) -> bytes:
+    """A record in a fork, in the place of events that its original has lost."""
+    return record("unkept", events=count, damaged=True)
+
+
+def unkept_words(unkept: JsonObject) -> str:
+    """What a record of the kind `unkept` says."""
+    if unkept.get("damaged") is True:
+        return (
+            f"{unkept.get('events')} events before this are lost: this session was forked from a damaged one."
+        )
+    return f"{unkept.get('events')} events before this could not be saved: they cannot be shown again."
+
+
 def read_record(event: bytes) -> JsonObject:
     return decode_object(event[1:])
 

@@ -19,17 +19,27 @@ _KINDS = {
     events.RECORD: (b"record", b"record"),
 }
 """Tag of an event: its `type` in an export, and the member that holds it."""
+OF_THIS_MACHINE = frozenset({"owner", "epoch", "node"})
+"""What a session's record says that means nothing elsewhere."""
 
 
 async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:
-    """The record first, then each event with its number, its time and what clients were sent."""
-    facts = {
-        key: value for key, value in msgspec.to_builtins(record).items() if key not in ("owner", "epoch")
-    }
+    """The record first, then each event with its number, its time and what clients were sent.
+
+    One line stands for all events of a part that is lost: it has the number of the last, and of the first.
+    """
+    facts = {key: value for key, value in msgspec.to_builtins(record).items() if key not in OF_THIS_MACHINE}
     yield encode({"type": "session", **facts}) + b"\n"
     position = 0
     while rows := await store.read(record.id, position, transcript.READ_BYTES):
         for row in rows:
+            if row.damaged:
+                yield b'{"seq":%d,"time":null,"type":"events_lost","firstSeq":%d}\n' % (
+                    row.last_seq,
+                    row.first_seq,
+                )
+                position = row.last_seq
+                continue
             time = _time(row.ts).encode()
             yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
             position = row.last_seq

@@ -30,7 +30,7 @@ from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.quotas import Places
-from dragoman.gateway.retention import keep_house
+from dragoman.gateway.retention import keep_house, renew_leases
 from dragoman.gateway.session import Session, settle
 from dragoman.rpc.peer import ByteBudget
 from dragoman.wire import limits
@@ -112,13 +112,16 @@ class Gateway:
         """Set when every client has been told that this is the end."""
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._someone_left = asyncio.Event()
-        self._housekeeping: asyncio.Task[None] | None = None
+        self._housekeeping: list[asyncio.Task[None]] = []
         self._keys = itertools.count(1)
         self._tasks: set[asyncio.Task[Any]] = set()
         if self.store is not None:
             self.directory = StoreDirectory(self.store, self.config.sessions.write_patience)
-            self.store.on_drained = self._journal_drained
-            self._housekeeping = self.spawn(keep_house(self, self.store))
+            self.store.on_lost = self._lease_lost
+            self._housekeeping = [
+                self.spawn(keep_house(self, self.store)),
+                self.spawn(renew_leases(self, self.store)),
+            ]
 
     @property
     def journaling(self) -> bool:
@@ -215,7 +218,7 @@ class Gateway:
 
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
         """Over the socket of the process that has it."""
-        await owner.reach(session, client, lambda handler: self.dialer.dial(held.socket_path, handler))
+        await owner.reach(session, client, lambda handler: self.dialer.dial(held.owner.address, handler))
 
     def taking(self, session_id: str) -> asyncio.Lock:
         """Held by whoever changes what this process is to a session: its owner, a neighbour of its owner, neither."""
@@ -316,14 +319,28 @@ class Gateway:
             session.turn.fail(internal(title, "session_taken", sessionId=session.id))
         self.spawn(self.close_session(session))
 
+    def keeping_delayed(self, session: Session, error: StoreError | None) -> None:
+        """Sent to all attached clients at once, past the events that wait."""
+        patience = self.config.sessions.write_patience
+        end = (
+            f" After {patience:g} s (sessions.write_patience) it goes on without being saved."
+            if patience
+            else ""
+        )
+        title, severity = "This conversation is being saved again.", "info"
+        if error is not None:
+            title = f"This conversation cannot be saved: {error} Its agent waits until it can.{end}"
+            severity = "error"
+        for attachment in list(session.attachments):
+            attachment.tell(title, severity)
+
+    def _lease_lost(self, session_id: str, error: StoreError) -> None:
+        session = self.sessions.get(session_id)
+        if session is not None and session.journal is not None:
+            session.journal.lose(error)
+
     def claim_journal(self, session: Session) -> None:
         self.spawn(self.directory.claim_journal(session))
-
-    def journal_congested(self) -> None:
-        self.pool.hold_all(self.store)
-
-    def _journal_drained(self) -> None:
-        self.pool.release_all(self.store)
 
     async def _say_unkept(self, session: Session, trouble: str) -> None:
         session.notice(f"This conversation is not being saved: {trouble}", "error")
@@ -346,8 +363,8 @@ class Gateway:
             if session.turn is not None:
                 session.turn.fail(error)
         await self._settle_sessions()
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        for task in self._housekeeping:
+            task.cancel()
         for client in list(self.clients):
             client.peer.link.close()
             client.peer.link_closed("shutdown")  # what it leaves behind is cleaned up while the store is open

@@ -1,9 +1,9 @@
 """The stream of a session with a journal: what is published is stored, then shown.
 
 A batch is what was published in one turn of the event loop. It is stored with one append, numbered as it is sent to the
-store, and handed to every attachment when it is safe. Appends may overlap; the store answers in their order, and after
-one that failed those behind it fail too. When all are answered for, what failed waits at the head of `_pending` and is
-tried again, the first batch alone until one succeeds (see `keeping` for the states).
+store, and handed to every attachment when it is safe, mostly before the append returns. Appends may overlap; the store
+answers in their order, and after one that failed those behind it fail too. When all are answered for, what failed waits
+at the head of `_pending` and is tried again, the first batch alone until one succeeds (see `keeping` for the states).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dragoman.gateway.keeping import (
     is_its_own_fault,
     is_taken,
 )
-from dragoman.gateway.ports.store import SequenceGap, Store, StoreError
+from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, StoreError
 
 if TYPE_CHECKING:
     from dragoman.gateway.attachment import Attachment
@@ -38,6 +38,10 @@ MAX_AUTHORS = 1000
 """Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
 RETRY_SECONDS = 0.1
 """Between two tries while events wait."""
+TELL_SECONDS = 0.5
+"""Events wait for so long before people are told: a disk that hesitates is no news."""
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""Of batches on their way to a slow disk: beyond it their agent waits too."""
 HEAL_SECONDS = 1.0
 """Between two tries of a session that goes on unkept."""
 
@@ -76,10 +80,19 @@ class JournalFeed:
         self._pending: deque[Batch] = deque()
         """Batches that are not handed over yet: first those that failed, then those in flight, then the rest."""
         self._in_flight = 0
+        self._waiting_bytes = 0
+        """Of the batches in flight."""
+        self._stored = 0
+        """How many batches at the head of `_pending` are stored and not handed over yet."""
+        self._handing_over = False
         self._failed = 0
+        self._failures = 0
+        """How often that was so."""
         self._error: StoreError | None = None
         """Why the first of those that failed did."""
         self._waits_since = 0.0
+        self._told = False
+        """People know that events wait."""
         self._published = 0
         self._unclaimed = False
         self._stopped = False
@@ -109,7 +122,7 @@ class JournalFeed:
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
     ) -> None:
-        batch = self._open or self._begin()
+        batch = self._open or self._begin(waits=author is not None)
         if author is not None:
             batch.authors[len(batch.events)] = author
         if varied:
@@ -141,10 +154,16 @@ class JournalFeed:
         else:
             actions.run(action, self._session_id)
 
-    def _begin(self) -> Batch:
+    def _begin(self, *, waits: bool = False) -> Batch:
+        """`waits`: it begins with a client's own event, which its author is not shown: what the client asked for, such
+        as a prompt to the agent, leaves before it is stored."""
         batch = self._open = Batch()
-        self._loop.call_soon(self._flush, batch)
+        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
         return batch
+
+    def _next_turn(self, batch: Batch) -> None:
+        if self._open is batch:
+            self._loop.call_soon(self._flush, batch)
 
     def hold(self) -> None:
         """What is published from now on is one batch, which is neither stored nor shown before `let_go`."""
@@ -193,17 +212,23 @@ class JournalFeed:
                 del self.authors[next(iter(self.authors))]
         self._in_flight += 1
         self.store.append(self._session_id, self.epoch, batch.first_seq, batch.events, self._done)
-        if self.store.congested:
-            self._watcher.journal_congested()
+        if self._in_flight:
+            self._waiting_bytes += batch.size
+            if self._waiting_bytes > MAX_WAITING_BYTES:
+                self._watcher.journal_congested(True)
 
     def _done(self, error: StoreError | None) -> None:
-        """The store answers in the order of the appends."""
+        """The store answers in the order of the appends, also before an append returns."""
         self._in_flight -= 1
+        if self._waiting_bytes and not self._in_flight:
+            self._waiting_bytes = 0
+            self._watcher.journal_congested(False)
         if self.state in (Keeping.FENCED, Keeping.ENDED):
             return
         if error is None or self._is_there(error):
             if self.state is Keeping.STORED and not self._failed:
-                self._hand_over()
+                self._stored += 1
+                self._hand_over_stored()
                 return
             self._recovered()
         elif is_taken(error):
@@ -212,29 +237,45 @@ class JournalFeed:
             self._failed += 1
             self._error = self._error or error
             if not self._in_flight:
-                self._all_answered()
+                if self._handing_over:  # what is stored comes first
+                    self._loop.call_soon(self._all_answered)
+                else:
+                    self._all_answered()
+
+    def _hand_over_stored(self) -> None:
+        """One batch after the other: what is published while one is shown comes behind it."""
+        if self._handing_over:
+            return
+        self._handing_over = True
+        try:
+            while self._stored and self._pending:
+                self._stored -= 1
+                self._hand_over()
+        finally:
+            self._handing_over = False
+            self._stored = 0
 
     def _is_there(self, error: StoreError) -> bool:
         """An append that was reported as failed and is in the journal all the same: only we write at our epoch."""
-        batch = self._pending[self._failed]
+        batch = self._pending[self._stored + self._failed]
         return isinstance(error, SequenceGap) and not batch.gap and error.last_seq >= batch.last_seq
 
     def _recovered(self) -> None:
         """A batch is stored, and with it all before it: numbers have no gaps."""
-        for _ in range(self._failed + 1):
-            self._hand_over()
+        self._stored += self._failed + 1
         self._failed, self._error = 0, None
+        self._hand_over_stored()
         if self.state is not Keeping.STORED:
             self._move(Keeping.STORED, None)
-            return
-        for batch in self._pending:
-            if not batch.first_seq:
-                self._append(batch)
+        else:
+            self._append_unnumbered()
 
     def _all_answered(self) -> None:
         """Nothing is in flight, and what failed is first in the queue."""
         error, self._error, self._failed = self._error, None, 0
-        assert error is not None
+        if error is None:
+            return  # this process ended meanwhile
+        self._failures += 1
         self._take_numbers_back(error)
         if self.state is Keeping.UNKEPT:
             self._hand_over_unkept()
@@ -244,11 +285,15 @@ class JournalFeed:
             self._hand_over_unkept(1)
             self._append_all()
         elif self.state is Keeping.WAITING:
-            over = time.monotonic() - self._waits_since >= self._patience
+            waited = time.monotonic() - self._waits_since
+            over = 0 < self._patience <= waited and not isinstance(error, OutcomeUnknown)
             if over or is_hopeless(error):
                 self._move(Keeping.UNKEPT, error)
-            else:
-                self._try_in(RETRY_SECONDS)
+                return
+            if waited >= TELL_SECONDS and not self._told:
+                self._told, self.trouble = True, error
+                self._watcher.keeping_delayed(error)
+            self._try_in(RETRY_SECONDS)
         else:
             self._waits_since = time.monotonic()
             self._move(Keeping.UNKEPT if is_hopeless(error) else Keeping.WAITING, error)
@@ -276,7 +321,12 @@ class JournalFeed:
         self.trouble = error if state in UNNUMBERED else None
         self._stop_trying()
         if state is Keeping.STORED:
+            if self._told:
+                self._told = False
+                self._watcher.keeping_delayed(None)
             self._append_all()
+            if self.state is not state:
+                return  # the next write failed again, and that was told
         elif state is Keeping.WAITING:
             self._try_in(RETRY_SECONDS)
         elif state is Keeping.FENCED:
@@ -291,9 +341,16 @@ class JournalFeed:
         """Everything that waits, behind a record of what was not kept; what is in flight is not sent twice."""
         if self.missing is not None and not (self._pending and self._pending[0].gap):
             self._pending.appendleft(gap_batch(self.missing))
-        for batch in self._pending:
-            if not batch.first_seq:
-                self._append(batch)
+        self._append_unnumbered()
+
+    def _append_unnumbered(self) -> None:
+        """One of them may fail at once, and then the rest waits, or is shown without a number."""
+        failures = self._failures
+        while failures == self._failures and not self._failed:
+            batch = next((each for each in self._pending if not each.first_seq), None)
+            if batch is None:
+                return
+            self._append(batch)
 
     # -- trying again
 
@@ -322,6 +379,11 @@ class JournalFeed:
             self._move(Keeping.FENCED, error)
         else:
             self._try_in(HEAL_SECONDS)
+
+    def lose(self, error: StoreError) -> None:
+        """The lease is lost: nothing that follows is stored or shown."""
+        if self.state not in (Keeping.FENCED, Keeping.ENDED):
+            self._move(Keeping.FENCED, error)
 
     def stop(self) -> None:
         """The session is put away: nothing is published any more."""

@@ -1,7 +1,7 @@
 """How a session's events are kept: the states of a journal as its owner sees it.
 
     STORED    events are stored, then shown with their number
-    WAITING   a write failed: events wait for the next try, and the agent with them
+    WAITING   a write failed: events wait for the next try, and the agent with them; people are told soon
     UNKEPT    waiting took too long: events are shown without a number; storing is tried again and again
     FENCED    another process owns the session: what was refused, and all that follows, is neither kept nor shown
     ENDED     this process ends: what is not stored by now is shown without a number, so that answers go out
@@ -71,8 +71,11 @@ class JournalWatcher(Protocol):
     def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
         """Called last, when the feed may be published to again."""
 
-    def journal_congested(self) -> None:
-        """More waits for the store than should."""
+    def keeping_delayed(self, error: StoreError | None) -> None:
+        """Events have waited for some time because of `error`; None: they do not any more."""
+
+    def journal_congested(self, congested: bool) -> None:
+        """More of this session waits for the store than should, or not any more."""
 
     def claim_journal(self) -> None:
         """Get the right to store anything, then call `claimed`, or `not_claimed`."""

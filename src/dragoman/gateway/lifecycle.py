@@ -129,6 +129,8 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
             request.answer(reply_for_client(reply, "", ""))
             return
         session.agent_session_id = revival.new_agent_session(agent, reply)
+        if agent.box is not None:
+            session.stay_in_box(agent.box)
         kept = True
         await client.gateway.keep(session, original)
         if not agent.alive:

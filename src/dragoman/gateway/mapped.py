@@ -89,10 +89,12 @@ class MappedRewriter(UpdateRewriter):
         self._paths = paths
         self._plain = tuple(self._before + start for start in TEXT_CHUNKS)
 
-    def splice(self, line: bytes) -> bytes:
-        if line.startswith(self._plain) and self.is_all(line):
+    def splice(self, line: bytes, size: int = -1) -> bytes:
+        if line.startswith(self._plain) and self.is_all(line, size):
             return self._after + line[self.cut :]
-        return super().splice(self._translated(line) if pathfields.URI_MEMBER in line else line)
+        if pathfields.URI_MEMBER in line:
+            return super().splice(self._translated(line))
+        return super().splice(line, size)
 
     def _translated(self, line: bytes) -> bytes:
         envelope = message.members(line)

@@ -75,17 +75,17 @@ class OwnerConnection(AgentConnection):
         )
 
     def _update(self, head: UpdateHead, line: bytes) -> None:
-        facts = own_facts(head.params.meta)
+        facts = own_facts(head.meta)
         if facts.seq:
             self._numbered(facts.seq)
-        session = self.sessions.get(head.params.sessionId)
+        session = self.sessions.get(head.session_id)
         feed = session.feed if session is not None else None
         if isinstance(feed, DirectFeed):
             feed.kept_elsewhere = facts.kept
         if session is None or not facts.own:
             super()._update(head, line)
         else:
-            session.own_update(head.params.update.sessionUpdate, without_own(line))
+            session.own_update(head.kind, without_own(line))
 
     def _numbered(self, seq: int) -> None:
         """The next line is event `seq`."""

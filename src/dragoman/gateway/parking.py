@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import encode
@@ -24,16 +25,32 @@ class Parking:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._since: dict[str, float] = {}
+        """When each session was last idle, by the monotonic clock."""
 
     def idle(self, session: Session) -> None:
-        """Nothing goes on in it now: start to wait."""
-        self.forget(session)
-        after = self._gateway.config.sessions.park_after
-        if after and session.journal is not None:
+        """Nothing goes on in it now: start to wait. A timer that runs already looks again when it is due."""
+        self._since[session.id] = time.monotonic()
+        if session.id not in self._timers:
+            self._wait(session, self._gateway.config.sessions.park_after)
+
+    def _wait(self, session: Session, seconds: float) -> None:
+        if seconds and session.journal is not None:
             loop = asyncio.get_running_loop()
-            self._timers[session.id] = loop.call_later(after, self._park, session)
+            self._timers[session.id] = loop.call_later(seconds, self._due, session)
+
+    def _due(self, session: Session) -> None:
+        self._timers.pop(session.id, None)
+        waited = time.monotonic() - self._since[session.id]
+        left = self._gateway.config.sessions.park_after - waited
+        if left > 0:
+            self._wait(session, left)
+        else:
+            del self._since[session.id]
+            self._park(session)
 
     def forget(self, session: Session) -> None:
+        self._since.pop(session.id, None)
         timer = self._timers.pop(session.id, None)
         if timer is not None:
             timer.cancel()
@@ -44,7 +61,6 @@ class Parking:
         self._timers.clear()
 
     def _park(self, session: Session) -> None:
-        self._timers.pop(session.id, None)
         agent = session.agent
         if session.turn is not None or len(session.questions) or session.comers:
             return

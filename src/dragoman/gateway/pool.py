@@ -160,14 +160,6 @@ class Pool:
             task.cancel()
         await asyncio.gather(*(agent.stop() for agent in list(self._agents)))
 
-    def hold_all(self, holder: object) -> None:
-        for agent in self._agents:
-            agent.hold(holder)
-
-    def release_all(self, holder: object) -> None:
-        for agent in self._agents:
-            agent.release(holder)
-
     async def _spare(self, client: ClientConnection, name: str, folder: str | None) -> AgentConnection | None:
         """The agent that was started ahead, unless `folder` is given and its process runs in another one."""
         task = self._spares.pop((str(client.key), name), None)

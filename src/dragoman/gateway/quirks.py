@@ -174,6 +174,8 @@ RESTARTABLE = 1001
 """codex-acp: the program behind it could not be started."""
 MODE_TEXT = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE]'
 """Compared at the place where an update begins in the raw line: a search through every chunk would cost a tenth."""
+MODE_AT = MODE_TEXT.index(b"[")
+"""A look at one byte tells of almost every chunk that it says no mode."""
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
 FS_BREAKS = frozenset({"gemini"})
 """Programs, by their file's name: nobody has said who he is when capabilities are told."""

@@ -105,6 +105,7 @@ def read_facts(params: bytes) -> OwnFacts:
         return _NO_FACTS
 
 
+LOST = "lost"
 UNKNOWN = "(the output of this terminal was not kept)"
 
 
@@ -191,20 +192,29 @@ class ForeignTerminals:
 async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
     """The output of every terminal in a journal, put together of its pieces."""
     pieces: dict[str, list[str]] = {}
+    running: set[str] = set()
     async for event in records(store, session_id):
-        terminal = str(event.get("terminalId"))
-        if event.get("dragoman") == "terminal_created":  # clients issue ids again
+        terminal, kind = str(event.get("terminalId")), event.get("dragoman")
+        if kind == "terminal_created":  # clients issue ids again
             pieces[terminal] = []
-        elif event.get("dragoman") == "terminal_output":
+            running.add(terminal)
+        elif kind == "terminal_output":
             pieces.setdefault(terminal, []).append(str(event.get("output", "")))
+            if event.get("exitStatus") is not None:
+                running.discard(terminal)
+        elif kind == LOST:
+            for each in running:
+                pieces[each].append(f"\n[{event['title']}]\n")
     return {terminal: "".join(told) if told else UNKNOWN for terminal, told in pieces.items()}
 
 
 async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
-    """The records of a journal, oldest first."""
+    """The records of a journal, oldest first; one of the kind `LOST` stands for events that are damaged or missing."""
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
+            if row.damaged:
+                yield {"dragoman": LOST, "title": events.lost_words(row.first_seq, row.last_seq)}
             for event in row.events():
                 if event[:1] == events.RECORD:
                     yield events.read_record(event)

@@ -16,10 +16,8 @@ import re
 from msgspec import Raw
 
 from dragoman.gateway.json_types import encode
-from dragoman.gateway.updates import UpdateHead
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
-from dragoman.wire.message import ABSENT
 
 OURS = frozenset({"builtin", "claude", "codex"})
 """Kinds of agents whose messages Dragoman itself writes."""
@@ -40,14 +38,6 @@ _MAYBE = re.compile(rb"dragoman|\\u00[67]")
 
 def is_reserved(method: str) -> bool:
     return method.startswith(METHODS)
-
-
-def cleaned_update(line: bytes, head: UpdateHead) -> bytes:
-    """An update without what is reserved; one without `_meta`, as almost all are, costs nothing but the question."""
-    params, update = head.params, head.params.update
-    if params.meta is update.meta is update.toolCall is update.plan is ABSENT:
-        return line
-    return cleaned(line)
 
 
 def cleaned(line: bytes) -> bytes:

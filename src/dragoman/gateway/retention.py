@@ -5,11 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.lifecycle import end_session
-from dragoman.gateway.ports.store import Removed, Store, StoreError
+from dragoman.gateway.ports.store import (
+    LEASE_RENEWAL,
+    Removed,
+    SessionAway,
+    SessionHeld,
+    Store,
+    StoredSession,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -37,6 +46,16 @@ async def keep_house(gateway: Gateway, store: Store) -> None:
         await asyncio.sleep(min(INTERVAL, settings.expire_after / 2 or INTERVAL))
 
 
+async def renew_leases(gateway: Gateway, store: Store) -> None:
+    """Runs as long as the gateway does."""
+    while not gateway.closing and store.writable:
+        await asyncio.sleep(LEASE_RENEWAL)
+        try:
+            await store.renew()
+        except StoreError as error:
+            log.error("leases could not be renewed: %s", error)
+
+
 async def _expire(gateway: Gateway) -> None:
     """Close live sessions that nobody used for long (seed 002 §8.4)."""
     limit = gateway.config.sessions.expire_after
@@ -56,19 +75,54 @@ async def _forget(gateway: Gateway, store: Store) -> None:
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)
         older_than = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        expired = await store.expire(older_than)
+        expired = await expire(store, older_than)
         _tell("sessions.retain_days", expired)
         for each in expired:
             gateway.deleted(each.session_id)
     if settings.retain_bytes:
-        _tell("sessions.retain_bytes", await store.prune(max_bytes=settings.retain_bytes))
+        _tell("sessions.retain_bytes", await prune(store, settings.retain_bytes))
+
+
+async def expire(store: Store, older_than: str) -> list[Removed]:
+    """Delete sessions not updated since that time; those with a living owner stay."""
+    stored = await store.stored(older_than)
+    return [gone for session in stored if (gone := await _remove(store, session, store.delete))]
+
+
+async def prune(store: Store, max_bytes: int) -> list[Removed]:
+    """Empty the journals of sessions longest untouched until all are small enough; those with a living owner stay."""
+    stored = await store.stored()
+    total, removed = sum(session.bytes for session in stored), []
+    for session in stored:
+        if total > max_bytes and session.bytes and (gone := await _remove(store, session, store.empty)):
+            total -= gone.bytes
+            removed.append(gone)
+    return removed
+
+
+async def _remove(
+    store: Store, session: StoredSession, remove: Callable[[str], Awaitable[bool]]
+) -> Removed | None:
+    """None for a session that stays: it is live, was used since it was listed, or cannot be removed."""
+    try:
+        record = await store.get(session.id)
+        if record is None or record.owner == store.owner.id or record.updated_at != session.updated_at:
+            return None
+        if not await remove(record.id):
+            return None
+    except (SessionHeld, SessionAway):
+        return None
+    except StoreError as error:
+        log.error("old session could not be removed: %s", error, extra={"session": session.id})
+        return None
+    return Removed(record.id, record.title, record.last_seq - record.first_seq + 1, session.bytes)
 
 
 def _idle_seconds(session: Session) -> float:
     return time.monotonic() - session.last_used
 
 
-def _tell(setting: str, removed: tuple[Removed, ...]) -> None:
+def _tell(setting: str, removed: list[Removed]) -> None:
     for each in removed:
         log.warning(
             "session removed by %s",

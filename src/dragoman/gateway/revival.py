@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway import dialects, takeover, transcript
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.mcp_servers import mcp_servers
-from dragoman.gateway.ports.store import SessionChanges, StoreError
+from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
@@ -40,6 +40,7 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
 
     Whoever asks while it is under way waits for the same agent: a prompt and a load must not start two.
     """
+    _check_here(session)
     if session.reviving is None:
 
         def done(_: object) -> None:
@@ -48,6 +49,13 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
         session.reviving = session.gateway.spawn(_try(session, client))
         session.reviving.add_done_callback(done)
     return await asyncio.shield(session.reviving)
+
+
+def _check_here(session: Session) -> None:
+    """Another machine may work in its folder at this moment."""
+    trouble = session.journal.trouble if session.journal is not None else None
+    if isinstance(trouble, SessionAway):
+        raise internal(str(trouble), trouble.code, sessionId=session.id)
 
 
 async def ready(session: Session, client: ClientConnection) -> None:
@@ -111,6 +119,8 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     except BaseException:
         session.gateway.pool.reap(agent)
         raise
+    if agent.box is not None:
+        await _keep_box(session)
     await session.choices.apply(agent)
     session.record("revived", rung=rung)
     session.tell_offer()
@@ -120,6 +130,14 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     meta = result.setdefault("_meta", {})
     meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
     return result
+
+
+async def _keep_box(session: Session) -> None:
+    """Its box is in the directory before anything runs in it, so that no later process leaves it out."""
+    try:
+        await session.gateway.directory.get(session.id)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
 
 
 async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:

@@ -120,6 +120,7 @@ class Session:
         self._owed = SessionChanges()
         """What the directory should know and could not be told yet."""
         self._waiting_agent: AgentConnection | None = None
+        self._congested_agent: AgentConnection | None = None
         self._observer = Observer(self)
         self._rewriter = UpdateRewriter("", id, self._observer.see)
 
@@ -138,10 +139,13 @@ class Session:
             self.hold_agent(True)
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
-            self._stay_in_box(agent.box)
+            self.stay_in_box(agent.box)
 
-    def _stay_in_box(self, box: Box) -> None:
-        """A session that the command line put into a box stays there, also in a process without that option."""
+    def stay_in_box(self, box: Box) -> None:
+        """A session that the command line put into a box stays there, also in a process without that option.
+
+        Called before the session is added to the directory, and again with each agent.
+        """
         chosen = self.gateway.boxes.chosen if self.gateway.boxes is not None else None
         if chosen is not None and box.apart and self.sandbox is None:
             self.save_extra(sandbox=chosen)
@@ -294,21 +298,26 @@ class Session:
 
     # -- from the agent
 
-    def agent_update(self, kind: str, line: bytes) -> None:
-        """The message path: splice and publish (see updates.py for what is looked into)."""
+    def agent_update(self, kind: str, line: bytes, size: int = -1) -> None:
+        """The message path: splice and publish (see updates.py for what is looked into, and what `size` is)."""
         if self._held is not None:
             self._held(kind, line)
             return
-        if line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._observer.mode_said(line):
+        rewriter = self._rewriter
+        mode_at = rewriter.cut + quirks.MODE_AT
+        if line[mode_at : mode_at + 1] == b"[" and self._says_mode(line):
             return
         if kind not in LOOKED_AT:
-            self.feed.publish(events.tag_of(kind), self._rewriter.splice(line))
+            self.feed.publish(events.tag_of(kind), rewriter.splice(line, size))
             return
         kind = dialects.RENAMED_KINDS.get(kind, kind)
-        for shown in self._rewriter.rewrite(line):
+        for shown in rewriter.rewrite(line, size):
             if kind in LATEST:
                 self.current[kind] = shown
             self.feed.publish(events.tag_of(kind), shown, varied=self._is_varied(kind, shown))
+
+    def _says_mode(self, line: bytes) -> bool:
+        return line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._observer.mode_said(line)
 
     def own_update(self, kind: str, line: bytes) -> None:
         """Told by the process that has the session: what a client of this one said or did there."""
@@ -443,9 +452,18 @@ class Session:
             self._owed = changes
 
     def touch(self, state: str, title: str | UnsetType | None = UNSET) -> None:
-        """It is used now."""
-        if self.journal is not None:
+        """Write the time of use and the state to the directory."""
+        journal = self.journal
+        if journal is None:
+            return
+        if title is UNSET and journal.state is Keeping.STORED and self._owed == SessionChanges():
+            journal.store.touch(self.id, journal.epoch, state, self._touched)
+        else:
             self.save(SessionChanges(updated_at=events.now(), state=state, title=title))
+
+    def _touched(self, error: StoreError | None) -> None:
+        if error is not None:
+            self._saved(SessionChanges(updated_at=events.now()), error)
 
     @property
     def sandbox(self) -> str | None:
@@ -500,8 +518,16 @@ class Session:
     def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
         self.gateway.keeping_changed(self, state, error)
 
-    def journal_congested(self) -> None:
-        self.gateway.journal_congested()
+    def keeping_delayed(self, error: StoreError | None) -> None:
+        self.gateway.keeping_delayed(self, error)
+
+    def journal_congested(self, congested: bool) -> None:
+        """Its own agent waits, and no other session does; the one that waits is let go, whatever became of it."""
+        if self._congested_agent is not None:
+            self._congested_agent.release(self.feed)
+        self._congested_agent = self.agent if congested else None
+        if self._congested_agent is not None:
+            self._congested_agent.hold(self.feed)
 
     def claim_journal(self) -> None:
         self.gateway.claim_journal(self)

@@ -147,10 +147,13 @@ class TappedAttachment(Attachment):
     def tell(self, title: str, severity: str) -> None:
         self._tap.unkept(_now(), [events.record("notice", title=title, severity=severity)])
 
-    def _tell_missing(self, first_seq: int, last_seq: int) -> None:
-        self._tap.missing(first_seq, last_seq)
+    def _tell_missing(self, first_seq: int, last_seq: int, *, damaged: bool = False) -> None:
+        self._tap.missing(first_seq, last_seq, damaged)
 
     async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
+        if row.damaged:
+            self._tell_missing(max(row.first_seq, self.position + 1), row.last_seq, damaged=True)
+            self.position = max(self.position, row.last_seq)
         self._hand_over(row.first_seq, row.ts, row.events())
         self._run_due(self.position)
         await asyncio.sleep(0)  # a long replay must not keep other sessions waiting

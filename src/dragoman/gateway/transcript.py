@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 
 from dragoman.gateway import events, tool_text
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
-from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.store import Row, Store
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
@@ -23,7 +24,12 @@ OUTPUT_LINES = 500
 USER = "User"
 TOLD_USER = "User, as the agent tells it"
 """What an agent says that the user said: its replay of a session that only it knew, or an invention."""
+LOST = "Lost"
+"""Says which events the journal does not have."""
+_LOST_TAG = b""
 
+_SEPARATE = frozenset({"Tool", "Output", LOST})
+"""Each is a paragraph, also beside another of its kind."""
 _SPEAKERS = {
     "user_message_chunk": USER,
     "agent_message_chunk": "Assistant",
@@ -34,7 +40,8 @@ _SPEAKERS = {
 async def for_agent(store: Store, session_id: str) -> str:
     """What a new agent is told; empty if nothing was said yet."""
     recent, whole = await _recent(store, session_id)
-    told = "\n\n".join(f"{speaker}: {text}" for speaker, text in _join(recent) if speaker != "Thinking")
+    shown = [(speaker, text) for speaker, text in _join(recent) if speaker != "Thinking"]
+    told = "\n\n".join(f"[{text}]" if speaker == LOST else f"{speaker}: {text}" for speaker, text in shown)
     if not told:
         return ""
     if not whole or len(told) > SEED_BYTES:
@@ -61,10 +68,12 @@ async def last_prompt(store: Store, session_id: str) -> str | None:
 
 
 async def last_words(store: Store, session_id: str) -> str | None:
-    """What the agent said last, as one text."""
+    """What the agent said last, as one text; None if that may be lost."""
     recent, _ = await _recent(store, session_id)
-    said_last = [text for speaker, text in _join(recent) if speaker == "Assistant"]
-    return said_last[-1].strip() if said_last else None
+    for speaker, text in reversed(_join(recent)):
+        if speaker in ("Assistant", LOST):
+            return text.strip() if speaker == "Assistant" else None
+    return None
 
 
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
@@ -74,6 +83,8 @@ async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
             yield _folded(text)
         elif speaker == "Tool":
             yield f"- *{text}*\n\n"
+        elif speaker == LOST:
+            yield f"*[{text}]*\n\n"
         elif speaker == "Thinking":
             quoted = "\n".join(f"> {line}" for line in text.splitlines())
             yield f"{quoted}\n\n"
@@ -87,7 +98,7 @@ async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, 
     contents = tool_text.ToolContents()
     async for tag, update in _tagged(store, session_id):
         for who, text in (said(update, tag), ("Output", _output(update, contents))):
-            if text and (who != speaker or who in ("Tool", "Output")):
+            if text and (who != speaker or who in _SEPARATE):
                 if parts:
                     yield speaker, "".join(parts)
                 speaker, parts = who, []
@@ -119,21 +130,55 @@ def _folded(output: str) -> str:
 
 async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
     """The updates of a conversation, oldest first."""
-    async for _, update in _tagged(store, session_id):
-        yield update
+    async for tag, update in _tagged(store, session_id):
+        if tag != _LOST_TAG:
+            yield update
 
 
 async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
-    """The same with their tags."""
+    """The same with their tags, and what is lost, with a tag and words of its own."""
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
-            for event in row.events():
-                if event[0] in events.REPLAYED:
-                    update = read_update(event[1:])
-                    if update is not None:
-                        yield event[:1], update
+            for tagged in _shown(row):
+                yield tagged
             position = row.last_seq
+
+
+def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
+    if row.damaged:
+        yield _LOST_TAG, {"title": events.lost_words(row.first_seq, row.last_seq)}
+    for event in row.events():
+        if event.startswith(events.UNKEPT):
+            yield _LOST_TAG, {"title": events.unkept_words(events.read_record(event))}
+        elif event[0] in events.REPLAYED:
+            update = read_update(event[1:])
+            if update is not None:
+                yield event[:1], update
+
+
+async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) -> bool | None:
+    """Whether a journal ends in the middle of a turn: with a prompt behind which no turn ended.
+
+    None if its last `pages` do not say, or if something behind the prompt was not kept.
+    """
+    before = await store.last_seq(session_id) + 1
+    while before > 1 and (rows := await store.read_before(session_id, before, RECENT_EVENTS)):
+        pages -= 1
+        for row in reversed(rows):
+            if row.damaged:
+                return None
+            for event in reversed(row.events()):
+                if event[:1] == events.PROMPT:
+                    return True
+                if event.startswith(events.TURN_ENDED):
+                    return False
+                if event.startswith(events.UNKEPT):
+                    return None
+        before = rows[0].first_seq
+        if not pages:
+            return None
+    return False
 
 
 async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
@@ -145,10 +190,7 @@ async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]],
         rows = await store.read_before(session_id, before, RECENT_EVENTS)
         if not rows:
             break
-        shown = [event for row in rows for event in row.events() if event[0] in events.REPLAYED]
-        earlier = [
-            said(update, event[:1]) for event in shown if (update := read_update(event[1:])) is not None
-        ]
+        earlier = [said(update, tag) for row in rows for tag, update in _shown(row)]
         found = [*earlier, *found]
         size += sum(len(text) for _, text in earlier)
         before = rows[0].first_seq
@@ -160,7 +202,7 @@ def _join(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     for speaker, texts in itertools.groupby((each for each in found if each[1]), key=lambda each: each[0]):
         parts = [text for _, text in texts]
         joined.extend(
-            [(speaker, part) for part in parts] if speaker == "Tool" else [(speaker, "".join(parts))]
+            [(speaker, part) for part in parts] if speaker in _SEPARATE else [(speaker, "".join(parts))]
         )
     return joined
 
@@ -177,6 +219,8 @@ def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
 
     By its tag in the journal: what a user says there are the parts of prompts, all else is an agent's account.
     """
+    if tag == _LOST_TAG:
+        return LOST, str(update["title"])
     kind = str(update.get("sessionUpdate"))
     if kind == "user_message_chunk" and tag != events.PROMPT:
         return TOLD_USER, _text(as_object(update.get("content")))

@@ -28,7 +28,7 @@ from dragoman.gateway.ports.witness import TRACE, Observed
 from dragoman.gateway.refusals import reason
 from dragoman.gateway.rewrite import meta_of
 from dragoman.gateway.updates import update_line
-from dragoman.log import ABOUT, prompts_wanted, said
+from dragoman.log import ABOUT, note, prompts_wanted, said
 from dragoman.rpc.peer import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, RpcError, internal
@@ -117,7 +117,7 @@ class Turn:
         self.call = agent.peer.request("session/prompt", params, self._answered)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
-        self._watch()
+        asyncio.get_running_loop().call_soon(self._started)  # behind the prompt's way to the agent
 
     def _begin(self) -> Observed:
         """From here on it is a turn; what was refused before is none."""
@@ -154,8 +154,6 @@ class Turn:
         if session.title is None:
             session.title = _title(self._blocks)
             session.touch("working", session.title)
-        else:
-            session.touch("working")
         self._shown = True
         if self._on_shown is not None:
             self._on_shown()
@@ -213,7 +211,9 @@ class Turn:
         endings.turn_ended(self.session, self, reply)
         observed, seconds = self._begin(), round(time.monotonic() - self._began, 3)
         # Behind the write of the answer, which nobody should wait for longer than for the agent.
-        asyncio.get_running_loop().call_soon(self._tell_end, observed, reply, seconds)
+        later = asyncio.get_running_loop().call_soon
+        later(endings.turn_over, self.session)
+        later(self._tell_end, observed, reply, seconds)
         self.done.set()
 
     def _tell_end(self, observed: Observed, reply: Reply, seconds: float) -> None:
@@ -224,7 +224,7 @@ class Turn:
             refused = read_object(reply.error)
             # An agent may repeat what it was asked.
             facts |= {"code": refused.get("code"), "error": said(error), "data": said(reason(refused))}
-        log.info("turn ended", extra=facts)
+        note(log, "turn ended", facts)
 
     def fail(self, error: RpcError) -> None:
         """The agent is gone; after a cancel that is what the user wanted (G-110)."""
@@ -252,11 +252,12 @@ class Turn:
     def _killed(self, answer: Reply) -> bool:
         """The program is dead, and what it had started says `cancelled` although no client cancelled (quirk)."""
         agent = self.session.agent
-        if self.cancelling or agent is None or agent.handle is None:
+        if self.cancelling or agent is None or agent.handle is None or not answer.ok:
+            return False
+        if decode_object(answer.result).get("stopReason") != "cancelled":
             return False
         end = agent.handle.end()
-        ended = end.exit_code is not None or end.signal is not None
-        return ended and decode_object(answer.result).get("stopReason") == "cancelled"
+        return end.exit_code is not None or end.signal is not None
 
     async def _fail_in_its_words(self) -> None:
         """The agent said in the chat why the turn failed (quirk failure_as_end_turn)."""
@@ -278,6 +279,12 @@ class Turn:
         self.session.cancel()
 
     # -- watching
+
+    def _started(self) -> None:
+        """What can wait until the agent has the prompt."""
+        if not self.settled:
+            self.session.touch("working")
+            self._watch()
 
     def _watch(self) -> None:
         if self.session.gateway.config.sessions.silent_after and self.session.journal is not None:

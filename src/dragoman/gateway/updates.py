@@ -56,19 +56,31 @@ class _Kind(msgspec.Struct, gc=False):
 
 class _Params(msgspec.Struct, gc=False):
     sessionId: str  # noqa: N815
-    update: _Kind
+    update: Raw
     meta: Raw = msgspec.field(name="_meta", default=ABSENT)
 
 
-class UpdateHead(msgspec.Struct, gc=False):
-    """As much of a line as routing needs."""
-
+class _Message(msgspec.Struct, gc=False):
     params: _Params
     method: str = ""
     id: Raw = ABSENT
 
 
-_head = msgspec.json.Decoder(UpdateHead)
+class UpdateHead(msgspec.Struct, gc=False):
+    """As much of a line as routing needs."""
+
+    session_id: str
+    kind: str
+    size: int
+    """Bytes of the update."""
+    meta: Raw
+    """`_meta` of the params."""
+    marked: bool
+    """It has a place where something reserved may stand."""
+
+
+_message = msgspec.json.Decoder(_Message)
+_kind = msgspec.json.Decoder(_Kind)
 _one_value = msgspec.json.Decoder(Raw)
 _END = b"}}"
 """Of the params and of the message."""
@@ -77,12 +89,15 @@ _END = b"}}"
 def read_head(line: bytes) -> UpdateHead | None:
     """The head of a line that is a well-formed update; None for everything else, which takes the general way."""
     try:
-        head = _head.decode(line)
+        said = _message.decode(line)
+        params = said.params
+        kind = _kind.decode(params.update)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if head.method != UPDATE or head.id is not ABSENT or not (line.isascii() or _is_utf8(line)):
+    if said.method != UPDATE or said.id is not ABSENT or not (line.isascii() or _is_utf8(line)):
         return None
-    return head
+    marked = not (params.meta is kind.meta is kind.toolCall is kind.plan is ABSENT)
+    return UpdateHead(params.sessionId, kind.sessionUpdate, len(params.update), params.meta, marked)
 
 
 def holds_update(params: bytes) -> bool:
@@ -104,34 +119,36 @@ class UpdateRewriter:
         self._session_id = Raw(encode(session_id))
         self._see = see
 
-    def splice(self, line: bytes) -> bytes:
-        """The line with our session id and no other byte changed."""
-        if line.startswith(self._before) and self.is_all(line):
+    def splice(self, line: bytes, size: int = -1) -> bytes:
+        """The line with our session id and no other byte changed; its update has `size` bytes, if that is known."""
+        if line.startswith(self._before) and self.is_all(line, size):
             return self._after + line[self.cut :]
         envelope = message.members(line)
         params = message.members(envelope["params"])
         return self._rebuild(envelope, params, params["update"])
 
-    def is_all(self, line: bytes) -> bool:
+    def is_all(self, line: bytes, size: int) -> bool:
         """Whether a line that begins as usual ends with its update.
 
         A second `sessionId` may stand behind it, in any spelling, and a client may prefer it to the first.
         """
+        if size == len(line) - self.cut - len(_END):
+            return True
         try:
             _one_value.decode(line[self.cut : -len(_END)])
         except msgspec.DecodeError:
             return False
         return line.endswith(_END)
 
-    def rewrite(self, line: bytes) -> list[bytes]:
+    def rewrite(self, line: bytes, size: int = -1) -> list[bytes]:
         """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
         try:
             update, write = self._open(line)
         except Malformed:  # a number that Python cannot hold, such as 1e400: passed on unread
-            return [self.splice(line)]
+            return [self.splice(line, size)]
         changed = dialects.read_update(update)
         if changed is None:
-            return [write(update) if self._see(update) else self.splice(line)]
+            return [write(update) if self._see(update) else self.splice(line, size)]
         for each in changed:
             self._see(each)
         return [write(each) for each in changed]

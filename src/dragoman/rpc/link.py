@@ -51,6 +51,13 @@ class Outlet(Protocol):
 
 
 @runtime_checkable
+class BulkLink(Protocol):
+    """A link that takes many messages for less than one by one."""
+
+    def send_all(self, messages: list[bytes]) -> None: ...
+
+
+@runtime_checkable
 class SplitLink(Protocol):
     """A link whose sessions travel apart, each on a stream of its own."""
 
@@ -73,8 +80,8 @@ class Tap(Protocol):
     def unkept(self, ts: int, events: list[bytes]) -> None:
         """Events that are in no journal, and so have no number."""
 
-    def missing(self, first_seq: int, last_seq: int) -> None:
-        """These events should come next, and are not kept any more."""
+    def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
+        """These events should come next, and are not kept any more, or are `damaged`."""
 
 
 @runtime_checkable

@@ -53,6 +53,17 @@ class Outbox:
         elif self._queued > limits.WRITE_HIGH_WATER:
             self.flush()  # a flood within one turn: hand over early so that back-pressure is felt early
 
+    def send_all(self, messages: list[bytes]) -> None:
+        """Send many at once, for less than one by one."""
+        if self._closing:
+            return
+        self._parts += messages
+        self._queued += sum(map(len, messages))
+        if not self._scheduled:
+            self._schedule()
+        if self._queued > limits.WRITE_HIGH_WATER:
+            self.flush()
+
     def flush(self) -> None:
         """Write what is queued now; normally called by the loop itself."""
         self._scheduled = False

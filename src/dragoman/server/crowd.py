@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import resource
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,18 +13,6 @@ from dragoman.server.admission import Visit
 from dragoman.server.asgi import HttpError
 
 log = logging.getLogger(__name__)
-
-
-def raise_file_limit() -> int:
-    """As many descriptors as full house needs, if we are allowed; returns how many there are."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.MAX_CONNECTIONS + limits.RESERVED_FILES
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return limits.MAX_CONNECTIONS + limits.RESERVED_FILES if soft == resource.RLIM_INFINITY else soft
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted
 
 
 class Crowd:

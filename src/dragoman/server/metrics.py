@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dragoman import __version__
 from dragoman.gateway.client import REQUESTS
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.keeping import Keeping
 from dragoman.server import exposition
 from dragoman.server.asgi import Response
 from dragoman.server.exposition import Histogram, Sample
@@ -99,7 +100,13 @@ METRICS = (
     ),
     Metric("dragoman_journal_queue_bytes", "gauge", (), "Bytes on their way into the journal."),
     Metric("dragoman_journal_lag_events", "gauge", (), "Events of live sessions that are not stored yet."),
-    Metric("dragoman_journal_broken", "gauge", (), "Live sessions whose journal cannot be written."),
+    Metric(
+        "dragoman_journal_waiting",
+        "gauge",
+        (),
+        "Live sessions that wait because their journal cannot be written.",
+    ),
+    Metric("dragoman_journal_broken", "gauge", (), "Live sessions that go on although they are not saved."),
     Metric("process_start_time_seconds", "gauge", (), "When this process started, in seconds since 1970."),
     Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
     Metric(
@@ -227,5 +234,6 @@ def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
         "dragoman_journal_lag_events": [
             ({}, sum(each.seq - each.delivered for each in journals if not each.broken))
         ],
+        "dragoman_journal_waiting": [({}, sum(each.state is Keeping.WAITING for each in journals))],
         "dragoman_journal_broken": [({}, sum(each.broken for each in journals))],
     }

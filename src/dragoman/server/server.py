@@ -10,12 +10,13 @@ from urllib.parse import unquote
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.identity import Identity
+from dragoman.machine import raise_file_limit
 from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError
-from dragoman.server.crowd import Crowd, raise_file_limit
+from dragoman.server.crowd import Crowd
 from dragoman.server.door import Door
 from dragoman.server.entrance import Entrance
 from dragoman.server.fronts import Fronts, Opener
@@ -57,7 +58,8 @@ class Server:
         self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
         self._proxies = TrustedProxies(config.serve.trusted_proxies)
-        crowd = Crowd(raise_file_limit(), config.serve.connections_per_address, self._proxies.trusts)
+        files = raise_file_limit(limits.MAX_CONNECTIONS + limits.RESERVED_FILES)
+        crowd = Crowd(files, config.serve.connections_per_address, self._proxies.trusts)
         self._crowd = crowd
         share = max(1, int(crowd.room * limits.TOKEN_SHARE))
         self._shares = Shares("sockets and requests at once", share, limits.MAX_H2_STREAMS * crowd.room)

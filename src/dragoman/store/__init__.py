@@ -1,5 +1,5 @@
-"""Where sessions and their journals are kept: SQLite, in one file, without a service."""
+"""Where sessions are kept: a directory in SQLite, journals in files."""
 
-from dragoman.store.engine import SqliteStore
+from dragoman.store.engine import FileStore
 
-__all__ = ["SqliteStore"]
+__all__ = ["FileStore"]

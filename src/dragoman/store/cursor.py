@@ -5,19 +5,15 @@ from __future__ import annotations
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import blake2b
+from typing import TypeAlias
 
 import msgspec
 
 from dragoman.gateway.ports.store import BadCursor
 
+Position: TypeAlias = tuple[str, int]
+"""The last session of a page, in the order of the list: its time, and its number in the table."""
 _SEAL_BYTES = 8
-
-
-class Position(msgspec.Struct, frozen=True, array_like=True):
-    """The last session of a page, in the order of the list."""
-
-    updated_at: str
-    n: int
 
 
 def encode(position: Position, store_id: str, filters: tuple[str | None, ...]) -> str:
@@ -30,12 +26,12 @@ def decode(cursor: str, store_id: str, filters: tuple[str | None, ...]) -> Posit
         raw = urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
     except (binascii.Error, UnicodeError):
         raw = b""
-    seal, body = raw[:_SEAL_BYTES], raw[_SEAL_BYTES:]
-    if not body or seal != _seal(body, store_id, filters):
+    body = raw[_SEAL_BYTES:]
+    if not body or raw[:_SEAL_BYTES] != _seal(body, store_id, filters):
         raise BadCursor(
             "The cursor is not from this list. Start again without one, and keep the filters between pages."
         )
-    return msgspec.json.decode(body, type=Position)
+    return msgspec.json.decode(body, type=tuple[str, int])
 
 
 def _seal(body: bytes, store_id: str, filters: tuple[str | None, ...]) -> bytes:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from dragoman.gateway.ports.store import StoreCorrupt, StoreReadOnly, StoreUnavailable
 from dragoman.store import limits, schema
-from dragoman.store.failure import explain, too_new
+from dragoman.store.failure import explained, too_new
 
 Sync: TypeAlias = Literal["normal", "full"]
+"""`full`: what is reported as stored also survives a loss of power."""
 
 _MAGIC = b"SQLite format 3\x00"
 
@@ -27,58 +29,39 @@ class Database:
         self.busy_seconds = busy_seconds
         self._immutable = False
 
-    @property
-    def locks(self) -> Path:
-        """Where each process that shares the file has its lock."""
-        return self.path.absolute().parent / "owners"
-
     def prepare(self) -> sqlite3.Connection:
         """Make the file if there is none, bring its schema up to date, and connect for writing."""
-        try:
+        with explained(self.path), ExitStack() as failing:
             if not self.path.exists():
                 self._make()
             self._check_header()
-            self._check_writable()
-            connection = self._connect("mode=rw")
-            try:
-                self._set_up_writer(connection)
-                self._check(connection)
-                schema.migrate(connection)
-            except BaseException:
-                connection.close()
-                raise
-        except (sqlite3.Error, OSError) as error:
-            raise explain(error, self.path) from error
-        return connection
+            self.check_writable()
+            connection = failing.enter_context(closing(self._connect("mode=rw")))
+            # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
+            # the death of any process, and only a power failure can take the last ones back.
+            connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
+            connection.execute(
+                "PRAGMA secure_delete = ON"
+            )  # what was deleted must not be found in free pages
+            connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
+            self._check(connection)
+            schema.migrate(connection)
+            failing.pop_all()
+            return connection
 
     def prepare_reading(self) -> None:
         """Find out how the file can be read without writing anything, or say why it cannot."""
-        try:
+        with explained(self.path):
             if not self.path.exists():
                 raise StoreUnavailable(f"There is no session store at {self.path}.")
             self._check_header()
-            connection = self._probe()
-            try:
+            with closing(self._probe()) as connection:
                 self._check(connection)
-                if schema.version(connection) < len(schema.STEPS):
+                if schema.version(connection) < schema.VERSION:
                     raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
-            finally:
-                connection.close()
-        except (sqlite3.Error, OSError) as error:
-            raise explain(error, self.path) from error
 
     def reader(self) -> sqlite3.Connection:
         return self._connect("immutable=1" if self._immutable else "mode=ro")
-
-    def checkpointer(self) -> sqlite3.Connection:
-        """For whoever moves the log into the database."""
-        connection = self._connect("mode=rw")
-        self._set_up_writer(connection)
-        return connection
-
-    def disk_bytes(self) -> int:
-        files = (self.path, Path(f"{self.path}-wal"))
-        return sum(file.stat().st_size for file in files if file.exists())
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -110,18 +93,12 @@ class Database:
         draft = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}")
         try:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            connection = sqlite3.connect(draft, isolation_level=None)
-            try:
-                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 connection.execute("PRAGMA journal_mode = WAL")
                 schema.migrate(connection)
-            finally:
-                connection.close()
-            try:
+            with suppress(FileExistsError):  # another process was faster; its database is as good
                 os.link(draft, self.path)
-            except FileExistsError:
-                pass  # another process was faster; its database is as good
         finally:
             for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
                 leftover.unlink(missing_ok=True)
@@ -135,25 +112,17 @@ class Database:
                 f"{self.path} is {found}. It was left as it is: restore a backup or move it away."
             )
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
         # SQLite would fall back to reading, then fail to make its log with a message that says nothing.
         for place in (self.path, self.path.parent):
-            if not os.access(place, os.W_OK):
+            if place.exists() and not os.access(place, os.W_OK):
                 raise StoreReadOnly(f"{self.path} cannot be written: {place} is read-only.")
-
-    def _set_up_writer(self, connection: sqlite3.Connection) -> None:
-        # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
-        # the death of any process, and only a power failure can take the last ones back.
-        connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
-        connection.execute("PRAGMA secure_delete = ON")  # what was deleted must not be found in free pages
-        connection.execute(f"PRAGMA wal_autocheckpoint = {limits.LONGEST_LOG_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Look at the first pages; damage further in is found by whoever reads there."""
         if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
             raise StoreCorrupt(f"{self.path} belongs to another program. It was left as it is.")
-        found, known = schema.version(connection), len(schema.STEPS)
+        found, known = schema.version(connection), schema.VERSION
         if found > known:
             raise too_new(self.path, found, known)
         connection.execute("SELECT * FROM sqlite_master").fetchall()

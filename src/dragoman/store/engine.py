@@ -1,62 +1,68 @@
-"""The store in one SQLite file, shared by the processes of one machine."""
+"""The store in one folder, shared by the processes of one machine: a directory of sessions in SQLite, journals in files.
+
+dragoman.db              the directory: what is known of each session, and nothing of its events
+journal/ID/lock          who owns the session (`locks.py`)
+journal/ID/000…001.log   its events (`format.py`, `segments.py`)
+journal/ID/session.json  what the directory knows of it, in case that the directory is lost
+gateways.lock            locked, together with others, by every process that may write
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from dragoman.gateway.ports.store import (
-    Done,
-    HeldElsewhere,
-    Lease,
-    Page,
-    Removed,
-    Row,
-    SessionChanges,
-    SessionRecord,
-    StoreClosed,
-    StoreError,
-    StoreReadOnly,
-    Usage,
-)
-from dragoman.store import directory, journal, leases, limits, retention
-from dragoman.store.backlog import Backlog
-from dragoman.store.checkpointer import Checkpointer
+from msgspec import structs
+
+from dragoman import machine
+from dragoman.gateway.ports import store as port
+from dragoman.store import directory, limits, schema, segments
+from dragoman.store.connections import DirectoryThread, DirectoryWriter, Threads, Touch
 from dragoman.store.database import Database, Sync
-from dragoman.store.failure import explain
-from dragoman.store.operations import Append, Operation, Task, Update
-from dragoman.store.owners import Owner, sweep
-from dragoman.store.readers import Readers
-from dragoman.store.writer import Writer
+from dragoman.store.failure import explained
+from dragoman.store.folder import Folder, sweep_sockets
+from dragoman.store.leases import Leases
+from dragoman.store.owned import Disk
+from dragoman.store.writer import sync_folder
 
 T = TypeVar("T")
 Mode: TypeAlias = Literal["rw", "ro"]
 Events: TypeAlias = list[bytes]  # within the class, `list` is the method
-Rows: TypeAlias = list[Row]
+Rows: TypeAlias = list[port.Row]
+Stored: TypeAlias = list[port.StoredSession]
 
 
-class SqliteStore:
+class FileStore:
     """Implements `dragoman.gateway.ports.store.Store`. Make one with `open`."""
 
-    def __init__(self, database: Database, readers: Readers, store_id: str, owner: Owner | None) -> None:
-        self.owner_id = owner.id if owner is not None else ""
-        self.socket_path = str(owner.socket_path) if owner is not None else ""
-        self.writable = owner is not None
+    def __init__(self, database: Database, runtime: Path, *, writable: bool) -> None:
+        """Only what blocks is left to `_prepare`."""
+        self.writable = writable
+        self.has_old_sessions = False
+        """Older versions left sessions in the database that are not converted yet (`dragoman.upkeep.conversion`)."""
+        self.on_lost: port.Lost | None = None
+        owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
+        self.owner = port.Owner(machine.node(), owner_id, f"unix:{self._socket}")
+        if not writable:
+            self.owner = port.Owner("", "", "")
         self._database = database
-        self._readers = readers
-        self._store_id = store_id
-        self._locks = database.locks
-        self._owner = owner
-        self._loop = asyncio.get_running_loop()
-        self._backlog = Backlog()
-        self._settled: deque[Operation] = deque()
-        self._writer: Writer | None = None
+        self._folder = Folder(database.path.absolute().parent)
+        self._threads = Threads(database.path, limits.READERS)
+        self._directory = DirectoryThread(database.path)
+        self._writer = DirectoryWriter(database.path, self._folder)
+        self._reader = segments.Reader()
+        self._disk = Disk(durable=database.sync == "full")
+        self._leases = Leases(self.owner, self._folder, self._threads, self._writer, self._disk)
+        self._in_use = -1
+        self._store_id = ""
         self._closed = False
 
     @classmethod
@@ -68,70 +74,159 @@ class SqliteStore:
         mode: Mode = "rw",
         sync: Sync = "normal",
         busy_seconds: float = limits.BUSY_SECONDS,
-    ) -> SqliteStore:
-        """Open the file at `path`, making it if there is none; its lock goes beside the file, its socket into `runtime`.
+    ) -> FileStore:
+        """Open the store whose directory is at `path`, making it if there is none; its socket goes into `runtime`.
 
         With `mode="ro"` nothing is made or changed and every write is refused with `StoreReadOnly`.
         """
         database = Database(path, sync=sync, busy_seconds=busy_seconds)
-        readers = Readers(database)
-        try:
-            if mode == "ro":
-                await readers.call(database.prepare_reading)
-                return cls(database, readers, await readers.query(_identity), None)
-            connection, owner, store_id = await readers.call(lambda: _open_for_writing(database, runtime))
-        except BaseException:
-            readers.close()
-            raise
-        store = cls(database, readers, store_id, owner)
-        store._writer = Writer(connection, path, store._deliver, Checkpointer(database))
+        store = cls(database, runtime, writable=mode == "rw")
+        await asyncio.to_thread(store._prepare)
         return store
+
+    def _prepare(self) -> None:
+        """The lock of the processes that may write comes first: without locks SQLite would fail, and not say why."""
+        with explained(self._database.path), ExitStack() as failing:
+            if self.writable:
+                self._folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._database.check_writable()
+                self._in_use = self._folder.use()
+                failing.callback(os.close, self._in_use)
+                connection = failing.enter_context(closing(self._database.prepare()))
+                self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._folder.journals.mkdir(exist_ok=True, mode=0o700)
+                for session_id in self._folder.hidden():
+                    directory.delete(connection, session_id)
+                    self._folder.remove_hidden(session_id)
+                sweep_sockets(self._socket.parent)
+                self._writer.connection = connection
+            else:
+                self._database.prepare_reading()
+            reader = failing.enter_context(closing(self._database.reader()))
+            self._store_id = directory.store_id(reader)
+            self.has_old_sessions = schema.has_old_tables(reader)
+            self._directory.connection = reader
+            failing.pop_all()
 
     # -- journal ---------------------------------------------------------------------------------------------
 
     @property
     def backlog(self) -> int:
-        return self._backlog.bytes
+        return self._disk.backlog
 
-    @property
-    def congested(self) -> bool:
-        return self._backlog.congested
-
-    @property
-    def on_drained(self) -> Callable[[], None] | None:
-        return self._backlog.on_drained
-
-    @on_drained.setter
-    def on_drained(self, hook: Callable[[], None] | None) -> None:
-        self._backlog.on_drained = hook
-
-    def append(self, session_id: str, epoch: int, first_seq: int, events: Events, done: Done) -> None:
-        size = sum(map(len, events)) + len(events) * limits.EVENT_OVERHEAD
-        self._put(Append(session_id, epoch, first_seq, events, size, time.time_ns() // 1_000_000, done))
+    def append(self, session_id: str, epoch: int, first_seq: int, events: Events, done: port.Done) -> None:
+        owned = self._leases.owned.get(session_id)
+        if owned is None or owned.writer.epoch != epoch or self._closed:
+            done(self._refusal() or directory.fenced(session_id, epoch))
+        elif not events:
+            done(None)
+        elif not owned.append(first_seq, events, done):
+            error = directory.fenced(session_id, epoch)
+            if self.on_lost is not None:
+                self.on_lost(session_id, error)
+            done(error)
 
     async def read(self, session_id: str, after_seq: int, max_bytes: int) -> Rows:
-        return await self._readers.query(lambda c: journal.read(c, session_id, after_seq, max_bytes))
+        look = partial(self._reader.read, after_seq=after_seq, max_bytes=max_bytes)
+        return await self._rows(session_id, after_seq, None, look)
 
     async def read_before(self, session_id: str, before_seq: int, limit: int) -> Rows:
-        return await self._readers.query(lambda c: journal.read_before(c, session_id, before_seq, limit))
+        look = partial(self._reader.read_before, before_seq=before_seq, limit=limit)
+        return await self._rows(session_id, 0, before_seq - 1, look)
+
+    async def _rows(
+        self, session_id: str, after_seq: int, until: int | None, look: Callable[[Path], Rows]
+    ) -> Rows:
+        """What `look` finds, and a lost row for what the directory knows of behind the end of the files."""
+        rows = await self._look(session_id, look)
+        if session_id in self._leases.owned or (rows and rows[-1].last_seq >= (until or 0)):
+            return rows
+        record = await self._known(session_id)
+        rows = await self._look(session_id, look)  # with all that was there when the directory was asked
+        if rows and until is None:
+            return rows
+        first_seq = max(rows[-1].last_seq if rows else after_seq, record.first_seq - 1) + 1
+        last_seq = record.last_seq if until is None else min(record.last_seq, until)
+        return [*rows, segments.lost(first_seq, last_seq)] if first_seq <= last_seq else rows
 
     async def last_seq(self, session_id: str) -> int:
-        return await self._readers.query(lambda c: journal.last_seq(c, session_id))
+        return (await self._known(session_id)).last_seq
+
+    async def common_seq(self, session_id: str, epoch: int, seq: int) -> int:
+        return await self._look(session_id, partial(segments.common_seq, epoch=epoch, seq=seq))
+
+    async def _look(self, session_id: str, look: Callable[[Path], T]) -> T:
+        folder = self._folder.of(session_id)
+
+        def work() -> T:
+            if self._disk.durable:  # its owner may not have done so yet, and what is shown must last
+                for segment in segments.segments(folder)[-1:]:
+                    sync_folder(segment.path)
+            return look(folder)
+
+        return await self._threads.call(work)
 
     # -- directory -------------------------------------------------------------------------------------------
 
-    async def create(self, record: SessionRecord) -> None:
-        columns = directory.record_columns(record)
-        await self._write(lambda c: directory.create(c, columns))
+    async def create(self, record: port.SessionRecord) -> None:
+        self._check_writable()
+        record = structs.replace(record, node=self.owner.node, last_seq=record.first_seq - 1)
+        columns = directory.columns(record)
+        ours = record.owner == self.owner.id
+        if ours:
+            await self._leases.begin(record)
 
-    def update(self, session_id: str, epoch: int, changes: SessionChanges, done: Done | None = None) -> None:
-        self._put(Update(session_id, epoch, directory.changed_columns(changes), done))
+        def add(connection: sqlite3.Connection) -> None:
+            directory.create(connection, columns)
+            if ours:
+                self._folder.describe(record.id, columns)
 
-    async def get(self, session_id: str) -> SessionRecord | None:
-        return await self._readers.query(lambda c: directory.get(c, session_id))
+        try:
+            await self._writer.run(add)
+        except BaseException:
+            if ours:
+                await self._leases.undo(record.id)
+            raise
 
-    async def find(self, agent: str, agent_session_id: str) -> SessionRecord | None:
-        return await self._readers.query(lambda c: directory.find(c, agent, agent_session_id))
+    def update(
+        self, session_id: str, epoch: int, changes: port.SessionChanges, done: port.Done | None = None
+    ) -> None:
+        columns = directory.columns(changes)
+        owned = self._leases.owned.get(session_id)
+        if owned is not None:
+            columns["last_seq"] = owned.writer.last_seq
+        refusal = self._refusal()
+        if refusal is None:
+            self._writer.update(session_id, epoch, columns, done)
+        elif done is not None:
+            done(refusal)
+
+    def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
+        owned = self._leases.owned.get(session_id)
+        if owned is None or self._closed:
+            self.update(session_id, epoch, port.SessionChanges(state=state), done)
+        else:
+            self._writer.touch(session_id, Touch(epoch, state, time.time(), owned.writer, done))
+
+    async def get(self, session_id: str) -> port.SessionRecord | None:
+        record = await self._query(lambda c: directory.get(c, session_id))
+        if record is None:
+            return None
+        owned = self._leases.owned.get(session_id)
+        if owned is not None:
+            return structs.replace(record, last_seq=owned.writer.last_seq)
+        end = await self._threads.call(lambda: self._reader.end(self._folder.of(session_id)))
+        first_seq = end.first_seq if end.segment is not None else record.first_seq
+        return structs.replace(record, first_seq=first_seq, last_seq=max(end.last_seq, record.last_seq))
+
+    async def _known(self, session_id: str) -> port.SessionRecord:
+        record = await self.get(session_id)
+        if record is None:
+            raise directory.unknown(session_id)
+        return record
+
+    async def find(self, agent: str, agent_session_id: str) -> port.SessionRecord | None:
+        return await self._query(lambda c: directory.find(c, agent, agent_session_id))
 
     async def list(
         self,
@@ -140,134 +235,101 @@ class SqliteStore:
         agent: str | None = None,
         query: str | None = None,
         cursor: str | None = None,
-        limit: int = 50,
-    ) -> Page:
-        read = partial(directory.page, cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
-        return await self._readers.query(lambda c: read(c, self._store_id))
+        limit: int = port.LIST_PAGE,
+    ) -> port.Page:
+        filters = (cwd, agent, query)
+        return await self._query(lambda c: directory.page(c, self._store_id, filters, cursor, limit))
 
     async def delete(self, session_id: str) -> bool:
-        return await self._write(lambda c: leases.delete(c, session_id, self.owner_id, self._locks))
+        self._check_writable()
+
+        def delete(connection: sqlite3.Connection) -> bool:
+            self._folder.hide(session_id)
+            return directory.delete(connection, session_id)
+
+        async with self._leases.seized(session_id):
+            found = await self._writer.run(delete)
+            await self._threads.call(lambda: self._folder.remove_hidden(session_id))
+        return found
 
     # -- leases ----------------------------------------------------------------------------------------------
 
-    async def acquire(self, session_id: str) -> Lease | HeldElsewhere:
-        return await self._write(lambda c: leases.acquire(c, session_id, self.owner_id, self._locks))
+    async def acquire(self, session_id: str, *, force: bool = False) -> port.Lease | port.HeldElsewhere:
+        self._check_writable()
+        return await self._leases.acquire(await self._known(session_id), force=force)
+
+    async def renew(self) -> None:
+        owned = dict(self._leases.owned)
+        lost = await self._threads.call(lambda: [name for name, each in owned.items() if not each.is_ours()])
+        for session_id in lost:
+            if self.on_lost is not None and self._leases.owned.get(session_id) is owned[session_id]:
+                self.on_lost(session_id, directory.fenced(session_id, owned[session_id].writer.epoch))
 
     async def release(self, session_id: str, epoch: int) -> None:
-        await self._write(lambda c: leases.release(c, session_id, epoch, self.owner_id))
+        owned = self._leases.owned.get(session_id)
+        if owned is not None and owned.writer.epoch == epoch:
+            self._writer.flush()
+            await self._leases.release([session_id])
 
-    async def owners(self) -> tuple[HeldElsewhere, ...]:
-        return await self._readers.query(lambda c: leases.alive(c, self._locks))
+    async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
+        return await self._leases.holders(records)
 
     # -- retention -------------------------------------------------------------------------------------------
 
-    async def expire(self, older_than: str) -> tuple[Removed, ...]:
-        victims = await self._readers.query(lambda c: retention.expired(c, older_than))
-        removed = [await self._remove(victim, keep_record=False) for victim in victims]
-        return await self._shrunk(removed)
+    async def stored(self, older_than: str | None = None) -> Stored:
+        known = await self._query(lambda c: directory.untouched(c, older_than))
 
-    async def prune(
-        self, *, max_bytes: int | None = None, older_than: str | None = None
-    ) -> tuple[Removed, ...]:
-        total = (await self._readers.query(retention.totals))[1]
-        removed = []
-        for victim, size, too_old in await self._readers.query(lambda c: retention.prunable(c, older_than)):
-            if too_old or (max_bytes is not None and total > max_bytes):
-                gone = await self._remove(victim, keep_record=True)
-                total -= size if gone is not None else 0
-                removed.append(gone)
-        return await self._shrunk(removed)
+        def measure() -> Stored:
+            return [port.StoredSession(*row, segments.disk_bytes(self._folder.of(row[0]))) for row in known]
 
-    async def usage(self) -> Usage:
-        sessions, journal_bytes = await self._readers.query(retention.totals)
-        return Usage(sessions, journal_bytes, await self._readers.call(self._database.disk_bytes))
+        return await self._threads.call(measure)
 
-    async def _remove(self, session_id: str, *, keep_record: bool) -> Removed | None:
-        return await self._write(
-            lambda c: retention.remove(c, session_id, self._locks, keep_record=keep_record)
-        )
+    async def empty(self, session_id: str) -> bool:
+        self._check_writable()
+        if session_id in self._leases.owned:
+            return False
+        async with self._leases.seized(session_id):
+            record = await self._known(session_id)
+            if record.last_seq < record.first_seq:
+                return False
+            numbers = {"first_seq": record.last_seq + 1, "last_seq": record.last_seq}
+            await self._threads.call(lambda: segments.empty(self._folder.of(session_id), record))
+            await self._writer.run(lambda c: directory.change(c, session_id, numbers))
+        return True
 
-    async def _shrunk(self, removed: Sequence[Removed | None]) -> tuple[Removed, ...]:
-        gone = tuple(one for one in removed if one is not None)
-        more = bool(gone)
-        while more:
-            more = await self._write(retention.shrink)
-        return gone
-
-    # -- the queue -------------------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        self._readers.close()
-        if self._writer is not None and self._owner is not None:
-            owner = self._owner
-            farewell = self._loop.create_future()
-            self._writer.put(Task(lambda c: leases.unregister(c, owner), farewell))
-            ended = asyncio.Event()
-            self._writer.finish(lambda: self._call_in_loop(ended.set))
-            await ended.wait()
-            # On a full disk it fails, and a lock that no process holds says the same.
-            owner.retire(unregistered=farewell.exception() is None)
+        if self.writable:
+            self._writer.flush()
+            await self._leases.release(tuple(self._leases.owned))
+        await self._threads.close()
+        await self._directory.close()
+        await self._writer.close()  # the last connection empties the write-ahead log
+        self._disk.threads.shutdown(wait=False)
+        if self.writable:
+            self._socket.unlink(missing_ok=True)
+            os.close(self._in_use)
 
-    async def _write(self, run: Callable[[sqlite3.Connection], T]) -> T:
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._put(Task(run, future))
-        return await future
+    async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Read the directory with all that this process has said so far."""
+        await self._writer.written()
+        return await self._directory.run(read)
 
-    def _put(self, operation: Operation) -> None:
-        self._backlog.add(operation.size)
-        if self._writer is not None and not self._closed:
-            self._writer.put(operation)
-            return
-        operation.error = self._refusal()
-        self._settled.append(operation)
-        self._loop.call_soon(self._settle)
+    def _check_writable(self) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
 
-    def _refusal(self) -> StoreError:
+    def _refusal(self) -> port.StoreError | None:
+        """The error for every write to a closed or read-only store, else None."""
         if self._closed:
-            return StoreClosed(f"The store {self._database.path} is closed.")
-        return StoreReadOnly(f"{self._database.path} is open for reading only; nothing new is stored.")
-
-    def _deliver(self, operations: Sequence[Operation]) -> None:
-        self._settled.extend(operations)
-        self._call_in_loop(self._settle)
-
-    def _call_in_loop(self, callback: Callable[[], object]) -> None:
-        if not self._loop.is_closed():  # nobody is left to be told
-            self._loop.call_soon_threadsafe(callback)
-
-    def _settle(self) -> None:
-        """Tell whoever waits. If one of them raises, the loop reports it and the rest are told next."""
-        settled = self._settled
-        try:
-            while settled:
-                operation = settled.popleft()
-                self._backlog.remove(operation.size)
-                operation.settle()
-        finally:
-            if settled:
-                self._loop.call_soon(self._settle)
-            self._backlog.tell()
-
-
-def _identity(connection: sqlite3.Connection) -> str:
-    return str(connection.execute("SELECT store_id FROM identity").fetchone()[0])
-
-
-def _open_for_writing(database: Database, runtime: Path) -> tuple[sqlite3.Connection, Owner, str]:
-    connection = database.prepare()
-    owner = None
-    try:
-        owner = Owner.claim(database.locks, runtime)
-        connection.execute("BEGIN IMMEDIATE")
-        dead = leases.register(connection, owner, database.locks)
-        connection.execute("COMMIT")
-        sweep(database.locks, runtime, dead)
-        return connection, owner, _identity(connection)
-    except (sqlite3.Error, OSError, StoreError) as error:
-        connection.close()
-        if owner is not None:
-            owner.retire(unregistered=True)
-        raise explain(error, database.path) from error
+            return port.StoreClosed(f"The store {self._database.path} is closed.")
+        if not self.writable:
+            return port.StoreReadOnly(
+                f"{self._database.path} is open for reading only; nothing new is stored."
+            )
+        return None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dragoman.gateway.ports.store import (
     BadEvent,
     SchemaTooNew,
-    SessionExists,
     StoreBusy,
     StoreCorrupt,
     StoreError,
@@ -23,6 +24,14 @@ _BY_CODE: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_LOCKED: (StoreBusy, "{path} is locked; try again."),
     sqlite3.SQLITE_FULL: (StoreFull, "No space is left for {path}; free some, nothing stored was lost."),
     sqlite3.SQLITE_READONLY: (StoreReadOnly, "{path} cannot be written: the disk or folder is read-only."),
+    sqlite3.SQLITE_READONLY_DBMOVED: (
+        StoreUnavailable,
+        "{path} was moved or deleted while in use; restart Dragoman.",
+    ),
+    sqlite3.SQLITE_READONLY_CANTINIT: (
+        StoreReadOnly,
+        "{path} has unfinished writes that cannot be read in a read-only folder; copy it to a writable one.",
+    ),
     sqlite3.SQLITE_PERM: (StoreReadOnly, "{path} cannot be written: permission denied."),
     sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "{path} or its folder cannot be opened."),
     sqlite3.SQLITE_CORRUPT: (
@@ -33,23 +42,12 @@ _BY_CODE: dict[int, tuple[type[StoreError], str]] = {
         StoreCorrupt,
         "{path} is not a Dragoman database ({detail}). It was left as it is: move it away to start anew.",
     ),
-    sqlite3.SQLITE_CONSTRAINT: (SessionExists, "A session with that id exists already ({detail})."),
-}
-
-_BY_EXTENDED_CODE: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_READONLY_DBMOVED: (
-        StoreUnavailable,
-        "{path} was moved or deleted while in use; restart Dragoman.",
-    ),
-    sqlite3.SQLITE_READONLY_CANTINIT: (
-        StoreReadOnly,
-        "{path} has unfinished writes that cannot be read in a read-only folder; copy it to a writable one.",
-    ),
 }
 
 _BY_ERRNO: dict[int, tuple[type[StoreError], str]] = {
-    errno.ENOSPC: (StoreFull, "No space is left for {path}."),
+    errno.ENOSPC: (StoreFull, "No space is left for {path}; free some."),
     errno.EDQUOT: (StoreFull, "The disk quota is used up; {path} cannot grow."),
+    errno.EMFILE: (StoreUnavailable, "{path} cannot be opened: too many open files; raise `ulimit -n`."),
     errno.EROFS: (StoreReadOnly, "{path} cannot be written: the disk is read-only."),
     errno.EACCES: (StoreReadOnly, "{path} cannot be written: permission denied."),
     errno.EPERM: (StoreReadOnly, "{path} cannot be written: not permitted."),
@@ -58,20 +56,25 @@ _BY_ERRNO: dict[int, tuple[type[StoreError], str]] = {
 _OTHER: tuple[type[StoreError], str] = (StoreUnavailable, "{path} failed: {detail}.")
 
 
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Errors from below become the port's."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
+        raise explain(error, path) from error
+
+
 def explain(error: Exception, path: Path) -> StoreError:
     """The store error for an exception from below, with `path` named in it."""
-    if isinstance(error, StoreError):
-        return error
-    if isinstance(error, (UnicodeError, OverflowError, TypeError, ValueError)):
-        return BadEvent(f"The record cannot be stored: {error}.")
-    kind, text = _OTHER
-    if isinstance(error, sqlite3.Error):
-        # Errors of the Python module itself ("Cannot operate on a closed database") carry no code.
-        code = getattr(error, "sqlite_errorcode", None) or 0
-        kind, text = _BY_EXTENDED_CODE.get(code) or _BY_CODE.get(code & 0xFF) or _OTHER
-    elif isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno is not None:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
         return kind(text.format(path=error.filename or path, detail=error.strerror))
+    if not isinstance(error, (sqlite3.Error, OSError)):
+        return BadEvent(f"The record cannot be stored: {error}.")
+    # Errors of the Python module itself ("Cannot operate on a closed database") carry no code.
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    kind, text = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or _OTHER
     return kind(text.format(path=path, detail=error))
 
 

@@ -1,89 +1,202 @@
-"""Who owns which session, in SQL. Everything that decides runs inside a write transaction."""
+"""The sessions that this process owns, and how it comes to own them."""
 
 from __future__ import annotations
 
-import os
+import logging
+import shutil
 import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from dragoman.gateway.ports.store import HeldElsewhere, Lease, SessionHeld
-from dragoman.store import directory
-from dragoman.store.owners import Owner, is_alive, lock_of, unlocked
+from msgspec import structs
 
-_OWNERS = "SELECT id, lock_path, socket_path, place, pid FROM owners"
+from dragoman.gateway.ports.store import (
+    Fenced,
+    HeldElsewhere,
+    Lease,
+    Owner,
+    SessionHeld,
+    SessionRecord,
+    StoreError,
+    UnknownSession,
+)
+from dragoman.store import directory, limits, locks, segments
+from dragoman.store.connections import DirectoryWriter, Threads
+from dragoman.store.folder import Folder, answers
+from dragoman.store.owned import Disk, Owned
+from dragoman.store.writer import Writer, sync_folder
 
-
-def register(connection: sqlite3.Connection, owner: Owner, locks: Path) -> set[str]:
-    """Make this process known to the others, and forget those that died; returns whose files can go now."""
-    rows = connection.execute(_OWNERS).fetchall()
-    dead = {owner_id for owner_id, *known in rows if not _is_alive(locks, owner_id, *known)}
-    connection.executemany("DELETE FROM owners WHERE id = ?", [(owner_id,) for owner_id in dead])
-    connection.execute(
-        "INSERT INTO owners (id, lock_path, socket_path, pid, place) VALUES (?, ?, ?, ?, ?)",
-        (owner.id, str(owner.lock_path), str(owner.socket_path), os.getpid(), owner.place),
-    )
-    return dead | unlocked(locks) - {row[0] for row in rows}
-
-
-def unregister(connection: sqlite3.Connection, owner: Owner) -> None:
-    connection.execute("UPDATE heads SET owner = NULL WHERE owner = ?", (owner.id,))
-    connection.execute("DELETE FROM owners WHERE id = ?", (owner.id,))
+log = logging.getLogger(__name__)
 
 
-def alive(connection: sqlite3.Connection, locks: Path) -> tuple[HeldElsewhere, ...]:
-    rows = connection.execute(f"{_OWNERS} ORDER BY id").fetchall()
-    return tuple(
-        HeldElsewhere(owner_id, known[1]) for owner_id, *known in rows if _is_alive(locks, owner_id, *known)
-    )
+class Leases:
+    def __init__(
+        self, owner: Owner, folder: Folder, threads: Threads, writer: DirectoryWriter, disk: Disk
+    ) -> None:
+        self.owned: dict[str, Owned] = {}
+        self._owner = owner
+        self._folder = folder
+        self._threads = threads
+        self._writer = writer
+        self._disk = disk
 
+    async def begin(self, record: SessionRecord) -> None:
+        """A new session, which is ours from birth; its record must be added behind this."""
 
-def acquire(connection: sqlite3.Connection, session_id: str, me: str, locks: Path) -> Lease | HeldElsewhere:
-    head = connection.execute(
-        "SELECT owner, epoch, last_seq FROM heads WHERE id = ?", (session_id,)
-    ).fetchone()
-    if head is None:
-        raise directory.unknown(session_id)
-    owner, epoch, last_seq = head
-    if owner == me:
-        return Lease(session_id, epoch, last_seq)
-    holder = living(connection, owner, locks)
-    if holder is not None:
-        return holder
-    connection.execute("UPDATE heads SET owner = ?, epoch = ? WHERE id = ?", (me, epoch + 1, session_id))
-    return Lease(session_id, epoch + 1, last_seq, former_owner=owner)
+        def make() -> Owned:
+            folder = self._made(record.id)
+            lock = locks.take(folder)
+            if isinstance(lock, Owner):
+                raise directory.exists(record.id, record.agent_session_id)
+            try:
+                lock.write(self._owner, record.epoch)
+            except BaseException:
+                lock.close()
+                raise
+            end = segments.End(record.first_seq, record.first_seq - 1)
+            return Owned(lock, Writer(folder, end, record.epoch, durable=self._disk.durable), self._disk)
 
+        self.owned[record.id] = await self._threads.take(make)
 
-def release(connection: sqlite3.Connection, session_id: str, epoch: int, me: str) -> None:
-    connection.execute(
-        "UPDATE heads SET owner = NULL WHERE id = ? AND owner = ? AND epoch = ?", (session_id, me, epoch)
-    )
+    async def undo(self, session_id: str) -> None:
+        """A session that could not be added to the directory leaves no folder behind."""
+        self.owned.pop(session_id).close()
+        await self._threads.call(lambda: shutil.rmtree(self._folder.of(session_id), ignore_errors=True))
 
+    async def acquire(self, record: SessionRecord, *, force: bool) -> Lease | HeldElsewhere:
+        former = self.owned.get(record.id)
+        if former is not None:
+            await former.drained()
+            if self.owned.pop(record.id, None) is former:  # nothing is appended at its epoch from now on
+                former.writer.close()
+            lock: locks.SessionLock | Owner = former.lock
+        else:
+            lock = await self._threads.take(lambda: self._lock(record, force=force))
+        if isinstance(lock, Owner):
+            return HeldElsewhere(lock)
+        owned: Owned | None = None
+        try:
+            again = former is not None
+            end, writer = await self._threads.call(lambda: self._claim(record, lock, again=again))
+            owned = self.owned[record.id] = Owned(lock, writer, self._disk)
+            columns = {"owner": self._owner.id, "node": self._owner.node, "epoch": writer.epoch}
+            columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
+            await self._writer.run(lambda c: directory.change(c, record.id, columns))
+        except BaseException:
+            self.owned.pop(record.id, None)
+            (owned or lock).close()
+            raise
+        if end.torn:
+            log.warning("the end of a journal was cut off", extra={"session": record.id, "bytes": end.torn})
+        return Lease(record.id, writer.epoch, end.last_seq, end.torn)
 
-def delete(connection: sqlite3.Connection, session_id: str, me: str, locks: Path) -> bool:
-    """Remove a session that no other living process holds."""
-    head = connection.execute("SELECT n, owner FROM heads WHERE id = ?", (session_id,)).fetchone()
-    if head is None:
-        return False
-    n, owner = head
-    holder = None if owner == me else living(connection, owner, locks)
-    if holder is not None:
-        raise SessionHeld(
-            f"Session {session_id} is live in another Dragoman process; close it there.", holder
-        )
-    directory.delete(connection, n)
-    return True
+    def _lock(self, record: SessionRecord, *, force: bool) -> locks.SessionLock | Owner:
+        folder = self._made(record.id)
+        if record.owner is not None and not (folder / locks.NAME).exists():  # removed by hand
+            address = self._owner.address.replace(self._owner.id, record.owner)
+            if answers(Path(address.removeprefix("unix:"))):
+                return Owner(record.node or self._owner.node, record.owner, address)
+        return locks.take(folder, force=force)
 
+    def _claim(
+        self, record: SessionRecord, lock: locks.SessionLock, *, again: bool
+    ) -> tuple[segments.End, Writer]:
+        """Behind the lock: find the end of the journal, and begin an epoch that was never given.
 
-def living(connection: sqlite3.Connection, owner: str | None, locks: Path) -> HeldElsewhere | None:
-    """The owner, unless its process is known to be dead."""
-    if owner is None:
-        return None
-    found = connection.execute(f"{_OWNERS} WHERE id = ?", (owner,)).fetchone()
-    if found is None or not _is_alive(locks, *found):
-        return None
-    return HeldElsewhere(owner, found[2])
+        `again`: this process had it until now.
+        """
+        folder, before = self._folder.of(record.id), lock.read()
+        end = segments.Reader().end(folder)
+        known = max(before.epoch, end.epoch)
+        epoch = max(known, record.epoch) + 1
+        restored = record.epoch >= limits.BREAK_EPOCH and record.epoch > known
+        broken = before.is_of_another_boot or restored
+        if broken:
+            epoch = max(epoch, int(time.time()))  # above those of events that may be lost
+        unclean = before.owner is not None or record.owner is not None
+        anew = bool(end.torn) or (unclean and not again)
+        if self._mark_loss(record, folder, end, epoch, broken=broken):
+            anew, end = False, structs.replace(segments.Reader().end(folder), torn=end.torn)
+        lock.write(self._owner, epoch)
+        return end, Writer(folder, end, epoch, durable=self._disk.durable, anew=anew)
 
+    def _mark_loss(
+        self, record: SessionRecord, folder: Path, end: segments.End, epoch: int, *, broken: bool
+    ) -> bool:
+        """Begin segments where the journal lost, or may have lost, its end; whether there are any.
 
-def _is_alive(locks: Path, owner_id: str, lock_path: str, socket_path: str, place: str, pid: int) -> bool:
-    # By its name beside our data: a container may know the same folder by another path.
-    return is_alive(lock_of(locks, owner_id) if place else Path(lock_path), place, pid)
+        The directory is never ahead of the files, unless files are gone: their numbers are not given again.
+        """
+        first_seq = record.first_seq if end.segment is None else end.last_seq + 1
+        lost = record.last_seq > end.last_seq
+        if broken or (lost and end.segment is None):
+            segments.begin(folder, first_seq, epoch, broken=broken)
+        if lost and record.last_seq >= first_seq:
+            segments.begin(folder, record.last_seq + 1, epoch)
+        if (broken or lost) and self._disk.durable:
+            sync_folder(folder)
+        return broken or lost
+
+    async def release(self, session_ids: Iterable[str]) -> None:
+        """Give sessions back. If a full disk refuses that, a lock that no process holds says the same."""
+        given = {}
+        for session_id in session_ids:
+            owned = self.owned[session_id]
+            await owned.drained()
+            if self.owned.get(session_id) is owned:
+                given[session_id] = self.owned.pop(session_id)
+
+        def work(connection: sqlite3.Connection) -> None:
+            for session_id, owned in given.items():
+                epoch, columns = owned.writer.epoch, {"owner": None, "last_seq": owned.writer.last_seq}
+                with suppress(Fenced, UnknownSession):  # another's by now, or deleted
+                    directory.update(connection, session_id, epoch, columns)
+                if owned.lock.read().epoch == epoch:  # or it is on another owner's line by now
+                    owned.lock.write(None, epoch)
+
+        try:
+            await self._writer.run(work)
+        except StoreError as error:
+            log.warning("sessions were not given back: %s", error, extra={"sessions": len(given)})
+        finally:
+            for owned in given.values():
+                owned.close()
+
+    @asynccontextmanager
+    async def seized(self, session_id: str) -> AsyncIterator[None]:
+        """Keep others from a session, in order to remove it or what is in it; it is not ours afterwards."""
+        lease: Owned | locks.SessionLock | Owner | None = self.owned.get(session_id)
+        if isinstance(lease, Owned):
+            await lease.drained()
+            self.owned.pop(session_id, None)
+        else:
+            folder = self._folder.of(session_id)
+            lease = await self._threads.take(lambda: locks.take(folder) if folder.exists() else None)
+        if isinstance(lease, Owner):
+            text = f"Session {session_id} is live in another Dragoman process; close it there."
+            raise SessionHeld(text, HeldElsewhere(lease))
+        try:
+            yield
+        finally:
+            if lease is not None:
+                lease.close()
+
+    async def holders(self, records: Sequence[SessionRecord]) -> dict[str, Owner]:
+        leased = [record.id for record in records if record.owner is not None]
+
+        def probe() -> dict[str, Owner | None]:
+            return {each: locks.holder(self._folder.of(each)) for each in leased if each not in self.owned}
+
+        probed = await self._threads.call(probe) if leased else {}
+        owners = {each: self._owner if each in self.owned else probed.get(each) for each in leased}
+        return {session_id: owner for session_id, owner in owners.items() if owner is not None}
+
+    def _made(self, session_id: str) -> Path:
+        folder = self._folder.of(session_id)
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+            if self._disk.durable:
+                sync_folder(folder.parent)
+        return folder

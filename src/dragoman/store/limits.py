@@ -2,62 +2,59 @@
 
 from __future__ import annotations
 
-ROW_BYTES = 64 * 1024
+SEGMENT_BYTES = 4 * 1024 * 1024
+"""A file of a journal is not continued beyond this: finding an event, and the end after a crash, means reading one."""
+
+BATCH_BYTES = 256 * 1024
 """A reader that wants one event must not fetch a flood's worth of neighbours."""
 
-GROUP_BYTES = 8 * 1024 * 1024
-"""One commit must not grow without end while producers are faster than the disk."""
+MOST_BATCHES = 500
+"""Batches of one append: `writev` takes 1024 pieces."""
 
-GROUP_OPERATIONS = 8192
-"""The same for floods of tiny appends, and a bound on how long one delivery occupies the event loop."""
+INLINE_BYTES = 512 * 1024
+"""An append of more than this is written by a thread: half a millisecond of the event loop at most."""
 
-BACKLOG_HIGH = 16 * 1024 * 1024
-"""Bytes queued before agents are paused: a slow disk must not fill the memory (G-086)."""
+SLOW_SECONDS = 0.003
+"""A write that took longer says that the disk is slow: threads write from then on, and the event loop goes on."""
 
-BACKLOG_LOW = 4 * 1024 * 1024
-"""Bytes queued below which they go on."""
+SLOW_RATE = 100_000_000
+"""Bytes a second: a large write may take longer than a small one before the disk counts as slow."""
 
-EVENT_OVERHEAD = 64
-"""What an event costs in memory beyond its bytes; empty events must not look free."""
+QUICK_WRITES = 32
+"""Writes of threads in a row that were not slow, before the event loop writes by itself again."""
 
-BUSY_SECONDS = 5.0
-"""A process that keeps the database locked must not hang the others silently."""
-
-BUSY_PATIENCE = 60.0
-"""Seconds that events wait for a database that others keep locked, before their sessions go on unsaved."""
-
-BUSY_PAUSE = 0.1
-"""Seconds between two tries, where SQLite does not wait by itself."""
+WRITERS = 4
+"""Threads for writes that may take long: sessions wait for each other only when so many are slow at once."""
 
 READERS = 2
 """Slow reads wait for each other instead of starting threads without end."""
 
+EVENT_OVERHEAD = 64
+"""What an event costs in memory beyond its bytes; empty events must not look free."""
+
+READ_BYTES = 256 * 1024
+"""How much a reader takes from a file at once."""
+
 PAGE_BACK_BYTES = 4 * 1024 * 1024
 """Paging back over huge events stops here even if fewer than asked were found."""
+
+BOOKMARKS = 1024
+"""Places of readers that go on where they stopped: as many as can be half way through a journal at once."""
 
 LIST_LIMIT = 1000
 """Longest page of sessions, whatever the client asks for."""
 
-CHECKPOINT_PAGES = 4000
-"""Pages written to the log (16 MiB) before they are moved to the database, beside the writer."""
+BUSY_SECONDS = 5.0
+"""A process that keeps the directory locked must not hang the others silently."""
 
-LOG_PAGES = 16000
-"""Pages in the log (64 MiB) before it is begun anew."""
+DIRECTORY_SECONDS = 1.0
+"""How a session is goes to the directory at most once in this time: a turn costs no write of its own."""
 
-LAST_PAGES = 300
-"""Pages that the writer itself moves then: two syncs of a megabyte."""
+BREAK_EPOCH = 1_000_000_000
+"""Epochs from here on are seconds since 1970: the journal may have lost its end before them (`Leases.acquire`)."""
 
-LONGEST_LOG_PAGES = 64000
-"""Pages in the log (256 MiB) before the writer moves all of it, whatever that takes: a reader held it back."""
+LEASE_SECONDS = 0.1
+"""How long an owner believes that its lock file is still there and its own: it may have been removed by hand."""
 
-PAGE_BYTES = 4096
-"""SQLite's pages, for a guess at how many a commit writes."""
-
-LOG_BYTES = 64 * 1024 * 1024
-"""A log that grew under a long reader is cut back to this size."""
-
-CROWD_COMMITS, CROWD_SESSIONS, CROWD_PAUSE = 16, 4, 0.001
-"""Sixteen commits within as many milliseconds, of four sessions or more: from then on one a millisecond."""
-
-VACUUM_PAGES = 2000
-"""Free pages given back per commit, so that writers wait milliseconds and not the whole clean-up."""
+LOG_BYTES = 4 * 1024 * 1024
+"""The directory's write-ahead log is cut back to this size."""

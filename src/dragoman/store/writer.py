@@ -1,132 +1,167 @@
-"""The one thread that writes: takes what is queued, commits it as a group, hands the group back."""
+"""The end of one journal, for the process that owns its session.
+
+Every call blocks, and only one thread at a time may be in it. A batch is written at a place that is known, so that a
+write which failed, or whose outcome is unknown, is repeated over itself and never doubles anything.
+"""
 
 from __future__ import annotations
 
-import logging
-import sqlite3
-import threading
+import errno
+import fcntl
+import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
 
-from dragoman.gateway.ports.store import StoreClosed
-from dragoman.store import group, limits
-from dragoman.store.checkpointer import Checkpointer
-from dragoman.store.operations import Append, Operation, Task
-from dragoman.store.pace import Pace
-
-log = logging.getLogger(__name__)
+from dragoman.gateway.ports.store import BadEvent, OutcomeUnknown, SequenceGap, StoreError
+from dragoman.store import format, limits, segments
+from dragoman.store.failure import explain
 
 
 class Writer:
-    """A thread with a queue. `deliver` is called in that thread, once per group, in the order of `put`."""
-
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        path: Path,
-        deliver: Callable[[list[Operation]], None],
-        checkpointer: Checkpointer,
+        self, folder: Path, end: segments.End, epoch: int, *, durable: bool = False, anew: bool = False
     ) -> None:
-        self._connection = connection
-        self._path = path
-        self._checkpointer = checkpointer
-        self._pace = Pace()
-        self._deliver = deliver
-        self._queue: SimpleQueue[Operation | None] = SimpleQueue()
-        self._on_end: Callable[[], None] = lambda: None
-        self._waiting: list[Operation] = []
-        """What was not written because the database was locked."""
-        self._locked_since = 0.0
-        self._ending = False
-        self._thread = threading.Thread(target=self._run, name="dragoman-writer", daemon=True)
-        self._thread.start()
+        """Goes on at `end`, or `anew` in a segment of its own. `durable`: `sync` will be called."""
+        self.folder = folder
+        self.epoch = epoch
+        self.next_seq = end.last_seq + 1
+        self._safe = (0, self.next_seq) if durable else None
+        """Where the journal ends on the disk: the place in the segment, and the next number."""
+        self._descriptor = -1
+        self._offset = 0
+        self._spoilt = False
+        """There may be bytes behind `_offset` that are no batch."""
+        if end.segment is not None and not anew:
+            self._descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
+            self._offset = end.offset
+            self._safe = (end.offset, self.next_seq) if durable else None
 
-    def put(self, operation: Operation) -> None:
-        self._queue.put(operation)
+    @property
+    def last_seq(self) -> int:
+        """The last event that counts as stored."""
+        return (self._safe[1] if self._safe is not None else self.next_seq) - 1
 
-    def finish(self, on_end: Callable[[], None]) -> None:
-        """Write what is queued and end the thread, which calls `on_end` last."""
-        self._on_end = on_end
-        self._queue.put(None)
-
-    def _run(self) -> None:
-        operations: list[Operation] = []
+    def write(self, first_seq: int, events: Sequence[bytes], stamp: bytes | None = None) -> None:
+        """Append `events`; raises a `StoreError`, and then none of them is there."""
+        if first_seq != self.next_seq:
+            raise SequenceGap(
+                f"Event {first_seq} of session {self.folder.name} does not follow {self.next_seq - 1}.",
+                self.next_seq - 1,
+            )
+        for event in events:
+            if b"\n" in event:
+                raise BadEvent("An event has a line feed in it; journal events are single lines.")
+        stamp = stamp or format.stamp_of(time.time_ns() // 1_000_000)
+        lines = format.join(events)
+        if len(lines) <= limits.BATCH_BYTES or len(events) == 1:
+            parts = [format.describe(first_seq, len(events), lines, self.epoch, stamp), lines]
+        else:
+            parts = _batches(first_seq, self.epoch, stamp, events, len(lines))
         try:
-            while operations := self._next_group():
-                written = group.commit(self._connection, operations, self._path)
-                if written:
-                    self._locked_since = 0.0
-                else:
-                    operations = self._put_back(operations)
-                self._deliver(operations)
-                self._checkpointer.wrote(_pages(operations) if written else 0, self._connection)
-                operations = []
-        finally:
-            self._abandon([*self._waiting, *operations])
-            self._checkpointer.close()
-            self._connection.close()  # the last one to close empties the log
-            self._on_end()
+            if self._descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
+                self._begin_segment()
+            if self._offset == 0:
+                parts.insert(0, format.file_head(self.folder.name))
+            if self._spoilt:
+                os.ftruncate(self._descriptor, self._offset)
+                self._spoilt = False
+            size = sum(map(len, parts))
+            written = os.pwritev(self._descriptor, parts, self._offset)
+            while written < size:  # a disk that is nearly full takes a part, and refuses the rest
+                rest = memoryview(b"".join(parts))[written:]
+                written += os.pwrite(self._descriptor, rest, self._offset + written)
+            self._offset += size
+        except OSError as error:
+            self._cut()
+            raise explain(error, self.folder) from error
+        self.next_seq += len(events)
 
-    def _put_back(self, operations: list[Operation]) -> list[Operation]:
-        """Another process has the database locked: events wait for it, who waits for an answer is told; returns those.
+    def write_all(self, appends: Sequence[tuple[int, Sequence[bytes]]]) -> list[StoreError | None]:
+        """Append one after the other, and let all survive a loss of power if that is wanted; the outcome of each."""
+        outcomes: list[StoreError | None] = []
+        for first_seq, events in appends:
+            try:
+                self.write(first_seq, events)
+                outcomes.append(None)
+            except StoreError as error:
+                outcomes.append(error)
+        failure = self.sync() if self._safe is not None else None
+        stored = [first_seq <= self.last_seq for first_seq, _ in appends]
+        return [known if done else known or failure for known, done in zip(outcomes, stored, strict=True)]
 
-        Agents are held back meanwhile, once enough has piled up.
-        """
-        now = time.monotonic()
-        if not self._locked_since:
-            self._locked_since = now
-            log.warning("the database is locked by another process, events wait for it: %s", self._path)
-        if self._ending or now - self._locked_since > limits.BUSY_PATIENCE:
-            self._locked_since = 0.0
-            return operations
-        self._waiting = [each for each in operations if not isinstance(each, Task)]
-        for each in self._waiting:
-            each.error = None
-        time.sleep(limits.BUSY_PAUSE)
-        return [each for each in operations if isinstance(each, Task)]
-
-    def _next_group(self) -> list[Operation]:
-        """What had to wait, or else the next operation, and all that stand behind it; empty at the end."""
-        operations, self._waiting = self._waiting, []
-        size = sum(operation.size for operation in operations)
+    def sync(self) -> StoreError | None:
+        """Let what was written survive a loss of power; what does not is taken back, and written again at its place."""
+        assert self._safe is not None
         try:
-            operation = self._queue.get(block=not operations)
-        except Empty:
-            return operations
-        if isinstance(operation, Append) and (
-            pause := self._pace.wait(operation.session_id, time.monotonic())
-        ):
-            time.sleep(pause)
-        while operation is not None:
-            operations.append(operation)
-            size += operation.size
-            if size >= limits.GROUP_BYTES or len(operations) >= limits.GROUP_OPERATIONS:
-                return operations
-            try:
-                operation = self._queue.get_nowait()
-            except Empty:
-                return operations
-        self._ending = True
-        if operations:
-            self._queue.put(None)  # the end was seen: commit first, meet it again
-        return operations
+            if self._descriptor >= 0:
+                _sync(self._descriptor)
+        except OSError as error:
+            failure = explain(error, self.folder)
+            self._offset, self.next_seq = self._safe
+            return failure if self._cut() else OutcomeUnknown(str(failure))
+        self._safe = self._offset, self.next_seq
+        return None
 
-    def _abandon(self, operations: list[Operation]) -> None:
-        """Nobody may wait for ever for a thread that is gone, even if a bug ended it."""
-        while True:
-            for operation in operations:
-                operation.error = operation.error or StoreClosed(f"The store {self._path} is closed.")
-            if operations:
-                self._deliver(operations)
-            try:
-                left = self._queue.get_nowait()
-            except Empty:
-                return
-            operations = [left] if left is not None else []
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def _begin_segment(self) -> None:
+        failure = self.sync() if self._safe is not None else None
+        if failure is not None:
+            raise failure
+        path = self.folder / segments.name(self.next_seq, self.epoch)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        self.close()
+        self._descriptor, self._offset = descriptor, 0
+        if self._safe is not None:
+            self._safe = 0, self.next_seq
+            sync_folder(self.folder)
+
+    def _cut(self) -> bool:
+        """Remove what may lie behind the last batch; if that fails, the next write tries again."""
+        self._spoilt = True
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, self._offset)
+            self._spoilt = False
+        return not self._spoilt
 
 
-def _pages(operations: list[Operation]) -> int:
-    """A guess: each operation changes a page of its own and one of the directory."""
-    return 2 * len(operations) + sum(operation.size for operation in operations) // limits.PAGE_BYTES
+def _batches(first_seq: int, epoch: int, stamp: bytes, events: Sequence[bytes], size: int) -> list[bytes]:
+    """Several batches for many bytes: a reader wants few at a time."""
+    pieces = min(-(-size // limits.BATCH_BYTES), limits.MOST_BATCHES, len(events))
+    count, behind = -(-len(events) // pieces), 0
+    parts: list[bytes] = []
+    for start in reversed(range(0, len(events), count)):
+        some = events[start : start + count]
+        lines = format.join(some)
+        head = format.describe(first_seq + start, len(some), lines, epoch, stamp, behind)
+        behind += len(head) + len(lines)
+        parts[:0] = [head, lines]
+    return parts
+
+
+def _sync(descriptor: int) -> None:
+    """To the disk itself; macOS stops at the drive's own memory unless it is told otherwise, where that is known."""
+    if sys.platform == "darwin":
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
+                raise
+            os.fsync(descriptor)
+    else:
+        os.fdatasync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush a folder, or a file, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

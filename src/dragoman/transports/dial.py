@@ -34,7 +34,12 @@ class UnixDialer:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
 
-    async def dial(self, socket_path: str, handler: LinkHandler) -> DialedLink:
+    async def dial(self, address: str, handler: LinkHandler) -> DialedLink:
+        kind, _, socket_path = address.partition(":")
+        if kind != "unix":
+            raise AgentUnavailable(
+                f"{address} cannot be reached from here: it is not a socket of this machine"
+            )
         loop = asyncio.get_running_loop()
         try:
             with short_path(Path(socket_path)) as name:

@@ -66,6 +66,9 @@ class LineDecoder:
     def feed(self, data: bytes) -> list[Frame]:
         if self._at_start:
             data = self._strip_bom(data)
+        if data.find(b"\n") == len(data) - 1 and not self._parts and self._skipping is None and data:
+            frame = self._complete(data[:-1])  # one whole line, as most reads bring
+            return [] if frame is None else [frame]
         head, newline, rest = data.partition(b"\n")
         if not newline:
             self._hold(data)

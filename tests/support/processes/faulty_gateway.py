@@ -17,11 +17,11 @@ from typing import Any
 
 from dragoman.cli.entry import main
 from dragoman.gateway.ports.store import StoreFull
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 
 FOLDER = Path(os.environ.pop("TEST_FAULTS"))
-ASYNC = ("read", "read_before", "get", "find", "create", "acquire", "release", "owners")
-CALLED_BACK = ("append", "update")
+ASYNC = ("read", "read_before", "get", "find", "create", "acquire", "release", "holders")
+CALLED_BACK = ("append", "update", "touch")
 
 
 def failing(method: str) -> StoreFull | None:
@@ -53,8 +53,8 @@ def faulty_callback(method: str, real: Any) -> Callable[..., Any]:
 
 
 for name in ASYNC:
-    setattr(SqliteStore, name, faulty(name, getattr(SqliteStore, name)))
+    setattr(FileStore, name, faulty(name, getattr(FileStore, name)))
 for name in CALLED_BACK:
-    setattr(SqliteStore, name, faulty_callback(name, getattr(SqliteStore, name)))
+    setattr(FileStore, name, faulty_callback(name, getattr(FileStore, name)))
 sys.argv = ["dragoman", *sys.argv[4:]]
 sys.exit(main())

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.ports.store import StoreError
-from dragoman.store import SqliteStore
+from dragoman.store import FileStore
 from support.store import append, read_all, record
 
 
@@ -23,11 +23,9 @@ def say(value: Any) -> None:
     os.write(1, msgspec.json.encode(value) + b"\n")
 
 
-async def stream(store: SqliteStore, *sessions: str) -> None:
+async def stream(store: FileStore, *sessions: str) -> None:
     """Append without end; `[session, seq]` is said when the events up to seq are safe."""
     loop = asyncio.get_running_loop()
-    resume = asyncio.Event()
-    store.on_drained = resume.set
 
     def done(session: str, last: int) -> Callable[[StoreError | None], None]:
         return lambda error: say([session, last] if error is None else {"error": str(error)})
@@ -44,12 +42,9 @@ async def stream(store: SqliteStore, *sessions: str) -> None:
         turn = loop.create_future()
         loop.call_soon(turn.set_result, None)
         await turn
-        if store.congested:
-            resume.clear()
-            await resume.wait()
 
 
-async def fill(store: SqliteStore, session: str, megabytes: int) -> list[Any]:
+async def fill(store: FileStore, session: str, megabytes: int) -> list[Any]:
     """Append until refused; the number of events stored and the reason for the first that was not."""
     for n in range(megabytes * 4):
         error = await append(store, session, n + 1, [b"x" * (256 * 1024)])
@@ -58,19 +53,19 @@ async def fill(store: SqliteStore, session: str, megabytes: int) -> list[Any]:
     return [megabytes * 4, None, None]
 
 
-async def spawn(store: SqliteStore, seconds: int) -> int:
+async def spawn(store: FileStore, seconds: int) -> int:
     """Start a child that outlives us, as a stubborn agent would."""
     return subprocess.Popen(["sleep", str(seconds)], stdout=subprocess.DEVNULL).pid
 
 
-async def unlink(store: SqliteStore, path: str) -> None:
+async def unlink(store: FileStore, path: str) -> None:
     """Remove a file that only this process's mounts show."""
     Path(path).unlink()
 
 
-async def perform(store: SqliteStore, do: str, arguments: list[Any]) -> Any:
+async def perform(store: FileStore, do: str, arguments: list[Any]) -> Any:
     if do == "create":
-        return await store.create(record(arguments[0], owner=store.owner_id, epoch=1))
+        return await store.create(record(arguments[0], owner=store.owner.id, epoch=1))
     if do == "append":
         session, epoch, first_seq, events = arguments
         error = await append(store, session, first_seq, [event.encode() for event in events], epoch)
@@ -87,11 +82,11 @@ async def perform(store: SqliteStore, do: str, arguments: list[Any]) -> Any:
 async def main() -> None:
     path, runtime, options = sys.argv[1:]
     try:
-        store = await SqliteStore.open(Path(path), Path(runtime), **json.loads(options))
+        store = await FileStore.open(Path(path), Path(runtime), **json.loads(options))
     except StoreError as error:
         say({"error": type(error).__name__, "text": str(error)})
         return
-    say({"owner": store.owner_id, "socket": store.socket_path})
+    say({"owner": store.owner.id, "address": store.owner.address})
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
         do, *arguments = json.loads(line)

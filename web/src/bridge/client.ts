@@ -51,6 +51,8 @@ interface Waiting {
 interface Place {
   seen: number | null;
   asked: string | null;
+  /** Of the journal in which `seen` was seen. */
+  epoch?: number | undefined;
 }
 
 const PREFIX = "dragoman.outbox.";
@@ -178,7 +180,7 @@ export class BridgeClient {
   private load(sessionId: string): void {
     const place = this.places.get(sessionId);
     if (place === undefined) return;
-    const from = place.seen === null ? { type: "load_session" as const } : { type: "resume" as const, afterSeq: place.seen };
+    const from = place.seen === null ? { type: "load_session" as const } : { type: "resume" as const, afterSeq: place.seen, ...(place.epoch === undefined ? {} : { epoch: place.epoch }) };
     place.asked = newId();
     this.connection.send({ ...from, sessionId, tail: this.tail, clientMessageId: place.asked });
   }
@@ -220,6 +222,7 @@ export class BridgeClient {
         return false;
       }
       place.seen = (event as { afterSeq: number }).afterSeq;
+      place.epoch = (event as { session?: { epoch?: number } }).session?.epoch;
       place.asked = null;
       return true;
     }
@@ -231,7 +234,9 @@ export class BridgeClient {
     const { seq } = event as { seq?: unknown };
     if (typeof seq !== "number") return true;
     if (place === undefined || place.seen === null || seq <= place.seen) return false;
-    if (seq > place.seen + 1) {
+    const { firstSeq } = event as { firstSeq?: unknown };
+    const first = event.type === "events_lost" && typeof firstSeq === "number" ? firstSeq : seq;
+    if (first > place.seen + 1) {
       if (place.asked === null) this.load(sessionId as string);
       return false;
     }

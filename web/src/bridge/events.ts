@@ -75,6 +75,7 @@ export type JournalEvent = Numbered & (
   | { type: "setting_chosen"; name: string; value: JsonValue } // what a person chose; what came of it follows as mode_changed or config_options
   | { type: "session_info"; title?: string | null; state?: SessionState; modes?: { currentModeId: string | null; availableModes: Mode[] }; configOptions?: ConfigOption[]; [more: string]: unknown } // modes and options: what an agent that came back offers
   | { type: "notice"; title: string; severity: "info" | "warning" | "error" }
+  | { type: "events_lost"; firstSeq: number } // from firstSeq to seq the journal is damaged
   | { type: "queue_changed"; queue: QueuedMessage[] }
   | { type: "turn_complete"; stopReason: string | null; error?: StopError }
   | { type: "agent_exited"; message: string; expected: boolean }
@@ -94,7 +95,7 @@ export interface AgentSummary { name: string; title: string; default: boolean; i
 
 /** What a session is right now; comes once after `new_session`, `load_session` and `resume`, before its events. */
 export interface SessionSnapshot extends SessionSummary {
-  firstSeq: number; lastSeq: number;
+  firstSeq: number; lastSeq: number; epoch?: number;
   modes: { currentModeId: string | null; availableModes: Mode[] } | null;
   configOptions: ConfigOption[]; commands: Command[]; queue: QueuedMessage[]; usage: JsonObject | null;
   plan: PlanEntry[]; promptCapabilities: { image: boolean; audio: boolean; embeddedContext: boolean };
@@ -119,8 +120,8 @@ export type BridgeEvent = JournalEvent | LooseEvent;
 
 export type BridgeCommand = { clientMessageId?: string } & (
   | { type: "new_session"; cwd: string; agent?: string; sandbox?: string; additionalDirectories?: string[] }
-  | { type: "load_session"; sessionId: string; afterSeq?: number; tail?: number } // tail: only the last so many events
-  | { type: "resume"; sessionId: string; afterSeq: number; tail?: number }
+  | { type: "load_session"; sessionId: string; afterSeq?: number; epoch?: number; tail?: number } // tail: only the last so many events
+  | { type: "resume"; sessionId: string; afterSeq: number; epoch?: number; tail?: number }
   | { type: "history"; sessionId: string; beforeSeq: number; limit?: number }
   | { type: "leave_session"; sessionId: string }
   | { type: "send_message"; sessionId: string; content: string | ContentBlock[] }

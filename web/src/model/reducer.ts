@@ -205,6 +205,10 @@ const HANDLERS: Handlers = {
     if (configOptions) draft.fields.configOptions = configOptions;
   },
   notice: (draft, event, at) => notice(draft, event.seq, at, event.severity, event.title, null),
+  events_lost: (draft, event, at) => {
+    const which = event.firstSeq === event.seq ? `Event ${event.seq} is` : `Events ${event.firstSeq} to ${event.seq} are`;
+    notice(draft, event.seq, at, "error", `${which} damaged in the journal and cannot be shown`, "dragoman doctor says more.");
+  },
   queue_changed: (draft, event) => { if (draft.fields.caughtUp) draft.fields.queue = event.queue; },
 
   turn_complete: (draft, event, at) => {

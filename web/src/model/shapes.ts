@@ -79,6 +79,7 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
   setting_chosen: {},
   session_info: { title: maybe(string), state: maybe(string), modes: maybe(MODES), configOptions: maybe(OPTIONS) },
   notice: { title: string, severity: string },
+  events_lost: { firstSeq: number },
   queue_changed: { queue: list(object({ clientMessageId: string, content: list(BLOCK), held: maybe(string), stopped: maybe(boolean) })) },
   turn_complete: { stopReason: maybe(string), error: maybe(FAILURE) },
   agent_exited: { message: string, expected: maybe(boolean) },

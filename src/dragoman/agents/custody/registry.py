@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from dragoman import machine
 from dragoman.agents.custody import marks, records, table
 from dragoman.agents.custody.children import Child, Launch, OwnChild, WatchedChild, WatcherLost
 from dragoman.agents.custody.lifeline import CustodyError, Lifeline
@@ -134,6 +135,7 @@ class Custody:
 
     def started(self, ward: Ward, pid: int) -> None:
         """Tell custody the process of an admitted agent."""
+        machine.restore_file_limit(pid)
         marks.apply(ward.marker, pid)
         ward.started(pid)
         self._tell(ward.line)

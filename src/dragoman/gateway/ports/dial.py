@@ -9,5 +9,5 @@ from dragoman.rpc.link import LinkHandler
 
 
 class Dialer(Protocol):
-    async def dial(self, socket_path: str, handler: LinkHandler) -> AgentHandle:
-        """Connect; raises `AgentUnavailable`."""
+    async def dial(self, address: str, handler: LinkHandler) -> AgentHandle:
+        """Connect to the address of an `Owner`; raises `AgentUnavailable`."""

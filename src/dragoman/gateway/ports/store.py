@@ -3,19 +3,27 @@
 Nothing here knows how it is kept. An engine implements `Store`; the gateway sees these names alone.
 
 A journal is a session's events, numbered from 1 without gaps. An event is opaque bytes without a line feed.
-A lease says which process may append; its `epoch` grows with each change of hands, and an append that carries
-an older one is refused, so that a process which only believes itself the owner can do no harm.
+A lease says which process may append; its `epoch` grows whenever it is given, and an append that carries an older one is
+refused, so that a process which only believes itself the owner can do no harm.
+
+An append ends in one of three ways. *Stored*: the events survive the death of any process. *Refused* (`Fenced`):
+another process owns the session. *Unknown* (`OutcomeUnknown`): they may be stored or not; the same append, with the
+same epoch and numbers, is tried again until it ends otherwise, and nothing of it is shown before. Every other error
+says that nothing was stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 # -- errors: the caller asked for what cannot be, or the store cannot do it now ------------------------------
+
+LEASE_RENEWAL = 15.0
+"""Seconds: a session that was taken from this process while nothing happens in it is noticed within them."""
 
 LIST_PAGE = 50
 """Sessions in one page of a list, unless more are asked for."""
@@ -69,6 +77,12 @@ class SequenceGap(Fenced):
         """The last event that is in the journal: go on with the next number."""
 
 
+class OutcomeUnknown(StoreError):
+    """An append that may be stored or not; only the same append can tell."""
+
+    code = "outcome_unknown"
+
+
 class SessionHeld(StoreError):
     """The session is live in another process, which must be asked instead."""
 
@@ -109,6 +123,12 @@ class StoreReadOnly(StoreUnavailable):
     code = "store_read_only"
 
 
+class SessionAway(StoreReadOnly):
+    """Another machine had the session last, and nothing proves that it does not have it any more."""
+
+    code = "session_away"
+
+
 class StoreCorrupt(StoreUnavailable):
     """Damaged, or not a store at all. It is left as it is."""
 
@@ -141,11 +161,14 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: str | None = None
     extra: dict[str, Any] = {}
     owner: str | None = None
-    """Who leased it last and did not give it back; may be dead (see `Leases.owners`)."""
+    """Who leased it last and did not give it back; may be dead (see `Leases.holders`)."""
+    node: str | None = None
+    """The machine that had it last: folders and the agent's own id mean something there."""
     epoch: int = 0
     first_seq: int = 1
     """The oldest event still kept; more than 1 after `prune`."""
     last_seq: int = 0
+    """In a list as it was at most a second before its last change; exact from `Directory.get`."""
 
 
 class SessionChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,13 +194,16 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     count: int
     data: bytes
     """The events, joined by line feeds; none at the end."""
+    epoch: int = 0
+    damaged: bool = False
+    """Its events are lost: these numbers stand for nothing that can be read."""
 
     @property
     def last_seq(self) -> int:
         return self.first_seq + self.count - 1
 
     def events(self) -> list[bytes]:
-        return self.data.split(b"\n")
+        return [] if self.damaged else self.data.split(b"\n")
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -187,21 +213,30 @@ class Page(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """A process that owns sessions."""
+
+    node: str
+    """Its machine."""
+    id: str
+    address: str
+    """Where it listens for other processes: `unix:PATH` on the same machine."""
+
+
 class Lease(msgspec.Struct, frozen=True):
-    """The right to append, until it is released or another process takes over after this one's death."""
+    """The right to append, until it is released, lost, or another process takes over after this one's death."""
 
     session_id: str
     epoch: int
     last_seq: int
-    former_owner: str | None = None
-    """The process that held it and died, so that its unfinished turn is over."""
+    torn: int = 0
+    """Bytes at the end of the journal that were no whole batch, and are cut off."""
 
 
 class HeldElsewhere(msgspec.Struct, frozen=True):
-    """A living process that owns a session, and the unix socket where it can be reached."""
+    """A living process has the session."""
 
-    owner_id: str
-    socket_path: str
+    owner: Owner
 
 
 class Removed(msgspec.Struct, frozen=True):
@@ -213,37 +248,33 @@ class Removed(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """How much is stored: sessions, their events' bytes, and bytes on disk."""
+class StoredSession(msgspec.Struct, frozen=True):
+    """How old a session is, and how large."""
 
-    sessions: int
-    journal_bytes: int
-    disk_bytes: int
+    id: str
+    updated_at: str
+    bytes: int
+    """Of its journal."""
 
 
 # -- the port ------------------------------------------------------------------------------------------------
 
 Done: TypeAlias = Callable[[StoreError | None], None]
+Lost: TypeAlias = Callable[[str, StoreError], None]
 
 
 class Journal(Protocol):
-    """Appends are queued and never wait; reads do. Call everything from the event loop's thread."""
-
-    on_drained: Callable[[], None] | None
-    """Called when `congested` turns False again."""
+    """Appends never wait; reads do. Call everything from the event loop's thread."""
 
     @property
     def backlog(self) -> int:
         """Bytes appended and not yet stored."""
 
-    @property
-    def congested(self) -> bool:
-        """More is queued than should be: pause whoever feeds it until `on_drained`."""
-
     def append(self, session_id: str, epoch: int, first_seq: int, events: list[bytes], done: Done) -> None:
-        """Store `events` as `first_seq` and on; `done` is called once they survive the death of any process.
+        """Store `events` as `first_seq` and on; `done` is called with the outcome, maybe before this returns.
 
-        The store keeps the list: do not change it afterwards. Calls of `done` follow the order of appends.
+        The store keeps the list: do not change it afterwards. Calls of `done` follow the order of a session's appends,
+        and what comes behind an append that failed fails too. After it, go on with the number that failed.
         """
 
     async def read(self, session_id: str, after_seq: int, max_bytes: int) -> list[Row]:
@@ -254,6 +285,12 @@ class Journal(Protocol):
 
     async def last_seq(self, session_id: str) -> int: ...
 
+    async def common_seq(self, session_id: str, epoch: int, seq: int) -> int:
+        """The last event that the journal shares with a reader who was told `epoch` and has everything up to `seq`.
+
+        Less than `seq` where the journal was brought back to an earlier state, from a back-up or by a loss of power.
+        """
+
 
 class Directory(Protocol):
     """The table of sessions, live and past."""
@@ -262,7 +299,10 @@ class Directory(Protocol):
         """Add a session; with this store's `owner_id` as `owner` it is leased from birth, at its `epoch`."""
 
     def update(self, session_id: str, epoch: int, changes: SessionChanges, done: Done | None = None) -> None:
-        """Change a record, in order with appends; needs the current epoch but not a lease."""
+        """Change a record soon; needs the current epoch but not a lease."""
+
+    def touch(self, session_id: str, epoch: int, state: str, done: Done) -> None:
+        """Note that a session is used now, and its state; written within a second, and of several the last one."""
 
     async def get(self, session_id: str) -> SessionRecord | None: ...
 
@@ -287,32 +327,38 @@ class Directory(Protocol):
 class Leases(Protocol):
     """One owner per session among the processes that share the store."""
 
-    owner_id: str
-    socket_path: str
-    """Where this process shall listen for the others."""
+    owner: Owner
+    """This process, and where it shall listen for the others."""
+    on_lost: Lost | None
+    """Called with a session whose lease was lost, before any append of it is refused."""
 
-    async def acquire(self, session_id: str) -> Lease | HeldElsewhere:
-        """Become the owner if nobody alive is; asking for what one holds already gives the same lease."""
+    async def acquire(self, session_id: str, *, force: bool = False) -> Lease | HeldElsewhere:
+        """Become the owner, at an epoch that was never given before, if no living process is.
+
+        Raises `SessionAway` if another machine may have it; `force` takes it all the same.
+        """
+
+    async def renew(self) -> None:
+        """Say that this process still has its sessions, every `LEASE_RENEWAL` seconds; `on_lost` tells which it lost."""
 
     async def release(self, session_id: str, epoch: int) -> None:
         """Give it back; nothing happens if it was taken over meanwhile."""
 
-    async def owners(self) -> tuple[HeldElsewhere, ...]:
-        """All processes alive that share the store, this one too."""
+    async def holders(self, records: Sequence[SessionRecord]) -> dict[str, Owner]:
+        """The living owners of these sessions, this process too; those without one are left out."""
 
 
 class Retention(Protocol):
-    """Removal of what is old. Sessions with a living owner are never touched."""
+    """What removal of old sessions needs (`dragoman.gateway.retention`)."""
 
-    async def expire(self, older_than: str) -> tuple[Removed, ...]:
-        """Delete sessions not updated since that time."""
+    async def stored(self, older_than: str | None = None) -> list[StoredSession]:
+        """All sessions, or those not updated since that time; longest untouched first."""
 
-    async def prune(
-        self, *, max_bytes: int | None = None, older_than: str | None = None
-    ) -> tuple[Removed, ...]:
-        """Empty the journals of sessions longest untouched; their records stay, with `first_seq` moved on."""
+    async def empty(self, session_id: str) -> bool:
+        """Remove the events of a session; its record stays, with `first_seq` moved on.
 
-    async def usage(self) -> Usage: ...
+        False if there are none, or this process owns it; `SessionHeld` if another one does.
+        """
 
 
 class Store(Journal, Directory, Leases, Retention, Protocol):

@@ -17,6 +17,7 @@ CONFIRM_TIMEOUT = 5.0
 LOOK_INTERVAL = 0.05
 LOOKED_AT = 500
 """Events at the end of a journal among which the decision is looked for."""
+LOOKED_AT_BYTES = 1024 * 1024
 
 
 def check_open(session: Session | None, question: str, option: str) -> Session:
@@ -36,16 +37,15 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
 
 async def answer(session: Session, question: str, option: str, client: ClientConnection) -> None:
     """Hand the answer in; raises when it was not the one that counted."""
+    store = session.gateway.store
+    before = await store.last_seq(session.id) if session.follows and store is not None else 0
     outcome = {"outcome": {"outcome": "selected", "optionId": option}}
     if not session.questions.answer(question, encode(outcome), client):
         raise _too_late(session.questions.decision(question))
-    store = session.gateway.store
     if session.follows and store is not None:  # another process decides whose answer was first
         decided = await _recorded(store, session.id, question)
         if decided is None:
-            raise HttpError(
-                504, "The process that has this session did not confirm the answer; look at the session."
-            )
+            raise HttpError(504, await _unconfirmed(store, session.id, before))
         if _chosen(decided) != option:
             raise _too_late(decided)
 
@@ -78,6 +78,15 @@ async def _recorded(store: Store, session_id: str, question: str) -> JsonObject 
                 await asyncio.sleep(LOOK_INTERVAL)  # another process's journal raises no event here
     except TimeoutError:
         return None
+
+
+async def _unconfirmed(store: Store, session_id: str, before: int) -> str:
+    """Why no decision is known of a question that was answered behind event `before`."""
+    lost = [row for row in await store.read(session_id, before, LOOKED_AT_BYTES) if row.damaged]
+    if lost:
+        words = events.lost_words(lost[0].first_seq, lost[-1].last_seq)
+        return f"Whether the answer counted is not known: {words} Look at the session."
+    return "The process that has this session did not confirm the answer; look at the session."
 
 
 def _decision(event: bytes) -> JsonObject:

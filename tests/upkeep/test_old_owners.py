@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.store import owners
+from dragoman.upkeep import old_owners as owners
 
 linux = pytest.mark.skipif(
     not Path("/proc/self/ns/pid").exists(), reason="this system does not tell boots apart"

@@ -1,0 +1,90 @@
+"""`dragoman backup` and `dragoman restore`: the whole state folder in one file, and back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.entry import complain
+from dragoman.cli.settings import load_settings
+
+
+class StoreCommand(click.Command):
+    """Says what went wrong with the store in a sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from dragoman.gateway.ports.store import StoreError
+
+        try:
+            return super().invoke(ctx)
+        except StoreError as error:
+            complain(str(error))
+            ctx.exit(1)
+
+
+@click.command(cls=StoreCommand, context_settings=SETTINGS)
+@click.argument("file", type=click.Path(path_type=Path))
+def backup(file: Path) -> None:
+    """Write the state folder (sessions, tokens, logins, logs) to FILE, a tar archive; FILE.tar.gz is compressed.
+
+    Gateways may go on meanwhile. Your configuration file is not in it, unless DRAGOMAN_HOME is set: copy that too. FILE
+    holds whole conversations and secrets: keep it as safe as the folder itself.
+    """
+    from dragoman.upkeep import conversion
+    from dragoman.upkeep.archive import back_up
+
+    paths, _ = load_settings(quiet=True)
+    if conversion.is_needed(paths.database):
+        conversion.convert(paths.database, complain)
+    with _Progress() as progress:
+        manifest = back_up(paths.state_dir, file.absolute(), progress)
+    size = file.stat().st_size
+    click.echo(
+        f"{file}: {manifest.sessions} sessions, {len(manifest.files)} files, {size / 1e6:,.1f} MB, read back and checked"
+    )
+    if paths.config_file.exists() and not paths.config_file.is_relative_to(paths.state_dir):
+        click.echo(f"not in it: your configuration file, {paths.config_file}")
+
+
+@click.command(cls=StoreCommand, context_settings=SETTINGS)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Move what is in the state folder aside first.")
+def restore(file: Path, replace: bool) -> None:
+    """Put the state folder back as it was when FILE was written by `dragoman backup`.
+
+    No Dragoman process may run. Clients that saw later events than FILE has are told so when they come back.
+    """
+    from dragoman.upkeep.restore import restore as put_back
+
+    paths, _ = load_settings(quiet=True)
+    with _Progress() as progress:
+        manifest, before = put_back(file.absolute(), paths.state_dir, progress, replace=replace)
+    click.echo(f"restored {manifest.sessions} sessions of {manifest.created} to {paths.state_dir}")
+    if before is not None:
+        click.echo(f"what was there before is in {before}")
+
+
+class _Progress:
+    """One line that is written over, where people look; nothing elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = 0.0
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
+
+    def __enter__(self) -> Callable[[str], None]:
+        return self._say
+
+    def _say(self, text: str) -> None:
+        if self._terminal and time.monotonic() - self._shown > 0.1:
+            self._shown = time.monotonic()
+            click.echo(f"\r{text:<60}", nl=False, err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            click.echo(f"\r{'':<60}\r", nl=False, err=True)

@@ -1,0 +1,73 @@
+"""A client that does not take what it is sent holds the agents of its sessions back.
+
+Without a journal for as long as it takes: what it has not read would have to wait in memory. With a journal only for
+moments: an agent must not wait for a slow client, but reading events back from files costs more than waiting for one
+that is about to read. Each client has an allowance of `MOST_SECONDS`, which is used up while it holds agents and comes
+back while it does not, for a client that is alone with its sessions as soon as it has read. Without any left the agents
+go on, and the client reads on from the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+
+MOST_SECONDS = 0.2
+"""Seconds that a slow client may delay its agents for other clients of the same session."""
+
+
+class Backpressure:
+    def __init__(self, client: ClientConnection) -> None:
+        self._client = client
+        self._held: list[AgentConnection] = []
+        """Agents that wait for a moment."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._left = MOST_SECONDS
+        self._since = time.monotonic()
+        """When `_left` was computed."""
+
+    def writable_changed(self, writable: bool) -> None:
+        self._let_go()
+        client = self._client
+        alone = True
+        for attachment in list(client.attachments.values()):
+            agent = attachment.session.agent
+            journal = attachment.session.journal
+            if journal is not None or attachment.tapped:
+                attachment.catch_up()
+            if attachment.tapped and attachment.session.remote:
+                continue  # it reads the other process's journal at its own pace
+            if agent is None:
+                continue
+            alone = alone and len(attachment.session.attachments) == 1
+            if writable:
+                agent.release(client)
+            elif journal is None or journal.broken:
+                agent.hold(client)
+            elif attachment.live and not attachment.tapped:
+                self._held.append(agent)
+        if writable and alone:
+            self._left = MOST_SECONDS
+        if self._held and self._left > 0:
+            self._timer = asyncio.get_running_loop().call_later(self._left, self._let_go)
+            for agent in self._held:
+                agent.hold(self)
+
+    def _let_go(self) -> None:
+        """Account for the time since the last change, and let agents go on that wait for a moment."""
+        now = time.monotonic()
+        passed, self._since = now - self._since, now
+        if self._timer is None:
+            self._left = min(self._left + passed, MOST_SECONDS)
+        else:
+            self._left = max(self._left - passed, 0.0)
+            self._timer.cancel()
+            self._timer = None
+            for agent in self._held:
+                agent.release(self)
+        self._held = []

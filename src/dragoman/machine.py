@@ -1,0 +1,183 @@
+"""This machine: its name, its boot, its limits, and whether a folder is on a disk that others may write to as well."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import resource
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_MACHINE_ID = Path("/etc/machine-id")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MOUNTS = Path("/proc/self/mountinfo")
+
+NETWORK = frozenset(
+    [
+        "9p",
+        "afpfs",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cephfs",
+        "cifs",
+        "coda",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "panfs",
+        "prl_fs",
+        "smb3",
+        "smbfs",
+        "vboxsf",
+        "virtiofs",
+        "vmhgfs",
+        "webdav",
+    ]
+)
+"""File systems that several machines can mount at once; those of FUSE count too, because they may be."""
+
+
+def node() -> str:
+    return platform.node() or "this-machine"
+
+
+@functools.cache
+def identity() -> str:
+    """The same after a reboot. Images may have an id in common, and machines a name: both must be the same."""
+    try:
+        known = _MACHINE_ID.read_text().strip()
+    except OSError:
+        known = ""
+    return f"{known or '-'}@{node()}".replace(" ", "_")
+
+
+@functools.cache
+def boot_id() -> str:
+    """Another one after each start of the machine; empty where the system does not tell."""
+    if sys.platform == "darwin":
+        return _say("sysctl", "-n", "kern.bootsessionuuid").strip()
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
+
+@functools.cache
+def place() -> str:
+    """Boot and process namespace: where a process id means the same process."""
+    try:
+        return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return boot_id()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process of this place runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+_soft_files = 0
+"""How many files a process may have open, before this one asked for more."""
+
+
+def raise_file_limit(wanted: int) -> int:
+    """Let this process have so many files open, if that is allowed; returns how many it may have."""
+    global _soft_files
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return wanted if soft == resource.RLIM_INFINITY else soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (
+        OSError,
+        ValueError,
+    ):  # macOS refuses more than kern.maxfilesperproc, whatever the hard limit says
+        return soft
+    _soft_files = _soft_files or soft
+    return most
+
+
+def restore_file_limit(pid: int) -> None:
+    """Give a program that this one started the limit of before: some close, or look at, all that they could have."""
+    if _soft_files and hasattr(resource, "prlimit"):
+        with suppress(OSError, ValueError):  # it has ended, or is another user's by now
+            _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(_soft_files, hard), hard))
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether another machine may have the same folder; true also where the system does not tell.
+
+    Wrong for a disk that looks local and is not: a device that several machines are attached to (iSCSI, Fibre Channel).
+    """
+    kind = file_system(folder)
+    return not kind or kind in NETWORK or "fuse" in kind
+
+
+def file_system(folder: Path) -> str:
+    """Its type as the kernel calls it; empty where that is not known."""
+    device = folder.stat().st_dev
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        mounts = _MOUNTS.read_text(errors="replace").splitlines()
+    except OSError:
+        return _mounted_at(folder.resolve())
+    above = []
+    path = folder.resolve()
+    for line in mounts:
+        fields, _, source = line.partition(" - ")
+        _, _, number, _, point, *_ = fields.split(" ")
+        kind = source.split(" ")[0]
+        if number == wanted:
+            return kind
+        if path.is_relative_to(_unescape(point)):
+            above.append((len(point), kind))
+    # Files of btrfs have a device number of their subvolume, which no mount has.
+    return _innermost(above)
+
+
+def _unescape(point: str) -> str:
+    """A mount point as mountinfo writes it: a space is `\\040`."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
+
+
+def _innermost(mounts: list[tuple[int, str]]) -> str:
+    """The type of the longest mount point; of several at one place the last, which hides the others."""
+    return max(reversed(mounts), key=lambda mount: mount[0], default=(0, ""))[1]
+
+
+def _say(*command: str) -> str:
+    """What a program prints; empty if it fails."""
+    import subprocess  # not needed where there is /proc
+
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _mounted_at(folder: Path) -> str:
+    """As `mount` tells it on macOS and BSD: `/dev/disk3s5 on /System/Volumes/Data (apfs, local, journaled)`.
+
+    Goes by the longest mount point above the folder. Home folders of macOS appear below `/` instead of
+    `/System/Volumes/Data`, which is of the same type.
+    """
+    found = re.findall(r" on (/.*) \(([^,)]+)[^()]*\)$", _say("mount"), re.MULTILINE)
+    return _innermost([(len(point), kind) for point, kind in found if folder.is_relative_to(point)])

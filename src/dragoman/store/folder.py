@@ -1,0 +1,99 @@
+"""The folder of a store: where things are, and who is using it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import socket
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.gateway.ports.store import StoreBusy, StoreUnavailable, UnknownSession
+
+GATEWAYS = "gateways.lock"
+DESCRIPTION = "session.json"
+_DELETED = ".deleted-"
+_SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+_OLD_SOCKET = 60.0  # seconds
+
+
+class Folder:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.journals = root / "journal"
+
+    def of(self, session_id: str) -> Path:
+        """The folder of a session; raises `UnknownSession` for what cannot be the name of one."""
+        if _SESSION_ID.fullmatch(session_id) is None:
+            raise UnknownSession(f"{session_id!r} is not the id of a session.")
+        return self.journals / session_id
+
+    def use(self, *, alone: bool = False) -> int:
+        """Say that this process may write here, until the descriptor is closed; raises if that cannot be."""
+        path = self.root / GATEWAYS
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise StoreBusy(f"{self.root} is in use by another Dragoman process.") from error
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise StoreUnavailable(
+                f"The disk of {self.root} has no file locks ({error.strerror}), so that two processes could write to "
+                "one session. Put the state folder on another disk: set DRAGOMAN_HOME or XDG_STATE_HOME."
+            ) from error
+        return descriptor
+
+    def sessions(self) -> list[str]:
+        """The ids of all sessions that have a folder."""
+        with suppress(FileNotFoundError), os.scandir(self.journals) as entries:
+            return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
+        return []
+
+    def describe(self, session_id: str, facts: dict[str, Any]) -> None:
+        """Keep beside the journal what is known of its session."""
+        path = self.of(session_id) / DESCRIPTION
+        draft = path.with_name(f".{DESCRIPTION}")
+        draft.touch(mode=0o600)
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
+        draft.replace(path)
+
+    # -- deleting: first out of sight, then out of the directory, then for good. Whatever is interrupted goes on later
+
+    def hide(self, session_id: str) -> None:
+        with suppress(FileNotFoundError):
+            self.of(session_id).rename(self.journals / f"{_DELETED}{session_id}")
+
+    def hidden(self) -> list[str]:
+        """Sessions whose deletion was interrupted."""
+        return [path.name[len(_DELETED) :] for path in self.journals.glob(f"{_DELETED}*")]
+
+    def remove_hidden(self, session_id: str) -> None:
+        shutil.rmtree(self.journals / f"{_DELETED}{session_id}", ignore_errors=True)
+
+
+def sweep_sockets(sockets: Path) -> None:
+    """Remove sockets of processes that are gone; a young one may belong to a process that is about to listen."""
+    for path in sockets.glob("*.sock"):
+        with suppress(OSError):
+            known = path.lstat()
+            old = time.time() - known.st_mtime > _OLD_SOCKET
+            if old and stat.S_ISSOCK(known.st_mode) and not answers(path):
+                path.unlink()
+
+
+def answers(path: Path) -> bool:
+    """Whether a process listens at this socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT)

@@ -1,0 +1,126 @@
+"""The bytes of a journal file: batches of events, each below a line that describes it. No IO.
+
+    #dragoman journal 1 dgm_k3vq…                            the first line of a file: format version and session
+    #17 3 412 2 2026-11-17T03:31:02.123Z 9f3c2a11            first number, count, length, epoch, time, checksum
+    U{"jsonrpc":"2.0","method":"session/update",…}           one event per line
+    R{"dragoman":"turn_ended",…}
+    U{…}
+
+The length counts the bytes of the event lines with their line feeds, so that a reader can hop from batch to batch. The
+checksum (CRC-32, hexadecimal) covers the event lines and then the description up to the checksum, so that neither can be
+changed alone. A count with an addition (`3+5120`) says that so many bytes of the same append follow this batch: if the
+file ends before them, the append was cut off and none of it counts. An event may begin with `#`: what a line is follows
+from the length before it, never from its look.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeAlias
+from zlib import crc32
+
+from msgspec import Struct
+
+from dragoman.gateway.ports.store import Row
+
+VERSION = 1
+LONGEST_HEAD = 160
+"""Bytes of a description: five numbers of up to twenty digits, a time, a checksum."""
+
+_MAGIC = b"#dragoman journal "
+_HEAD = re.compile(rb"#(\d{1,20}) (\d{1,20})(?:\+(\d{1,20}))? (\d{1,20}) (\d{1,20}) (\S{1,30}) [0-9a-f]{8}\n")
+
+
+def file_head(session_id: str) -> bytes:
+    return b"%b%d %b\n" % (_MAGIC, VERSION, session_id.encode())
+
+
+def file_version(start: bytes) -> int | None:
+    """The format that a file says it has, given its first bytes; None if it says nothing of the kind."""
+    line, end, _ = start.partition(b"\n")
+    version = line[len(_MAGIC) :].split(b" ")[0]
+    return int(version) if end and line.startswith(_MAGIC) and version.isdigit() else None
+
+
+def join(events: Sequence[bytes]) -> bytes:
+    """The event lines of a batch."""
+    return b"\n".join((*events, b""))
+
+
+def describe(first_seq: int, count: int, lines: bytes, epoch: int, stamp: bytes, more: int = 0) -> bytes:
+    """The line above the event lines of a batch."""
+    plus = b"+%d" % more if more else b""
+    sealed = b"#%d %d%b %d %d %b " % (first_seq, count, plus, len(lines), epoch, stamp)
+    return b"%b%08x\n" % (sealed, crc32(sealed, crc32(lines)))
+
+
+class Batch(Struct, frozen=True, gc=False):
+    """The description of a batch; `row` is None if its events are damaged or incomplete."""
+
+    size: int
+    """Bytes, with the description."""
+    count: int
+    more: int
+    """Bytes of the same append behind this batch."""
+    row: Row | None
+    """None unless the events are whole and the ones that were described."""
+
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""A part of a file: from a place on, so many bytes, fewer at its end."""
+
+
+def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
+    """The batch at `offset` that begins with event `first_seq`; None if none is described there."""
+    match = _HEAD.match(read(offset, LONGEST_HEAD))
+    if match is None or int(match[1]) != first_seq:
+        return None
+    count, length = int(match[2]), int(match[4])
+    if not 0 < count <= length:
+        return None
+    head, lines = match[0], read(offset + match.end(), length)
+    whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
+    whole = (
+        whole and lines[-1:] == b"\n" and lines.count(b"\n") == count
+    )  # a forged one has its checksum, too
+    row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5])) if whole else None
+    return Batch(len(head) + length, count, int(match[3] or 0), row)
+
+
+def find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
+    """The next whole batch in `data` that begins with event `first_seq` or a later one: its place, and that event."""
+    for match in _HEAD.finditer(data):
+        seq = int(match[1])
+        if seq >= first_seq and (match.start() == 0 or data[match.start() - 1] == 10):
+            batch = read_batch(lambda offset, length: data[offset : offset + length], match.start(), seq)
+            if batch is not None and batch.row is not None:
+                return match.start(), seq
+    return None
+
+
+def stamp_of(milliseconds: int) -> bytes:
+    """A time in milliseconds since 1970 as batches carry it: ISO 8601 in UTC."""
+    second, rest = divmod(milliseconds, 1000)
+    return b"%b.%03dZ" % (_text(second), rest)
+
+
+def milliseconds(stamp: bytes) -> int:
+    """The other way round; 0 for what is no time."""
+    try:
+        return _second(stamp[:19]) * 1000 + int(stamp[20:23])
+    except ValueError:
+        return 0
+
+
+@functools.lru_cache(maxsize=256)
+def _text(second: int) -> bytes:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
+
+
+@functools.lru_cache(maxsize=256)
+def _second(text: bytes) -> int:
+    return int(datetime.fromisoformat(text.decode()).replace(tzinfo=UTC).timestamp())

@@ -1,0 +1,188 @@
+"""Who owns a session: a kernel lock on a file beside its journal.
+
+The file `lock` is made with the session's folder and goes with it. It is locked for as long as a process owns the
+session; the kernel lets go of it whatever ends that process, and nothing in the runtime folder matters. Its one line
+says who has or had it, and at which epoch. An owner that gives the session back takes its name off that line.
+
+    locked                                     the process on the line has the session
+    not locked                                 free, if this machine is on the line or no other can write to this disk
+    not locked, another machine on the line,   that machine may have it still: locks do not always reach over a network.
+    a disk that several can share              `dragoman sessions take` overrides
+
+Descriptors are closed on exec and in forked children, so that no agent that outlives us keeps a session locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dragoman import machine
+from dragoman.gateway.ports.store import Owner, SessionAway, StoreUnavailable
+
+NAME = "lock"
+
+_ATTEMPTS, _PAUSE = 5, 0.005  # seconds
+
+
+class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The line in a lock file."""
+
+    epoch: int = 0
+    owner: Owner | None = None
+    """None if the session was given back."""
+    machine: str = ""
+    place: str = ""
+    """Boot and process namespace, where the process id means something."""
+    pid: int = 0
+
+    @property
+    def is_of_another_boot(self) -> bool:
+        """Not given back before the machine was started again."""
+        boot = machine.boot_id()
+        return self.owner is not None and bool(boot) and not self.place.startswith(boot)
+
+
+_decode = msgspec.json.Decoder(Claim).decode
+
+
+class SessionLock:
+    """The lock file of a session; a lock on it is this process's until it is closed."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        _open.add(self)
+
+    def wait(self, kind: int) -> Owner | None:
+        """Lock it; the process that has it if that cannot be.
+
+        A probe holds the lock for a moment, and a new owner needs one to write its line.
+        """
+        for _ in range(_ATTEMPTS):
+            with suppress(BlockingIOError):
+                fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+                return None
+            claim = self.read()
+            if claim.owner is not None and _is_alive(claim):
+                return claim.owner
+            time.sleep(_PAUSE)
+        if claim.owner is None:
+            raise StoreUnavailable(
+                f"{self._path} is locked by a process that does not say who it is. Find it with `fuser` "
+                "(on macOS `lsof`) and end it."
+            )
+        return claim.owner
+
+    def read(self) -> Claim:
+        line = os.pread(self._descriptor, 4096, 0).partition(b"\n")[0]
+        try:
+            return _decode(line)
+        except msgspec.DecodeError:
+            return (
+                Claim()
+            )  # new, or torn by a loss of power; epochs are also in the journal and the directory
+
+    def write(self, owner: Owner | None, epoch: int) -> None:
+        """Say who has it; an owner of None gives it back."""
+        claim = (
+            Claim(epoch, owner, machine.identity(), machine.place(), os.getpid()) if owner else Claim(epoch)
+        )
+        line = msgspec.json.encode(claim) + b"\n"
+        os.pwrite(self._descriptor, line, 0)
+        os.ftruncate(self._descriptor, len(line))
+
+    def is_in_place(self) -> bool:
+        """Whether the file is the one beside the journal."""
+        with suppress(FileNotFoundError):
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        return False
+
+    def is_ours(self, epoch: int) -> bool:
+        """Whether it is in place, with our epoch on it; one that is gone is made again."""
+        claim = self.read()
+        if not self._path.exists():
+            try:
+                again = take(self._path.parent)
+            except FileNotFoundError:
+                return False  # with its whole folder
+            if not isinstance(again, SessionLock):
+                return False
+            os.dup2(again._descriptor, self._descriptor, inheritable=False)
+            again.close()
+            self.write(claim.owner, claim.epoch)
+        return self.is_in_place() and claim.epoch == epoch
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
+    """Lock the session of this folder, or tell which process has it.
+
+    Raises `SessionAway` if another machine may have it, unless by `force`, and `FileNotFoundError` without the folder.
+    """
+    path = folder / NAME
+    while True:
+        lock = SessionLock(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        try:
+            owner = lock.wait(fcntl.LOCK_EX)
+            if owner is None and not force:
+                _check_not_away(folder, lock.read())
+        except BaseException:
+            lock.close()
+            raise
+        if owner is None and lock.is_in_place():
+            return lock
+        lock.close()
+        if owner is not None:
+            return owner  # otherwise its session was deleted, and perhaps made anew
+
+
+def holder(folder: Path) -> Owner | None:
+    """The living process that has the session of this folder."""
+    try:
+        lock = SessionLock(folder / NAME, os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return None
+    try:
+        return lock.wait(fcntl.LOCK_SH)
+    except StoreUnavailable:
+        return None
+    finally:
+        lock.close()
+
+
+def _check_not_away(folder: Path, claim: Claim) -> None:
+    if claim.owner is None or claim.machine == machine.identity() or not machine.is_shared(folder):
+        return
+    raise SessionAway(
+        f"Session {folder.name} was last open on {claim.owner.node} and not given back, and {folder} is on a network "
+        f"disk: it can only be read here. Go on with it there, or, if that machine is gone, run "
+        f"`dragoman sessions take {folder.name}`."
+    )
+
+
+def _is_alive(claim: Claim) -> bool:
+    """Whether the process on the line is seen from here: if not, its successor may be about to write its own name."""
+    here = (machine.identity(), machine.place())
+    return (claim.machine, claim.place) == here and machine.runs(claim.pid)
+
+
+_open: weakref.WeakSet[SessionLock] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_open):
+        lock.close()
+
+
+os.register_at_fork(after_in_child=_forget_all)

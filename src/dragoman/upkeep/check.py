@@ -1,0 +1,212 @@
+"""What is wrong with a store: `dragoman doctor` shows it, and `--fix` repairs it (`repair.py`).
+
+A journal is compared with what the directory knows of it. The directory may be a second behind the files of a session
+that is in use, so only what the directory has and the files do not have is a finding.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from dragoman import machine
+from dragoman.gateway.ports.store import SchemaTooNew, StoreError, UnknownSession
+from dragoman.store import locks, schema, segments
+from dragoman.store.database import Database
+from dragoman.store.failure import explain
+from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.upkeep import repair, restore
+from dragoman.upkeep.repair import Numbers, Span
+
+LITTLE_SPACE = 200 * 1024 * 1024
+NEW_SECONDS = 60.0
+"""An empty folder that is younger may be the beginning of a session."""
+PRUNE_SECONDS = 0.5
+"""Retention removes files first and tells the directory then."""
+SHOWN_SPANS = 5
+
+
+class Finding(Struct, frozen=True):
+    level: str
+    """`ok`, `warning` or `error`."""
+    about: str
+    detail: str
+    advice: str = ""
+    fixable: bool = False
+
+
+class Fix(Struct, frozen=True):
+    finding: Finding
+    do: Callable[[], object]
+
+
+Findings: TypeAlias = Iterator[Finding | Fix]
+
+
+def check(path: Path) -> Findings:
+    """Look at the whole store at `path`; nothing is changed before a `Fix` is done."""
+    folder = Folder(path.absolute().parent)
+    if (folder.root / restore.WORK).exists():
+        detail = (
+            f"a restore was interrupted before it changed anything, and left {folder.root / restore.WORK}"
+        )
+        yield _fix("warning", "restore", detail, "--fix removes it", lambda: restore.discard(folder.root))
+    if not path.exists():
+        journals = len(list(folder.sessions()))
+        if not journals:
+            yield Finding("ok", "store", f"no sessions yet ({path} does not exist)")
+            return
+        yield _fix(
+            "error", "directory", f"{path} is missing, and there are {journals} journals",
+            "restore a back-up, or --fix to make it again from the journals", lambda: repair.make_directory(path),
+        )  # fmt: skip
+        if not path.exists():
+            return
+    yield from _disk(folder)
+    try:
+        known, old = _read_directory(path)
+    except StoreError as error:
+        advice = f"restore a back-up (`dragoman restore FILE --replace`), or move {path}* away and --fix"
+        yield Finding("error", "directory", str(error), advice)
+        return
+    yield from _directory(known, old, folder)
+    with closing(repair.reader(path)) as connection:
+        schema.version(
+            connection
+        )  # connected meanwhile: without it each repair would empty the log when it is done
+        for session_id in sorted(known.keys() | set(folder.sessions())):
+            if session_id not in old:
+                yield from _session(path, folder, session_id, known.get(session_id))
+
+
+def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], object]) -> Fix:
+    return Fix(Finding(level, about, detail, advice, fixable=True), do)
+
+
+def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
+    """What the directory knows of its sessions, and those that are still in the tables of an older version."""
+    try:
+        with closing(repair.reader(path)) as connection:
+            old = schema.has_old_tables(connection)
+            converted = schema.version(connection) >= schema.VERSION
+            if converted or not old:
+                Database(path).prepare_reading()
+            return (
+                repair.numbers(connection) if converted else {},
+                {row[0] for row in connection.execute("SELECT id FROM heads")} if old else set(),
+            )
+    except (sqlite3.Error, OSError) as error:
+        raise explain(error, path) from error
+
+
+def _directory(known: dict[str, Numbers], old: set[str], folder: Folder) -> Iterator[Finding]:
+    if old:
+        detail = f"{len(old)} sessions are of an older Dragoman and are converted at the next start"
+        advice = "nothing to do: `dragoman serve`, an editor or `dragoman sessions list` is a start"
+        yield Finding("warning", "directory", detail, advice)
+    yield Finding("ok", "directory", f"{len(known)} sessions, {len(list(folder.sessions()))} journals")
+
+
+def _disk(folder: Folder) -> Iterator[Finding]:
+    kind = machine.file_system(folder.root) or "unknown"
+    free = shutil.disk_usage(folder.root).free
+    level = "warning" if free < LITTLE_SPACE else "ok"
+    advice = (
+        "free some space: sessions wait, and then go on unsaved, when there is none" if level != "ok" else ""
+    )
+    yield Finding(level, "disk", f"{free // 2**20:,} MB free for {folder.root} ({kind})", advice)
+    if machine.is_shared(folder.root):
+        advice = "sessions that another machine had open are read-only here until `dragoman sessions take ID`"
+        yield Finding(
+            "warning",
+            "disk",
+            f"{folder.root} is on a file system that other machines may share ({kind})",
+            advice,
+        )
+
+
+def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None) -> Findings:
+    about = f"session {session_id}"
+    try:
+        home = folder.of(session_id)
+    except UnknownSession:
+        advice = f"look at {folder.journals / session_id}, then move it away"
+        yield Finding("warning", about, "a folder whose name is not the id of a session", advice)
+        return
+    try:
+        known = known or repair.numbers_of(path, session_id)  # it may be new
+        if known is None:
+            yield from _orphan(path, folder, home, about)
+        else:
+            yield from _journal(path, folder, home, about, known)
+    except SchemaTooNew as error:
+        yield Finding("error", about, str(error), "upgrade Dragoman")
+    except OSError as error:
+        yield Finding("error", about, f"cannot be read: {error}")
+
+
+def _orphan(path: Path, folder: Folder, home: Path, about: str) -> Findings:
+    """A journal that the directory does not know."""
+    empty = segments.Reader().end(home).segment is None and not (home / DESCRIPTION).exists()
+    if not home.exists() or (
+        empty and (locks.holder(home) or time.time() - home.stat().st_mtime < NEW_SECONDS)
+    ):
+        return  # deleted meanwhile, or just being made
+    if empty:
+        yield _fix(
+            "warning", about, "a folder without events or a record", "--fix removes it",
+            lambda: repair.remove_empty(folder, home.name),
+        )  # fmt: skip
+        return
+    detail, advice = "its journal is not in the directory", "--fix adds it again"
+    if repair.described(home) is None:
+        detail += f", and {DESCRIPTION} is missing or damaged: its agent, folder and title are not known"
+        advice = f'--fix adds it with the agent "{repair.UNKNOWN}": it can be read, exported and deleted'
+    yield _fix("error", about, detail, advice, lambda: repair.add_again(path, folder, home.name))
+
+
+def _journal(path: Path, folder: Folder, home: Path, about: str, known: Numbers) -> Findings:
+    found = segments.segments(home)
+    if not found and (known.last_seq < known.first_seq or repair.numbers_of(path, home.name) is None):
+        return  # nothing was said yet, all was removed by retention, or the session is deleted just now
+    if found and found[0].first_seq > known.first_seq and repair.looks_pruned(home):
+        time.sleep(PRUNE_SECONDS)
+        known = repair.numbers_of(path, home.name) or known
+        if found[0].first_seq > known.first_seq:
+            yield _fix(
+                "warning", about, "the removal of its old events was interrupted", "--fix completes it",
+                lambda: repair.complete_prune(path, folder, home.name),
+            )  # fmt: skip
+            known = Numbers(found[0].first_seq, known.last_seq, known.epoch)
+    lost, end = repair.lost_spans(home, known)
+    new = [span for span in lost if span not in repair.accepted(home)]
+    if not found:
+        detail = f"its journal is missing (events {known.first_seq} to {known.last_seq})"
+    else:
+        detail = f"{_spans(new)} are damaged or missing"
+    if new:
+        yield _fix(
+            "error", about, detail, "restore a back-up, or --fix to go on without them",
+            lambda: repair.accept_loss(path, folder, home.name),
+        )  # fmt: skip
+    elif lost:
+        yield Finding("ok", about, f"goes on without {_spans(lost)}, which are lost")
+    if end.torn and end.last_seq >= known.last_seq and locks.holder(home) is None:
+        detail = f"its last write was cut off: {end.torn} bytes at its end are no whole batch"
+        advice = (
+            "nothing to do: they are never shown, and the next process that opens it begins a new segment"
+        )
+        yield Finding("warning", about, detail, advice)
+
+
+def _spans(spans: list[Span]) -> str:
+    words = [f"{first} to {last}" for first, last in spans[:SHOWN_SPANS]]
+    more = f" and {len(spans) - SHOWN_SPANS} more parts" if len(spans) > SHOWN_SPANS else ""
+    return f"events {', '.join(words)}{more}"
