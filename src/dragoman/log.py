@@ -12,6 +12,7 @@ import functools
 import json
 import logging
 import os
+import re
 import select
 import sys
 import time
@@ -43,6 +44,8 @@ MAX_VALUE = 2000
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "about"}
 _QUOTED = frozenset(' "=')
+_PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
+"""Ids, names and numbers, which need neither quotes nor a look for secrets."""
 _COLOURS = {10: "\x1b[2m", 20: "\x1b[36m", 30: "\x1b[33m", 40: "\x1b[31m", 50: "\x1b[31;1m"}
 _PLAIN_RESET = "\x1b[0m"
 
@@ -87,14 +90,16 @@ def setup(
 
 
 def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> None:
-    """`logger.info(message, extra=facts)`, for what happens in every turn: made later, without what is not written."""
+    """`logger.info(message, extra=facts)` for the event loop, where it happens in every turn: the line is made later.
+
+    `facts` say whose work it is: `ABOUT` is not looked at.
+    """
     if not logger.isEnabledFor(logging.INFO):
         return
     if _quick is None:
         logger.info(message, extra=facts)
     else:
-        with _quick.lock or nullcontext():
-            _quick.add(Note(logger.name, message, facts))
+        _quick.add_note(Note(logger.name, message, facts))
 
 
 def said(words: bytes | str) -> str:
@@ -125,7 +130,7 @@ def _handler(file: str | None) -> logging.Handler | None:
 class Note:
     """As much of a `logging.LogRecord` as a line needs."""
 
-    __slots__ = ("about", "created", "facts", "message", "name")
+    __slots__ = ("created", "facts", "message", "name")
     levelno, levelname, exc_info = logging.INFO, "INFO", None
 
     def __init__(self, name: str, message: str, facts: Mapping[str, object]) -> None:
@@ -133,7 +138,6 @@ class Note:
         self.message = message
         self.facts = facts
         self.created = time.time()
-        self.about: Mapping[str, object] = {}
 
     @property
     def msecs(self) -> float:
@@ -160,7 +164,8 @@ class FdHandler(logging.Handler):
         self.add(record)
 
     def add(self, record: logging.LogRecord | Note) -> None:
-        record.about = ABOUT.get()
+        if not isinstance(record, Note):
+            record.about = ABOUT.get()
         loop = _running_loop()
         if loop is not None and not self._waiting:
             loop.call_later(LINGER, self._write_some, loop)
@@ -168,6 +173,13 @@ class FdHandler(logging.Handler):
         # In another thread, or when there is no loop any more, there is nobody to do it later.
         if loop is None or record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
             self._write_all()
+
+    def add_note(self, note: Note) -> None:
+        with self.lock or nullcontext():
+            if 0 < len(self._waiting) < MOST_WAITING - 1:
+                self._waiting.append(note)  # the timer for those before it runs
+            else:
+                self.add(note)
 
     def flush(self) -> None:
         with self.lock or nullcontext():
@@ -237,11 +249,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 def fields(record: logging.LogRecord | Note) -> dict[str, Any]:
     """What the caller passed as `extra`, and what its work is for."""
-    about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
     if isinstance(record, Note):
-        passed: Mapping[str, Any] = record.facts
-    else:
-        passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
+        return dict(record.facts)
+    about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
+    passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
     return {**{key: value for key, value in about.items() if value is not None}, **passed}
 
 
@@ -312,7 +323,11 @@ def _pairs(record: logging.LogRecord) -> list[str]:
 
 
 def _value(value: object) -> str:
-    return str(value) if type(value) is int else _text(str(value))
+    kind = type(value)
+    if kind is int or kind is float:
+        return str(value)
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else _text(text)
 
 
 @functools.lru_cache(maxsize=512)

@@ -100,12 +100,19 @@ class Attachment:
         self._push_all(batch)
 
     def _push_all(self, batch: Batch) -> None:
-        plain = not batch.authors and not batch.varied and not batch.gap
-        if self._bulk and plain and batch.first_seq > self.position:
-            self._send_all(batch.lines)
-        else:
+        if batch.first_seq <= self.position or not self._may_send_lines(batch):
             self._push_each(batch)
-        self.position = max(self.position, batch.last_seq)
+            self.position = max(self.position, batch.last_seq)
+            return
+        self.position = batch.last_seq
+        if batch.lines:
+            self._send_all(batch.lines)
+
+    def _may_send_lines(self, batch: Batch) -> bool:
+        """Whether this client is shown just `batch.lines`: no numbers, nothing varied, no other client's words."""
+        if not self._bulk or batch.varied or batch.gap:
+            return False
+        return not batch.authors or (batch.author is self.client and not self._shared)
 
     def _send_each(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -140,6 +147,11 @@ class Attachment:
         if b'"terminalId"' in line:
             line = replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
         return line if self.mirror is None else self.mirror.view(line)
+
+    @property
+    def is_current(self) -> bool:
+        """The client has everything that was handed over, and waits for no terminal of its own."""
+        return self.live and self.mirror is None
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
         """Run `action` when this client has everything up to `seq`; its failure is its own."""

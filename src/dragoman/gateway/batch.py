@@ -16,10 +16,23 @@ if TYPE_CHECKING:
 class Batch:
     """Events that are stored and handed over together."""
 
-    __slots__ = ("actions", "after", "authors", "events", "first_seq", "gap", "kept", "lines", "varied")
+    __slots__ = (
+        "actions",
+        "after",
+        "author",
+        "authors",
+        "events",
+        "first_seq",
+        "gap",
+        "kept",
+        "last_seq",
+        "lines",
+        "varied",
+    )
 
     def __init__(self) -> None:
         self.first_seq = 0
+        self.last_seq = 0
         self.kept = True
         """Its events have numbers, from `first_seq` on."""
         self.after = 0
@@ -28,16 +41,23 @@ class Batch:
         """Its one event says how many before it were not kept."""
         self.events: list[bytes] = []
         self.lines: list[bytes] = []
-        """What all attachments see of them."""
+        """The updates among them that have no author: every attachment is shown these."""
         self.authors: dict[int, ClientConnection] = {}
         """Author per index in `events`; authors are not shown their own events."""
+        self.author: ClientConnection | None = None
+        """The author of all events in `authors`, if it is one."""
         self.varied = False
         """Not every client may be sent the same bytes: some speak of one client's own terminals."""
         self.actions: list[Action] = []
 
-    @property
-    def last_seq(self) -> int:
-        return self.first_seq + len(self.events) - 1
+    def number(self, first_seq: int) -> None:
+        self.first_seq = first_seq
+        self.last_seq = first_seq + len(self.events) - 1
+
+    def add_authored(self, event: bytes, author: ClientConnection) -> None:
+        self.author = author if not self.authors or self.author is author else None
+        self.authors[len(self.events)] = author
+        self.events.append(event)
 
     @property
     def size(self) -> int:

@@ -24,7 +24,7 @@ from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.questions import ELICITATION
-from dragoman.gateway.rewrite import meta_of, one_session, session_of
+from dragoman.gateway.rewrite import meta_of, one_session, session_in, session_of
 from dragoman.gateway.session import Session, settle
 from dragoman.gateway.turn import CANCELLED
 from dragoman.log import ABOUT
@@ -200,7 +200,10 @@ class ClientConnection:
         return attachment.session if attachment is not None else None
 
     def require_session(self, request: Request) -> Session:
-        session_id = session_of(request.params)
+        try:
+            session_id = session_in(request.members)
+        except Malformed:
+            session_id = None
         if session_id is None:
             raise invalid_params("sessionId is required", "sessionId")
         session = self.session(session_id)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.json_types import decode_object
+from dragoman.gateway import events
+from dragoman.gateway.dialects import STOP_REASONS
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.updates import update_line
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError, internal
 
@@ -22,27 +27,44 @@ RUN_ON_GRACE = 0.5
 """Seconds that an agent has to end the command of a cancelled turn."""
 
 
-def turn_ended(session: Session, turn: Turn, reply: Reply) -> None:
+def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) -> None:
+    """`outcome` is the result or the error in `reply`."""
     if session.turn is turn:
         session.turn = None
     session.last_used = time.monotonic()
+    session.silence.turn_ends()
     session.questions.cancel_all("turn_end")
     command = session.tools.command_since() if turn.cancelling else None
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.settling = session.gateway.spawn(_end_command(session, session.agent, command))
-    outcome = decode_object(reply.result if reply.ok else reply.error)
+    ok, stop_reason = reply.ok, outcome.get("stopReason")
     if session.feed.reaches(turn.client) and not session.follows:
-        facts = {"stopReason": outcome.get("stopReason")} if reply.ok else {"error": outcome}
-        session.record("turn_ended", **facts)
-        meta = {"dragoman": {"state": session.state, **facts}}
-        session.publish({"sessionUpdate": "session_info_update", "_meta": meta}, turn.client)
-    if reply.ok:
+        if ok and isinstance(stop_reason, str) and stop_reason in STOP_REASONS:
+            record, update = _usual_end(session.id, session.state, stop_reason)
+        else:
+            facts = {"stopReason": stop_reason} if ok else {"error": outcome}
+            record, update = _end(session.id, session.state, facts)
+        session.feed.record(record)
+        session.feed.publish(events.STATE, update, turn.client)
+    if ok:
         session.crashes = 0
-    session.failed = not reply.ok
-    session.stopped = reply.ok and outcome.get("stopReason") == "cancelled"
-    session.after_events(lambda: turn.request.answer(reply), turn.client)
+    session.failed = not ok
+    session.stopped = ok and stop_reason == "cancelled"
+    session.after_events(partial(turn.request.answer, reply), turn.client)
+
+
+def _end(session_id: str, state: str, facts: JsonObject) -> tuple[bytes, bytes]:
+    """The end of a turn as the journal's record and as the update that other clients see."""
+    update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": {"state": state, **facts}}}
+    return events.record("turn_ended", **facts), update_line(session_id, update)
+
+
+@functools.lru_cache(maxsize=256)
+def _usual_end(session_id: str, state: str, stop_reason: str) -> tuple[bytes, bytes]:
+    """`_end` of the turns that end alike in a session, which are nearly all."""
+    return _end(session_id, state, {"stopReason": stop_reason})
 
 
 def turn_over(session: Session) -> None:

@@ -123,10 +123,11 @@ class JournalFeed:
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
     ) -> None:
         batch = self._open or self._begin(waits=author is not None)
-        if author is not None:
-            batch.authors[len(batch.events)] = author
         if varied:
             batch.varied = True
+        if author is not None:
+            batch.add_authored(tag + line, author)
+            return
         batch.events.append(tag + line)
         batch.lines.append(line)
 
@@ -204,8 +205,8 @@ class JournalFeed:
     # -- storing
 
     def _append(self, batch: Batch) -> None:
-        batch.first_seq = self._next
-        self._next += len(batch.events)
+        batch.number(self._next)
+        self._next = batch.last_seq + 1
         for index, author in batch.authors.items():
             self.authors[batch.first_seq + index] = author
             if len(self.authors) > MAX_AUTHORS:
@@ -223,13 +224,12 @@ class JournalFeed:
         if self._waiting_bytes and not self._in_flight:
             self._waiting_bytes = 0
             self._watcher.journal_congested(False)
-        if self.state in (Keeping.FENCED, Keeping.ENDED):
+        if error is None and self.state is Keeping.STORED and not self._failed:
+            self._stored += 1
+            self._hand_over_stored()
+        elif self.state in (Keeping.FENCED, Keeping.ENDED):
             return
-        if error is None or self._is_there(error):
-            if self.state is Keeping.STORED and not self._failed:
-                self._stored += 1
-                self._hand_over_stored()
-                return
+        elif error is None or self._is_there(error):
             self._recovered()
         elif is_taken(error):
             self._move(Keeping.FENCED, error)
@@ -250,7 +250,11 @@ class JournalFeed:
         try:
             while self._stored and self._pending:
                 self._stored -= 1
-                self._hand_over()
+                batch = self._pending.popleft()
+                self.delivered = batch.last_seq
+                if batch.gap:
+                    self.missing = None
+                self._show(batch)
         finally:
             self._handing_over = False
             self._stored = 0
@@ -427,13 +431,6 @@ class JournalFeed:
             self._append_all()
 
     # -- showing
-
-    def _hand_over(self) -> None:
-        batch = self._pending.popleft()
-        self.delivered = batch.last_seq
-        if batch.gap:
-            self.missing = None
-        self._show(batch)
 
     def _hand_over_unkept(self, most: int = -1) -> None:
         """Show what waits without a number: all of it, or the first `most`."""

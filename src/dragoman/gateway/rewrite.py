@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from msgspec import Raw
 
@@ -56,18 +57,35 @@ def with_members(params: bytes, **changes: object) -> bytes:
 def session_of(params: bytes) -> str | None:
     """`params.sessionId` if there is one; params that are no object have none."""
     try:
-        raw = message.members(params).get("sessionId")
+        return session_in(message.members(params))
     except Malformed:
         return None
-    key = message.id_key(raw) if raw is not None else None
+
+
+def session_in(members: Mapping[str, Raw]) -> str | None:
+    """`sessionId` among the members of params."""
+    raw = members.get("sessionId")
+    if raw is None:
+        return None
+    key = message.id_key(raw)
     return key[1] if key is not None and isinstance(key[1], str) else None
 
 
 def meta_of(params: bytes) -> JsonObject:
     """`params._meta`, empty if there is none."""
     try:
-        raw = message.members(params).get("_meta")
-        return as_object(decode_object(raw)) if raw is not None else {}
+        return meta_in(message.members(params))
+    except Malformed:
+        return {}
+
+
+def meta_in(members: Mapping[str, Raw]) -> JsonObject:
+    """`_meta` among the members of params, empty if there is none."""
+    raw = members.get("_meta")
+    if raw is None:
+        return {}
+    try:
+        return as_object(decode_object(raw))
     except Malformed:
         return {}
 

@@ -30,6 +30,7 @@ from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.questions import Questions
 from dragoman.gateway.rewrite import reply_for_client, with_session
 from dragoman.gateway.services import Services
+from dragoman.gateway.silence import SilenceWatch
 from dragoman.gateway.tapped import attachment_for
 from dragoman.gateway.tools import OpenTools
 from dragoman.gateway.turn import Turn
@@ -80,6 +81,7 @@ class Session:
         self.questions = Questions(self)
         self.services = Services(self)
         self.forwarding = Forwarding(self)
+        self.silence = SilenceWatch(self)
         self.turn: Turn | None = None
         self.gone: RpcError | None = None
         """Why the agent of this session is not there any more."""
@@ -117,7 +119,7 @@ class Session:
         self._held: Callable[[str, bytes], None] | None = None
         """Gets the agent's next updates instead of everybody."""
         self._offered: JsonObject = {}
-        self._owed = SessionChanges()
+        self._owed: SessionChanges | None = None
         """What the directory should know and could not be told yet."""
         self._waiting_agent: AgentConnection | None = None
         self._congested_agent: AgentConnection | None = None
@@ -230,7 +232,7 @@ class Session:
         if len(self.questions):
             return "waiting_for_permission"
         if self.turn is not None:
-            return "silent" if self.turn.silent else "working"
+            return "silent" if self.silence.silent else "working"
         if self.parked:
             return "parked"
         if self.agent is None:
@@ -421,7 +423,7 @@ class Session:
 
         def hand_over() -> None:
             attachment = client.attachments.get(self.id) if client is not None else None
-            if attachment is None:
+            if attachment is None or attachment.is_current:
                 action()
             else:
                 attachment.after(self.feed.delivered, partial(attachment.after_terminals, action))
@@ -445,7 +447,8 @@ class Session:
         journal = self.journal
         if journal is None:
             return
-        changes, self._owed = _merged(self._owed, changes), SessionChanges()
+        if self._owed is not None:
+            changes, self._owed = _merged(self._owed, changes), None
         if journal.state in (Keeping.STORED, Keeping.WAITING):
             journal.store.update(self.id, journal.epoch, changes, partial(self._saved, changes))
         elif journal.state is Keeping.UNKEPT:
@@ -456,7 +459,7 @@ class Session:
         journal = self.journal
         if journal is None:
             return
-        if title is UNSET and journal.state is Keeping.STORED and self._owed == SessionChanges():
+        if title is UNSET and self._owed is None and journal.state is Keeping.STORED:
             journal.store.touch(self.id, journal.epoch, state, self._touched)
         else:
             self.save(SessionChanges(updated_at=events.now(), state=state, title=title))
@@ -511,7 +514,7 @@ class Session:
             return
         log.error("session directory is not up to date: %s", error, extra={"session": self.id})
         if not is_taken(error):
-            self._owed = _merged(changes, self._owed)
+            self._owed = _merged(changes, self._owed) if self._owed is not None else changes
 
     # -- the journal
 

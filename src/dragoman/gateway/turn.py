@@ -24,13 +24,13 @@ from dragoman.gateway import dialects, endings, events, revival, transcript
 from dragoman.gateway.content import prompt_params, read_prompt
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.ports.store import StoreError
-from dragoman.gateway.ports.witness import TRACE, Observed
+from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
 from dragoman.gateway.refusals import reason
-from dragoman.gateway.rewrite import meta_of
+from dragoman.gateway.rewrite import meta_in
 from dragoman.gateway.updates import update_line
 from dragoman.log import ABOUT, note, prompts_wanted, said
 from dragoman.rpc.peer import Reply, Request
-from dragoman.wire import limits, message
+from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 if TYPE_CHECKING:
@@ -53,19 +53,17 @@ class Turn:
         self.call: int | None = None
         self.cancelling = False
         self.settled = False
-        self.silent = False
         self.recaps = False
         """The agent is told the conversation so far with this prompt."""
         self.done = asyncio.Event()
         """Set when the answer is on its way to the client."""
-        self._params = message.members(request.params)
+        self._params = dict(request.members)
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
-        self._meta = meta_of(request.params)
+        self._meta = meta_in(self._params)
         self._observed: Observed | None = None
         self._began = 0.0
         self._timers: list[asyncio.TimerHandle] = []
-        self._seen = -1
         self._shown = False
         self._on_shown: Callable[[], None] | None = None
 
@@ -109,7 +107,8 @@ class Turn:
             self.recaps = True
         session.late_answer()
         observed = self._begin()
-        session.tell_first(observed.first)
+        if observed is not UNOBSERVED:
+            session.tell_first(observed.first)
         session.corrections.turn_begins()
         if observed.carried:
             self._params["_meta"] = Raw(encode({**self._meta, **observed.carried}))
@@ -117,7 +116,11 @@ class Turn:
         self.call = agent.peer.request("session/prompt", params, self._answered)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
-        asyncio.get_running_loop().call_soon(self._started)  # behind the prompt's way to the agent
+        session.touch("working")
+        session.silence.turn_begins()
+        limit = session.gateway.config.sessions.prompt_timeout
+        if limit:
+            self._later(limit, lambda: self._time_over(limit))
 
     def _begin(self) -> Observed:
         """From here on it is a turn; what was refused before is none."""
@@ -135,7 +138,7 @@ class Turn:
         return {
             "session": self.session.id,
             "client": self.client.key,
-            "request": self.request.id.decode(),
+            "request": self.request.key[1],
             "agent": self.session.agent_name,
         }
 
@@ -177,6 +180,8 @@ class Turn:
 
     def _named(self) -> JsonObject:
         """The id that the client gave its message: kept, so that it is known again when it is sent again."""
+        if not self._meta:
+            return {}
         message_id = as_object(self._meta.get("dragoman")).get("clientMessageId")
         if not isinstance(message_id, str) or len(message_id) > limits.PEER_ID_LENGTH:
             return {}
@@ -199,31 +204,36 @@ class Turn:
             self.cancelling = True
             self._later(timeout, lambda: self._give_up(timeout))
 
-    def settle(self, reply: Reply) -> None:
+    def settle(self, reply: Reply, outcome: JsonObject | None = None) -> None:
+        """Answer the prompt with `reply`; `outcome` is the result or the error in it, if it was read already."""
         if self.settled:
             return
         self.settled = True
+        if outcome is None:
+            outcome = decode_object(reply.result if reply.ok else reply.error)
         for timer in self._timers:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
             self.session.agent.origins.pop(self.call, None)
         self.session.forget_first()
-        endings.turn_ended(self.session, self, reply)
-        observed, seconds = self._begin(), round(time.monotonic() - self._began, 3)
-        # Behind the write of the answer, which nobody should wait for longer than for the agent.
-        later = asyncio.get_running_loop().call_soon
-        later(endings.turn_over, self.session)
-        later(self._tell_end, observed, reply, seconds)
+        endings.turn_ended(self.session, self, reply, outcome)
+        self._begin()
+        seconds = round(time.monotonic() - self._began, 3)
+        # After the answer is written: the client waits for nothing but the agent.
+        asyncio.get_running_loop().call_soon(self._after_answer, reply.ok, outcome, seconds)
         self.done.set()
 
-    def _tell_end(self, observed: Observed, reply: Reply, seconds: float) -> None:
-        outcome, error = _outcome(reply)
-        observed.end(outcome, error)
-        facts = {**self._about, "outcome": outcome, "seconds": seconds}
-        if not reply.ok:
-            refused = read_object(reply.error)
+    def _after_answer(self, ok: bool, outcome: JsonObject, seconds: float) -> None:
+        """Update directory, parking, watchers, metrics and log."""
+        endings.turn_over(self.session)
+        stop_reason = str(outcome.get("stopReason")) if ok else "error"
+        error = "" if ok else str(outcome.get("message"))
+        if self._observed is not None:
+            self._observed.end(stop_reason, error)
+        facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
+        if not ok:
             # An agent may repeat what it was asked.
-            facts |= {"code": refused.get("code"), "error": said(error), "data": said(reason(refused))}
+            facts |= {"code": outcome.get("code"), "error": said(error), "data": said(reason(outcome))}
         note(log, "turn ended", facts)
 
     def fail(self, error: RpcError) -> None:
@@ -237,24 +247,24 @@ class Turn:
             if self.recaps:  # now the agent knows; a prompt that failed gets it again
                 self.session.seed = None
                 self.session.context_lost = False
-            answer = _read_result(reply)
-            if self._killed(answer):
+            answer, outcome = _read_result(reply)
+            if self._killed(answer, outcome):
                 return  # its link ends in a moment, and the turn with it: a prompt before that would reach no agent
             if self.session.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
-                self.settle(answer)
+                self.settle(answer, outcome)
         elif self.cancelling:
             self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
         else:
             self.settle(self.session.reply_for_client(reply))
 
-    def _killed(self, answer: Reply) -> bool:
+    def _killed(self, answer: Reply, outcome: JsonObject) -> bool:
         """The program is dead, and what it had started says `cancelled` although no client cancelled (quirk)."""
-        agent = self.session.agent
-        if self.cancelling or agent is None or agent.handle is None or not answer.ok:
+        if not answer.ok or outcome.get("stopReason") != "cancelled" or self.cancelling:
             return False
-        if decode_object(answer.result).get("stopReason") != "cancelled":
+        agent = self.session.agent
+        if agent is None or agent.handle is None:
             return False
         end = agent.handle.end()
         return end.exit_code is not None or end.signal is not None
@@ -278,34 +288,7 @@ class Turn:
             agent.peer.cancel(self.call)
         self.session.cancel()
 
-    # -- watching
-
-    def _started(self) -> None:
-        """What can wait until the agent has the prompt."""
-        if not self.settled:
-            self.session.touch("working")
-            self._watch()
-
-    def _watch(self) -> None:
-        if self.session.gateway.config.sessions.silent_after and self.session.journal is not None:
-            self._check_silence()
-        limit = self.session.gateway.config.sessions.prompt_timeout
-        if limit:
-            self._later(limit, lambda: self._time_over(limit))
-
-    def _check_silence(self) -> None:
-        """Compare what was said since the last look: nothing per message (quirk silent_retries)."""
-        seconds = self.session.gateway.config.sessions.silent_after
-        journal = self.session.journal
-        spoken = journal.published if journal is not None else -1
-        quiet = journal is not None and spoken == self._seen and not len(self.session.questions)
-        if quiet and not self.silent:
-            meta = {"dragoman": {"state": "silent", "seconds": seconds}}
-            self.session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
-            spoken += 1
-        self.silent = quiet
-        self._seen = spoken
-        self._later(seconds, self._check_silence)
+    # -- time limits
 
     def _time_over(self, limit: float) -> None:
         self.session.notice(
@@ -322,23 +305,21 @@ class Turn:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
 
 
-def _outcome(reply: Reply) -> tuple[str, str]:
-    """Its stop reason, or `error` and what went wrong."""
-    told = decode_object(reply.result if reply.ok else reply.error)
-    if reply.ok:
-        return str(told.get("stopReason")), ""
-    return "error", str(told.get("message"))
-
-
-def _read_result(reply: Reply) -> Reply:
+def _read_result(reply: Reply) -> tuple[Reply, JsonObject]:
+    """The agent's answer to a prompt as the client gets it, and the result or error in it."""
     try:
         result = decode_object(reply.result)
     except Malformed:
-        return Reply.failed(internal("The agent answered the prompt with something that is not an object"))
+        return _failed(internal("The agent answered the prompt with something that is not an object"))
     if result.get("stopReason") == "error":  # seeds 000 and 002; not a v1 stop reason (D-50)
-        return Reply.failed(internal("The agent ended the turn with an error", "agent_error", result=result))
+        return _failed(internal("The agent ended the turn with an error", "agent_error", result=result))
     changed = dialects.read_stop_reason(result)
-    return reply if changed is None else Reply(result=encode(changed))
+    return (reply, result) if changed is None else (Reply(result=encode(changed)), changed)
+
+
+def _failed(error: RpcError) -> tuple[Reply, JsonObject]:
+    raw = error.encode()
+    return Reply(error=raw), decode_object(raw)
 
 
 def _title(blocks: list[Raw]) -> str | None:

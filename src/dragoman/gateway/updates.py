@@ -82,12 +82,16 @@ class UpdateHead(msgspec.Struct, gc=False):
 _message = msgspec.json.Decoder(_Message)
 _kind = msgspec.json.Decoder(_Kind)
 _one_value = msgspec.json.Decoder(Raw)
+_WITH_ID = (b'{"jsonrpc":"2.0","id":', b'{"jsonrpc": "2.0", "id": ')
+"""How a request or a response usually begins; an update has no id."""
 _END = b"}}"
 """Of the params and of the message."""
 
 
 def read_head(line: bytes) -> UpdateHead | None:
     """The head of a line that is a well-formed update; None for everything else, which takes the general way."""
+    if line.startswith(_WITH_ID):
+        return None
     try:
         said = _message.decode(line)
         params = said.params

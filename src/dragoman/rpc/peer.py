@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -46,8 +45,7 @@ MAX_TOLD = 500
 """Bytes of an error of an unknown shape that are told on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """What came back for a request of ours: a raw result, or a raw error object."""
 
     result: bytes = b""
@@ -70,6 +68,7 @@ class Request:
 
     __slots__ = (
         "_batch",
+        "_members",
         "_peer",
         "answered",
         "id",
@@ -86,6 +85,7 @@ class Request:
     ) -> None:
         self._peer = peer
         self._batch = batch
+        self._members: dict[str, Raw] | None = None
         self.id = id
         self.key = key
         self.method = method
@@ -97,6 +97,13 @@ class Request:
         """Called when the peer sends `$/cancel_request` for this one."""
         self.on_result: Callable[[bytes], None] | None = None
         """Shown the result before the peer is."""
+
+    @property
+    def members(self) -> dict[str, Raw]:
+        """The params, one level decoded, for readers only; raises `Malformed` if they are no object."""
+        if self._members is None:
+            self._members = message.members(self.params)
+        return self._members
 
     def reply(self, result: bytes) -> None:
         if self.on_result is not None and not self.answered:
@@ -293,7 +300,7 @@ class Peer:
     # -- incoming
 
     def receive(self, line: bytes, batch: Batch | None = None) -> None:
-        if batch is None and message.is_batch(line):
+        if batch is None and line[:1] != b"{" and message.is_batch(line):
             self._receive_batch(line)
             return
         try:
@@ -332,7 +339,7 @@ class Peer:
         if key in self._incoming:
             request.fail(invalid_request("A request with this id is still in flight", "duplicate_id"))
             return
-        if not self._has_room(request) or not self._budget.take(request.size):
+        if (self._incoming and not self._has_room(request)) or not self._budget.take(request.size):
             request.fail(internal("Too many requests in flight; wait for answers", "too_many_requests"))
             return
         self._incoming[key] = request
@@ -348,8 +355,7 @@ class Peer:
             request.fail(RpcError(INTERNAL_ERROR, "Internal error in the gateway; its log has the details"))
 
     def _has_room(self, request: Request) -> bool:
-        if not self._incoming:
-            return True
+        """Beside those in flight; a request that is alone may be as large as a message."""
         size = self._incoming_bytes + request.size
         return len(self._incoming) < limits.MAX_REQUESTS_IN_FLIGHT and size <= limits.REQUEST_BYTES_IN_FLIGHT
 

@@ -52,6 +52,8 @@ class Several:
         self._all = list(witnesses)
 
     def turn(self, session_id: str, agent: str, meta: Mapping[str, object]) -> Observed:
+        if not self._all:
+            return UNOBSERVED
         return _SeveralObserved([each.turn(session_id, agent, meta) for each in self._all])
 
     def start(self, agent: str) -> Observed:
@@ -85,3 +87,7 @@ class _SeveralObserved:
         everybody, self._all = self._all, []  # what ends twice ended the first time
         for each in everybody:
             each.end(outcome, error)
+
+
+UNOBSERVED: Observed = _SeveralObserved([])
+"""What is watched by no witness."""
