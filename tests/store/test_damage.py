@@ -28,6 +28,12 @@ def write(folder: Path, *batches: list[bytes]) -> Path:
     return file
 
 
+def take_over(folder: Path, epoch: int) -> Writer:
+    """As by a process that finds the session not given back."""
+    segments.begin(folder, Reader().end(folder).last_seq + 1, epoch)
+    return Writer(folder, Reader().end(folder), epoch)
+
+
 def read(folder: Path) -> tuple[dict[int, bytes], set[int]]:
     """All events by number, and the numbers that are said to be lost."""
     found: dict[int, bytes] = {}
@@ -131,13 +137,13 @@ def test_what_a_former_owner_writes_after_it_was_overtaken_is_not_part_of_the_jo
     folder.mkdir()
     former = Writer(folder, End(), 1)
     former.write(1, [b"one", b"two"])
-    owner = Writer(folder, Reader().end(folder), 2, anew=True)
+    owner = take_over(folder, 2)
     former.write(3, [b"late"])
     owner.write(3, [b"three"])
     former.write(4, [b"later"])
     assert read(folder) == ({1: b"one", 2: b"two", 3: b"three"}, set())
-    third = Writer(folder, Reader().end(folder), 3, anew=True)
-    fourth = Writer(folder, Reader().end(folder), 4, anew=True)
+    third = take_over(folder, 3)
+    fourth = take_over(folder, 4)
     third.write(4, [b"of an owner that was overtaken before it wrote"])
     fourth.write(4, [b"four"])
     assert read(folder) == ({1: b"one", 2: b"two", 3: b"three", 4: b"four"}, set())

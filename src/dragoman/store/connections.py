@@ -1,4 +1,4 @@
-"""The threads of a store: a few that read files, one that reads the directory, and one that writes it, in order.
+"""The threads of a store: a few that read, and one that writes the directory, in order.
 
 Neither the event loop nor a reader waits for a write.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from time import time
+from typing import TypeVar
 
 from dragoman.gateway.ports.store import Done, StoreClosed, StoreError
 from dragoman.store import directory, limits
@@ -23,20 +24,6 @@ from dragoman.store.writer import Writer
 T = TypeVar("T")
 
 
-class Touch(NamedTuple):
-    """A session was used."""
-
-    epoch: int
-    state: str
-    when: float
-    writer: Writer
-    done: Done
-
-    def columns(self) -> Columns:
-        updated_at = stamp_of(int(self.when * 1000)).decode()
-        return {"state": self.state, "updated_at": updated_at, "last_seq": self.writer.last_seq}
-
-
 class Threads:
     """For what blocks; errors from below become the port's."""
 
@@ -46,7 +33,7 @@ class Threads:
         self._loop = asyncio.get_running_loop()
         self._closed = False
 
-    async def call(self, work: Callable[[], T]) -> T:
+    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
         if self._closed:
             raise StoreClosed(f"The store {self._path} is closed.")
 
@@ -54,71 +41,39 @@ class Threads:
             with explained(self._path):
                 return work()
 
-        return await self._loop.run_in_executor(self._pool, perform)
+        return self._loop.run_in_executor(self._pool, perform)
 
-    async def take(self, work: Callable[[], T]) -> T:
-        """The same for work whose result has to be closed: if the caller is cancelled meanwhile, it is closed here."""
-        working = asyncio.ensure_future(self.call(work))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            working.add_done_callback(_close_result)
-            raise
+    async def call(self, work: Callable[[], T]) -> T:
+        return await self.start(work)
 
     async def close(self) -> None:
         self._closed = True
         self._pool.shutdown(wait=False)
 
 
-def _close_result(working: asyncio.Future[Any]) -> None:
-    if not working.cancelled() and working.exception() is None and hasattr(working.result(), "close"):
-        working.result().close()
+class DirectoryWriter(Threads):
+    """One connection and one thread; each piece of work is a transaction of its own."""
 
-
-class DirectoryThread(Threads):
-    """One connection to the directory; each piece of work is a transaction of its own."""
-
-    begin = "BEGIN"
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, folder: Folder) -> None:
         super().__init__(path, 1)
         self.connection: sqlite3.Connection | None = None
         """To be set before the first work."""
+        self._folder = folder
+        self._touched: dict[str, tuple[Writer, str, float, Done]] = {}
+        """Sessions that were used, their state and when: they wait for up to a second, so that turns cost no write."""
+        self._last: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self.call(lambda: self._transact(work))
-
-    async def close(self) -> None:
-        """Close the connection after all queued work."""
-        if self.connection is not None:
-            await self.call(self.connection.close)
-        await super().close()
-
-    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        assert self.connection is not None
-        with self.connection as connection:
-            connection.execute(self.begin)
-            return work(connection)
-
-
-class DirectoryWriter(DirectoryThread):
-    begin = "BEGIN IMMEDIATE"
-
-    def __init__(self, path: Path, folder: Folder) -> None:
-        super().__init__(path)
-        self._folder = folder
-        self._touched: dict[str, Touch] = {}
-        """The last ones, which wait for up to a second: the turns of a busy session cost a write a second."""
-        self._last: Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        return await self.start(lambda: self._transact(work))
 
     def update(self, session_id: str, epoch: int, columns: Columns, done: Done | None) -> None:
         """Change a record, behind all that was said before."""
         self._write_touch(session_id)
-        self._last = self._pool.submit(self._update, session_id, epoch, columns, done, describe=True)
+        self._update(session_id, epoch, columns, done, describe=True)
 
-    def touch(self, session_id: str, touch: Touch) -> None:
-        self._touched[session_id] = touch
+    def touch(self, session_id: str, writer: Writer, state: str, done: Done) -> None:
+        self._touched[session_id] = (writer, state, time(), done)
         if self._timer is None:
             self.flush()
 
@@ -129,11 +84,6 @@ class DirectoryWriter(DirectoryThread):
         for session_id in list(self._touched):
             self._write_touch(session_id)
 
-    def _write_touch(self, session_id: str) -> None:
-        touch = self._touched.pop(session_id, None)
-        if touch is not None:
-            self._last = self._pool.submit(self._update, session_id, touch.epoch, touch.columns(), touch.done)
-
     async def written(self) -> None:
         """Wait until every change is in the directory or was refused; a second at most.
 
@@ -141,32 +91,49 @@ class DirectoryWriter(DirectoryThread):
         """
         self.flush()
         if self._last is not None and not self._last.done():
-            await asyncio.wait([asyncio.wrap_future(self._last)], timeout=limits.DIRECTORY_SECONDS)
+            await asyncio.wait([self._last], timeout=limits.DIRECTORY_SECONDS)
 
     async def close(self) -> None:
+        """Close the connection after all queued work."""
         self.flush()
         if self._timer is not None:
             self._timer.cancel()
+        if self.connection is not None:
+            await self.start(self.connection.close)
         await super().close()
 
     def _due(self) -> None:
         self._timer = None
         self.flush()
 
-    def _update(
-        self, session_id: str, epoch: int, columns: Columns, done: Done | None, describe: bool = False
-    ) -> None:
-        outcome: StoreError | None = None
+    def _write_touch(self, session_id: str) -> None:
+        touched = self._touched.pop(session_id, None)
+        if touched is not None:
+            writer, state, when, done = touched
+            updated_at = stamp_of(int(when * 1000))
+            columns = {"state": state, "updated_at": updated_at, "last_seq": writer.last_seq}
+            self._update(session_id, writer.epoch, columns, done, describe=False)
 
+    def _update(
+        self, session_id: str, epoch: int, columns: Columns, done: Done | None, *, describe: bool
+    ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             directory.update(connection, session_id, epoch, columns)
             if describe and self._folder.of(session_id).exists():
                 self._folder.describe(session_id, directory.columns_of(connection, session_id))
 
-        try:
-            with explained(self._path):
-                self._transact(work)
-        except StoreError as error:
-            outcome = error
-        if done is not None:
-            self._loop.call_soon_threadsafe(done, outcome)
+        def ended(working: asyncio.Future[None]) -> None:
+            error = working.exception()
+            if error is not None and not isinstance(error, StoreError):
+                raise error
+            if done is not None:
+                done(error)
+
+        self._last = self.start(lambda: self._transact(work))
+        self._last.add_done_callback(ended)
+
+    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        assert self.connection is not None
+        with self.connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            return work(connection)

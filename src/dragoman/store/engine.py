@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
@@ -24,7 +23,7 @@ from msgspec import structs
 from dragoman import machine
 from dragoman.gateway.ports import store as port
 from dragoman.store import directory, limits, schema, segments
-from dragoman.store.connections import DirectoryThread, DirectoryWriter, Threads, Touch
+from dragoman.store.connections import DirectoryWriter, Threads
 from dragoman.store.database import Database, Sync
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder, sweep_sockets
@@ -56,7 +55,6 @@ class FileStore:
         self._database = database
         self._folder = Folder(database.path.absolute().parent)
         self._threads = Threads(database.path, limits.READERS)
-        self._directory = DirectoryThread(database.path)
         self._writer = DirectoryWriter(database.path, self._folder)
         self._reader = segments.Reader()
         self._disk = Disk(durable=database.sync == "full")
@@ -102,10 +100,9 @@ class FileStore:
                 self._writer.connection = connection
             else:
                 self._database.prepare_reading()
-            reader = failing.enter_context(closing(self._database.reader()))
-            self._store_id = directory.store_id(reader)
-            self.has_old_sessions = schema.has_old_tables(reader)
-            self._directory.connection = reader
+            with closing(self._database.reader()) as reader:
+                self._store_id = directory.store_id(reader)
+                self.has_old_sessions = schema.has_old_tables(reader)
             failing.pop_all()
 
     # -- journal ---------------------------------------------------------------------------------------------
@@ -116,7 +113,7 @@ class FileStore:
 
     def append(self, session_id: str, epoch: int, first_seq: int, events: Events, done: port.Done) -> None:
         owned = self._leases.owned.get(session_id)
-        if owned is None or owned.writer.epoch != epoch or self._closed:
+        if owned is None or owned.epoch != epoch or self._closed:
             done(self._refusal() or directory.fenced(session_id, epoch))
         elif not events:
             done(None)
@@ -203,10 +200,10 @@ class FileStore:
 
     def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
         owned = self._leases.owned.get(session_id)
-        if owned is None or self._closed:
+        if owned is None or owned.epoch != epoch or self._closed:
             self.update(session_id, epoch, port.SessionChanges(state=state), done)
         else:
-            self._writer.touch(session_id, Touch(epoch, state, time.time(), owned.writer, done))
+            self._writer.touch(session_id, owned.writer, state, done)
 
     async def get(self, session_id: str) -> port.SessionRecord | None:
         record = await self._query(lambda c: directory.get(c, session_id))
@@ -247,6 +244,7 @@ class FileStore:
             self._folder.hide(session_id)
             return directory.delete(connection, session_id)
 
+        await self._give_back(session_id)
         async with self._leases.seized(session_id):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
@@ -256,6 +254,7 @@ class FileStore:
 
     async def acquire(self, session_id: str, *, force: bool = False) -> port.Lease | port.HeldElsewhere:
         self._check_writable()
+        await self._give_back(session_id)
         return await self._leases.acquire(await self._known(session_id), force=force)
 
     async def renew(self) -> None:
@@ -263,13 +262,17 @@ class FileStore:
         lost = await self._threads.call(lambda: [name for name, each in owned.items() if not each.is_ours()])
         for session_id in lost:
             if self.on_lost is not None and self._leases.owned.get(session_id) is owned[session_id]:
-                self.on_lost(session_id, directory.fenced(session_id, owned[session_id].writer.epoch))
+                self.on_lost(session_id, directory.fenced(session_id, owned[session_id].epoch))
 
     async def release(self, session_id: str, epoch: int) -> None:
         owned = self._leases.owned.get(session_id)
-        if owned is not None and owned.writer.epoch == epoch:
-            self._writer.flush()
-            await self._leases.release([session_id])
+        if owned is not None and owned.epoch == epoch:
+            await self._give_back(session_id)
+
+    async def _give_back(self, *session_ids: str) -> None:
+        """Those of them that are ours."""
+        self._writer.flush()
+        await self._leases.release([each for each in session_ids if each in self._leases.owned])
 
     async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
         return await self._leases.holders(records)
@@ -304,10 +307,8 @@ class FileStore:
             return
         self._closed = True
         if self.writable:
-            self._writer.flush()
-            await self._leases.release(tuple(self._leases.owned))
+            await self._give_back(*self._leases.owned)
         await self._threads.close()
-        await self._directory.close()
         await self._writer.close()  # the last connection empties the write-ahead log
         self._disk.threads.shutdown(wait=False)
         if self.writable:
@@ -316,8 +317,13 @@ class FileStore:
 
     async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:
         """Read the directory with all that this process has said so far."""
+
+        def work() -> T:
+            with closing(self._database.reader()) as connection:
+                return read(connection)
+
         await self._writer.written()
-        return await self._directory.run(read)
+        return await self._threads.call(work)
 
     def _check_writable(self) -> None:
         refusal = self._refusal()

@@ -8,52 +8,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dragoman.gateway.ports.store import (
-    BadEvent,
-    SchemaTooNew,
-    StoreBusy,
-    StoreCorrupt,
-    StoreError,
-    StoreFull,
-    StoreReadOnly,
-    StoreUnavailable,
-)
+from dragoman.gateway.ports import store as port
 
-_BY_CODE: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_BUSY: (StoreBusy, "{path} is locked by another process for too long; try again."),
-    sqlite3.SQLITE_LOCKED: (StoreBusy, "{path} is locked; try again."),
-    sqlite3.SQLITE_FULL: (StoreFull, "No space is left for {path}; free some, nothing stored was lost."),
-    sqlite3.SQLITE_READONLY: (StoreReadOnly, "{path} cannot be written: the disk or folder is read-only."),
+_LEFT = "It was left as it is: restore a backup or move it away."
+
+_BY_CODE: dict[int, tuple[type[port.StoreError], str]] = {
+    sqlite3.SQLITE_BUSY: (port.StoreBusy, "{path} is locked by another process for too long; try again."),
+    sqlite3.SQLITE_LOCKED: (port.StoreBusy, "{path} is locked; try again."),
+    sqlite3.SQLITE_FULL: (port.StoreFull, "No space is left for {path}; free some, nothing stored was lost."),
+    sqlite3.SQLITE_READONLY: (port.StoreReadOnly, "{path} cannot be written: disk or folder is read-only."),
     sqlite3.SQLITE_READONLY_DBMOVED: (
-        StoreUnavailable,
+        port.StoreUnavailable,
         "{path} was moved or deleted while in use; restart Dragoman.",
     ),
     sqlite3.SQLITE_READONLY_CANTINIT: (
-        StoreReadOnly,
+        port.StoreReadOnly,
         "{path} has unfinished writes that cannot be read in a read-only folder; copy it to a writable one.",
     ),
-    sqlite3.SQLITE_PERM: (StoreReadOnly, "{path} cannot be written: permission denied."),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "{path} or its folder cannot be opened."),
-    sqlite3.SQLITE_CORRUPT: (
-        StoreCorrupt,
-        "{path} is damaged ({detail}). It was left as it is: restore a backup or move it away.",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        StoreCorrupt,
-        "{path} is not a Dragoman database ({detail}). It was left as it is: move it away to start anew.",
-    ),
+    sqlite3.SQLITE_PERM: (port.StoreReadOnly, "{path} cannot be written: permission denied."),
+    sqlite3.SQLITE_CANTOPEN: (port.StoreUnavailable, "{path} or its folder cannot be opened."),
+    sqlite3.SQLITE_CORRUPT: (port.StoreCorrupt, f"{{path}} is damaged ({{detail}}). {_LEFT}"),
+    sqlite3.SQLITE_NOTADB: (port.StoreCorrupt, f"{{path}} is not a database ({{detail}}). {_LEFT}"),
 }
 
-_BY_ERRNO: dict[int, tuple[type[StoreError], str]] = {
-    errno.ENOSPC: (StoreFull, "No space is left for {path}; free some."),
-    errno.EDQUOT: (StoreFull, "The disk quota is used up; {path} cannot grow."),
-    errno.EMFILE: (StoreUnavailable, "{path} cannot be opened: too many open files; raise `ulimit -n`."),
-    errno.EROFS: (StoreReadOnly, "{path} cannot be written: the disk is read-only."),
-    errno.EACCES: (StoreReadOnly, "{path} cannot be written: permission denied."),
-    errno.EPERM: (StoreReadOnly, "{path} cannot be written: not permitted."),
+_BY_ERRNO: dict[int, tuple[type[port.StoreError], str]] = {
+    errno.ENOSPC: (port.StoreFull, "No space is left for {path}; free some."),
+    errno.EDQUOT: (port.StoreFull, "The disk quota is used up; {path} cannot grow."),
+    errno.EMFILE: (port.StoreUnavailable, "{path} cannot be opened: too many open files; raise `ulimit -n`."),
+    errno.EROFS: (port.StoreReadOnly, "{path} cannot be written: the disk is read-only."),
+    errno.EACCES: (port.StoreReadOnly, "{path} cannot be written: permission denied."),
+    errno.EPERM: (port.StoreReadOnly, "{path} cannot be written: not permitted."),
 }
 
-_OTHER: tuple[type[StoreError], str] = (StoreUnavailable, "{path} failed: {detail}.")
+_OTHER: tuple[type[port.StoreError], str] = (port.StoreUnavailable, "{path} failed: {detail}.")
 
 
 @contextmanager
@@ -65,21 +52,21 @@ def explained(path: Path) -> Iterator[None]:
         raise explain(error, path) from error
 
 
-def explain(error: Exception, path: Path) -> StoreError:
+def explain(error: Exception, path: Path) -> port.StoreError:
     """The store error for an exception from below, with `path` named in it."""
     if isinstance(error, OSError) and error.errno is not None:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
         return kind(text.format(path=error.filename or path, detail=error.strerror))
     if not isinstance(error, (sqlite3.Error, OSError)):
-        return BadEvent(f"The record cannot be stored: {error}.")
+        return port.BadEvent(f"The record cannot be stored: {error}.")
     # Errors of the Python module itself ("Cannot operate on a closed database") carry no code.
     code = getattr(error, "sqlite_errorcode", None) or 0
     kind, text = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or _OTHER
     return kind(text.format(path=path, detail=error))
 
 
-def too_new(path: Path, found: int, known: int) -> SchemaTooNew:
-    return SchemaTooNew(
-        f"{path} was written by a newer Dragoman (schema {found}, this one knows {known}). "
+def too_new(path: Path, found: int, known: int) -> port.SchemaTooNew:
+    return port.SchemaTooNew(
+        f"{path} was written by a newer Dragoman (format {found}, this one knows {known}) and left as it is. "
         "Upgrade Dragoman, or set DRAGOMAN_HOME to use another folder."
     )

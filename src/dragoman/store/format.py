@@ -48,13 +48,13 @@ def file_version(start: bytes) -> int | None:
 
 def join(events: Sequence[bytes]) -> bytes:
     """The event lines of a batch."""
-    return b"\n".join((*events, b""))
+    return b"%b\n" % b"\n".join(events)
 
 
-def describe(first_seq: int, count: int, lines: bytes, epoch: int, stamp: bytes, more: int = 0) -> bytes:
-    """The line above the event lines of a batch."""
-    plus = b"+%d" % more if more else b""
-    sealed = b"#%d %d%b %d %d %b " % (first_seq, count, plus, len(lines), epoch, stamp)
+def describe(first_seq: int, count: int, lines: bytes, epoch: int, ts: int, more: int = 0) -> bytes:
+    """The line above the event lines of a batch; `ts` in milliseconds."""
+    plus, second, rest = b"+%d" % more if more else b"", _text(ts // 1000), ts % 1000
+    sealed = b"#%d %d%b %d %d %b.%03dZ " % (first_seq, count, plus, len(lines), epoch, second, rest)
     return b"%b%08x\n" % (sealed, crc32(sealed, crc32(lines)))
 
 
@@ -84,9 +84,7 @@ def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
         return None
     head, lines = match[0], read(offset + match.end(), length)
     whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
-    whole = (
-        whole and lines[-1:] == b"\n" and lines.count(b"\n") == count
-    )  # a forged one has its checksum, too
+    whole = whole and lines[-1:] == b"\n" and lines.count(b"\n") == count  # as a forged one need not be
     row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5])) if whole else None
     return Batch(len(head) + length, count, int(match[3] or 0), row)
 
@@ -102,14 +100,13 @@ def find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
     return None
 
 
-def stamp_of(milliseconds: int) -> bytes:
-    """A time in milliseconds since 1970 as batches carry it: ISO 8601 in UTC."""
-    second, rest = divmod(milliseconds, 1000)
-    return b"%b.%03dZ" % (_text(second), rest)
+def stamp_of(ts: int) -> str:
+    """A time in milliseconds since 1970 as ISO 8601 in UTC."""
+    return f"{_text(ts // 1000).decode()}.{ts % 1000:03d}Z"
 
 
 def milliseconds(stamp: bytes) -> int:
-    """The other way round; 0 for what is no time."""
+    """Since 1970; 0 for what is no time."""
     try:
         return _second(stamp[:19]) * 1000 + int(stamp[20:23])
     except ValueError:

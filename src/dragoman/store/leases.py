@@ -6,34 +6,27 @@ import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from msgspec import structs
-
-from dragoman.gateway.ports.store import (
-    Fenced,
-    HeldElsewhere,
-    Lease,
-    Owner,
-    SessionHeld,
-    SessionRecord,
-    StoreError,
-    UnknownSession,
-)
+from dragoman.gateway.ports import store as port
 from dragoman.store import directory, limits, locks, segments
 from dragoman.store.connections import DirectoryWriter, Threads
-from dragoman.store.folder import Folder, answers
+from dragoman.store.folder import Folder
 from dragoman.store.owned import Disk, Owned
 from dragoman.store.writer import Writer, sync_folder
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 
 class Leases:
     def __init__(
-        self, owner: Owner, folder: Folder, threads: Threads, writer: DirectoryWriter, disk: Disk
+        self, owner: port.Owner, folder: Folder, threads: Threads, writer: DirectoryWriter, disk: Disk
     ) -> None:
         self.owned: dict[str, Owned] = {}
         self._owner = owner
@@ -42,102 +35,84 @@ class Leases:
         self._writer = writer
         self._disk = disk
 
-    async def begin(self, record: SessionRecord) -> None:
+    async def begin(self, record: port.SessionRecord) -> None:
         """A new session, which is ours from birth; its record must be added behind this."""
-
-        def make() -> Owned:
-            folder = self._made(record.id)
-            lock = locks.take(folder)
-            if isinstance(lock, Owner):
-                raise directory.exists(record.id, record.agent_session_id)
-            try:
-                lock.write(self._owner, record.epoch)
-            except BaseException:
-                lock.close()
-                raise
-            end = segments.End(record.first_seq, record.first_seq - 1)
-            return Owned(lock, Writer(folder, end, record.epoch, durable=self._disk.durable), self._disk)
-
-        self.owned[record.id] = await self._threads.take(make)
+        end = segments.End(record.first_seq, record.first_seq - 1)
+        owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
+        if isinstance(owned, port.Owner):
+            raise directory.exists(record.id, record.agent_session_id)
+        self.owned[record.id] = owned
 
     async def undo(self, session_id: str) -> None:
         """A session that could not be added to the directory leaves no folder behind."""
         self.owned.pop(session_id).close()
         await self._threads.call(lambda: shutil.rmtree(self._folder.of(session_id), ignore_errors=True))
 
-    async def acquire(self, record: SessionRecord, *, force: bool) -> Lease | HeldElsewhere:
-        former = self.owned.get(record.id)
-        if former is not None:
-            await former.drained()
-            if self.owned.pop(record.id, None) is former:  # nothing is appended at its epoch from now on
-                former.writer.close()
-            lock: locks.SessionLock | Owner = former.lock
-        else:
-            lock = await self._threads.take(lambda: self._lock(record, force=force))
-        if isinstance(lock, Owner):
-            return HeldElsewhere(lock)
-        owned: Owned | None = None
+    async def acquire(
+        self, record: port.SessionRecord, *, force: bool = False
+    ) -> port.Lease | port.HeldElsewhere:
+        """Take a session that is not in `owned`."""
+        claimed = await self._locked(record.id, partial(self._claim, record), force=force)
+        if isinstance(claimed, port.Owner):
+            return port.HeldElsewhere(claimed)
+        owned, end, torn = claimed
+        self.owned[record.id] = owned
+        columns = {"owner": self._owner.id, "node": self._owner.node, "epoch": owned.epoch}
+        columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
         try:
-            again = former is not None
-            end, writer = await self._threads.call(lambda: self._claim(record, lock, again=again))
-            owned = self.owned[record.id] = Owned(lock, writer, self._disk)
-            columns = {"owner": self._owner.id, "node": self._owner.node, "epoch": writer.epoch}
-            columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
             await self._writer.run(lambda c: directory.change(c, record.id, columns))
         except BaseException:
             self.owned.pop(record.id, None)
-            (owned or lock).close()
+            owned.close()
             raise
-        if end.torn:
-            log.warning("the end of a journal was cut off", extra={"session": record.id, "bytes": end.torn})
-        return Lease(record.id, writer.epoch, end.last_seq, end.torn)
+        if torn:
+            log.warning("the end of a journal was cut off", extra={"session": record.id, "bytes": torn})
+        return port.Lease(record.id, owned.epoch, end.last_seq, torn)
 
-    def _lock(self, record: SessionRecord, *, force: bool) -> locks.SessionLock | Owner:
-        folder = self._made(record.id)
-        if record.owner is not None and not (folder / locks.NAME).exists():  # removed by hand
-            address = self._owner.address.replace(self._owner.id, record.owner)
-            if answers(Path(address.removeprefix("unix:"))):
-                return Owner(record.node or self._owner.node, record.owner, address)
-        return locks.take(folder, force=force)
+    async def _locked(
+        self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False
+    ) -> T | port.Owner:
+        """Lock a session, and do this in the same thread; the lock is let go if that fails."""
 
-    def _claim(
-        self, record: SessionRecord, lock: locks.SessionLock, *, again: bool
-    ) -> tuple[segments.End, Writer]:
-        """Behind the lock: find the end of the journal, and begin an epoch that was never given.
+        def work() -> T | port.Owner:
+            lock = locks.take(self._made(session_id), force=force)
+            if isinstance(lock, port.Owner):
+                return lock
+            try:
+                return claim(lock)
+            except BaseException:
+                lock.close()
+                raise
 
-        `again`: this process had it until now.
+        return await self._threads.call(work)
+
+    def _claim(self, record: port.SessionRecord, lock: locks.SessionLock) -> tuple[Owned, segments.End, int]:
+        """Behind the lock: begin an epoch that was never given, and find the end of the journal and what is torn of it.
+
+        Where it was not given back, or may have lost its end, a segment is begun. The directory is never ahead of the
+        files, unless files are gone: their numbers are not given again.
         """
         folder, before = self._folder.of(record.id), lock.read()
         end = segments.Reader().end(folder)
+        torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
         known = max(before.epoch, end.epoch)
         epoch = max(known, record.epoch) + 1
         restored = record.epoch >= limits.BREAK_EPOCH and record.epoch > known
         broken = before.is_of_another_boot or restored
         if broken:
             epoch = max(epoch, int(time.time()))  # above those of events that may be lost
-        unclean = before.owner is not None or record.owner is not None
-        anew = bool(end.torn) or (unclean and not again)
-        if self._mark_loss(record, folder, end, epoch, broken=broken):
-            anew, end = False, structs.replace(segments.Reader().end(folder), torn=end.torn)
+        if broken or torn or before.owner or record.owner or record.last_seq > end.last_seq:
+            segments.begin(folder, next_seq, epoch, broken=broken)
+            if record.last_seq >= next_seq:
+                segments.begin(folder, record.last_seq + 1, epoch)
+            if self._disk.durable:
+                sync_folder(folder)
+            end = segments.Reader().end(folder)
+        return self._own(lock, end, epoch), end, torn
+
+    def _own(self, lock: locks.SessionLock, end: segments.End, epoch: int) -> Owned:
         lock.write(self._owner, epoch)
-        return end, Writer(folder, end, epoch, durable=self._disk.durable, anew=anew)
-
-    def _mark_loss(
-        self, record: SessionRecord, folder: Path, end: segments.End, epoch: int, *, broken: bool
-    ) -> bool:
-        """Begin segments where the journal lost, or may have lost, its end; whether there are any.
-
-        The directory is never ahead of the files, unless files are gone: their numbers are not given again.
-        """
-        first_seq = record.first_seq if end.segment is None else end.last_seq + 1
-        lost = record.last_seq > end.last_seq
-        if broken or (lost and end.segment is None):
-            segments.begin(folder, first_seq, epoch, broken=broken)
-        if lost and record.last_seq >= first_seq:
-            segments.begin(folder, record.last_seq + 1, epoch)
-        if (broken or lost) and self._disk.durable:
-            sync_folder(folder)
-        return broken or lost
+        return Owned(lock, Writer(lock.folder, end, epoch, durable=self._disk.durable), self._disk)
 
     async def release(self, session_ids: Iterable[str]) -> None:
         """Give sessions back. If a full disk refuses that, a lock that no process holds says the same."""
@@ -150,15 +125,15 @@ class Leases:
 
         def work(connection: sqlite3.Connection) -> None:
             for session_id, owned in given.items():
-                epoch, columns = owned.writer.epoch, {"owner": None, "last_seq": owned.writer.last_seq}
-                with suppress(Fenced, UnknownSession):  # another's by now, or deleted
-                    directory.update(connection, session_id, epoch, columns)
-                if owned.lock.read().epoch == epoch:  # or it is on another owner's line by now
-                    owned.lock.write(None, epoch)
+                columns = {"owner": None, "last_seq": owned.writer.last_seq}
+                with suppress(port.Fenced, port.UnknownSession):  # another's by now, or deleted
+                    directory.update(connection, session_id, owned.epoch, columns)
+                if owned.lock.read().epoch == owned.epoch:  # or it is on another owner's line by now
+                    owned.lock.write(None, owned.epoch)
 
         try:
             await self._writer.run(work)
-        except StoreError as error:
+        except port.StoreError as error:
             log.warning("sessions were not given back: %s", error, extra={"sessions": len(given)})
         finally:
             for owned in given.values():
@@ -166,32 +141,27 @@ class Leases:
 
     @asynccontextmanager
     async def seized(self, session_id: str) -> AsyncIterator[None]:
-        """Keep others from a session, in order to remove it or what is in it; it is not ours afterwards."""
-        lease: Owned | locks.SessionLock | Owner | None = self.owned.get(session_id)
-        if isinstance(lease, Owned):
-            await lease.drained()
-            self.owned.pop(session_id, None)
-        else:
-            folder = self._folder.of(session_id)
-            lease = await self._threads.take(lambda: locks.take(folder) if folder.exists() else None)
-        if isinstance(lease, Owner):
-            text = f"Session {session_id} is live in another Dragoman process; close it there."
-            raise SessionHeld(text, HeldElsewhere(lease))
-        try:
+        """Keep others from a session that is not in `owned`, in order to remove it or what is in it."""
+        folder = self._folder.of(session_id)
+        lock = await self._threads.call(lambda: locks.take(folder) if folder.exists() else None)
+        if lock is None:
             yield
-        finally:
-            if lease is not None:
-                lease.close()
+        elif isinstance(lock, port.Owner):
+            text = f"Session {session_id} is live in another Dragoman process; close it there."
+            raise port.SessionHeld(text, port.HeldElsewhere(lock))
+        else:
+            with closing(lock):
+                yield
 
-    async def holders(self, records: Sequence[SessionRecord]) -> dict[str, Owner]:
+    async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
         leased = [record.id for record in records if record.owner is not None]
+        ours = {each: self._owner for each in leased if each in self.owned}
 
-        def probe() -> dict[str, Owner | None]:
-            return {each: locks.holder(self._folder.of(each)) for each in leased if each not in self.owned}
+        def probe() -> dict[str, port.Owner]:
+            found = {each: locks.holder(self._folder.of(each)) for each in leased if each not in ours}
+            return {session_id: owner for session_id, owner in found.items() if owner is not None}
 
-        probed = await self._threads.call(probe) if leased else {}
-        owners = {each: self._owner if each in self.owned else probed.get(each) for each in leased}
-        return {session_id: owner for session_id, owner in owners.items() if owner is not None}
+        return ours | (await self._threads.call(probe) if leased else {})
 
     def _made(self, session_id: str) -> Path:
         folder = self._folder.of(session_id)

@@ -18,7 +18,7 @@ import fcntl
 import os
 import time
 import weakref
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import msgspec
@@ -56,6 +56,7 @@ class SessionLock:
     """The lock file of a session; a lock on it is this process's until it is closed."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
+        self.folder = path.parent
         self._path = path
         self._descriptor = descriptor
         _open.add(self)
@@ -81,20 +82,15 @@ class SessionLock:
         return claim.owner
 
     def read(self) -> Claim:
-        line = os.pread(self._descriptor, 4096, 0).partition(b"\n")[0]
-        try:
-            return _decode(line)
-        except msgspec.DecodeError:
-            return (
-                Claim()
-            )  # new, or torn by a loss of power; epochs are also in the journal and the directory
+        """An empty one if it is new, or torn by a loss of power: epochs are also in the journal and the directory."""
+        with suppress(msgspec.DecodeError):
+            return _decode(os.pread(self._descriptor, 4096, 0).partition(b"\n")[0])
+        return Claim()
 
     def write(self, owner: Owner | None, epoch: int) -> None:
         """Say who has it; an owner of None gives it back."""
-        claim = (
-            Claim(epoch, owner, machine.identity(), machine.place(), os.getpid()) if owner else Claim(epoch)
-        )
-        line = msgspec.json.encode(claim) + b"\n"
+        process = (machine.identity(), machine.place(), os.getpid()) if owner is not None else ()
+        line = msgspec.json.encode(Claim(epoch, owner, *process)) + b"\n"
         os.pwrite(self._descriptor, line, 0)
         os.ftruncate(self._descriptor, len(line))
 
@@ -108,10 +104,9 @@ class SessionLock:
         """Whether it is in place, with our epoch on it; one that is gone is made again."""
         claim = self.read()
         if not self._path.exists():
-            try:
-                again = take(self._path.parent)
-            except FileNotFoundError:
-                return False  # with its whole folder
+            again: SessionLock | Owner | None = None
+            with suppress(FileNotFoundError):  # with its whole folder
+                again = take(self.folder)
             if not isinstance(again, SessionLock):
                 return False
             os.dup2(again._descriptor, self._descriptor, inheritable=False)
@@ -124,6 +119,8 @@ class SessionLock:
         if descriptor >= 0:
             os.close(descriptor)
 
+    __del__ = close  # of one that was taken for a caller who does not wait for it any more
+
 
 def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
     """Lock the session of this folder, or tell which process has it.
@@ -132,43 +129,35 @@ def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
     """
     path = folder / NAME
     while True:
-        lock = SessionLock(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        try:
+        with ExitStack() as failing:
+            lock = SessionLock(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            failing.callback(lock.close)
             owner = lock.wait(fcntl.LOCK_EX)
-            if owner is None and not force:
+            if owner is not None:
+                return owner
+            if not force:
                 _check_not_away(folder, lock.read())
-        except BaseException:
-            lock.close()
-            raise
-        if owner is None and lock.is_in_place():
-            return lock
-        lock.close()
-        if owner is not None:
-            return owner  # otherwise its session was deleted, and perhaps made anew
+            if lock.is_in_place():  # otherwise its session was deleted, and perhaps made anew
+                failing.pop_all()
+                return lock
 
 
 def holder(folder: Path) -> Owner | None:
     """The living process that has the session of this folder."""
-    try:
+    with suppress(FileNotFoundError, StoreUnavailable):
         lock = SessionLock(folder / NAME, os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC))
-    except FileNotFoundError:
-        return None
-    try:
-        return lock.wait(fcntl.LOCK_SH)
-    except StoreUnavailable:
-        return None
-    finally:
-        lock.close()
+        with closing(lock):
+            return lock.wait(fcntl.LOCK_SH)
+    return None
 
 
 def _check_not_away(folder: Path, claim: Claim) -> None:
-    if claim.owner is None or claim.machine == machine.identity() or not machine.is_shared(folder):
-        return
-    raise SessionAway(
-        f"Session {folder.name} was last open on {claim.owner.node} and not given back, and {folder} is on a network "
-        f"disk: it can only be read here. Go on with it there, or, if that machine is gone, run "
-        f"`dragoman sessions take {folder.name}`."
-    )
+    if claim.owner is not None and claim.machine != machine.identity() and machine.is_shared(folder):
+        raise SessionAway(
+            f"Session {folder.name} was last open on {claim.owner.node} and not given back, and {folder} is on a "
+            f"network disk: it can only be read here. Go on with it there, or, if that machine is gone, run "
+            f"`dragoman sessions take {folder.name}`."
+        )
 
 
 def _is_alive(claim: Claim) -> bool:
@@ -178,11 +167,4 @@ def _is_alive(claim: Claim) -> bool:
 
 
 _open: weakref.WeakSet[SessionLock] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for lock in list(_open):
-        lock.close()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=lambda: list(map(SessionLock.close, list(_open))))

@@ -9,9 +9,9 @@ session: an append of more than `INLINE_BYTES`, every append while the disk is s
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
+from time import monotonic
 from typing import TypeAlias
 
 from dragoman.gateway.ports.store import Done, StoreError
@@ -20,7 +20,8 @@ from dragoman.store.failure import explain
 from dragoman.store.locks import SessionLock
 from dragoman.store.writer import Writer
 
-Outcome: TypeAlias = StoreError | None
+Group: TypeAlias = "list[tuple[Owned, int, list[bytes], Done]]"
+"""Appends that a thread writes together."""
 
 
 class Disk:
@@ -38,7 +39,7 @@ class Disk:
         self.backlog = 0
         self.threads = ThreadPoolExecutor(limits.WRITERS, thread_name_prefix="dragoman-writer")
         self._loop = asyncio.get_running_loop()
-        self._queues: dict[Owned | None, list[tuple[Owned, int, list[bytes], Done]]] = {}
+        self._queues: dict[Owned | None, Group] = {}
         """What waits for the group that is under way, by session."""
         self._slow = 0
 
@@ -64,28 +65,25 @@ class Disk:
             self._queues[key] = []
             self.threads.submit(self._work, key, group)
 
-    def _work(self, key: Owned | None, group: list[tuple[Owned, int, list[bytes], Done]]) -> None:
+    def _work(self, key: Owned | None, group: Group) -> None:
         """In a thread: write all, sessions beside each other, and flush each file once."""
-        began = time.perf_counter()
+        began = monotonic()
         appends: dict[Writer, list[tuple[int, list[bytes]]]] = {}
         for owned, first_seq, events, _ in group:
             appends.setdefault(owned.writer, []).append((first_seq, events))
         in_order = self.threads.map if len(appends) > 1 else map
         written = in_order(Writer.write_all, appends, appends.values())
-        outcomes = {writer: iter(each) for writer, each in zip(appends, written, strict=True)}
-        told = [(*append, next(outcomes[append[0].writer])) for append in group]
-        self._loop.call_soon_threadsafe(self._answer, key, told, time.perf_counter() - began)
+        by_writer = {writer: iter(each) for writer, each in zip(appends, written, strict=True)}
+        outcomes = [next(by_writer[owned.writer]) for owned, _, _, _ in group]
+        self._loop.call_soon_threadsafe(self._answer, key, group, outcomes, monotonic() - began)
 
     def _answer(
-        self,
-        key: Owned | None,
-        told: list[tuple[Owned, int, list[bytes], Done, Outcome]],
-        seconds: float,
+        self, key: Owned | None, group: Group, outcomes: list[StoreError | None], seconds: float
     ) -> None:
-        size = sum(_size(events) for _, _, events, _, _ in told)
+        size = sum(_size(events) for _, _, events, _ in group)
         self.took(seconds, size)
         self.backlog -= size
-        for owned, _, _, done, outcome in told:
+        for (owned, _, _, done), outcome in zip(group, outcomes, strict=True):
             self._loop.call_soon(owned.answer, done, outcome)  # one that raises does not keep back the others
         self._begin(key)
 
@@ -100,48 +98,44 @@ class Owned:
     def __init__(self, lock: SessionLock, writer: Writer, disk: Disk) -> None:
         self.lock = lock
         self.writer = writer
+        self.epoch = writer.epoch
         self._disk = disk
-        self._looked = time.monotonic()
-        """When it was last certain that the session is ours."""
-        self._lost = False
+        self._looked = monotonic()
+        """When it was last certain that the session is ours; never again once it is lost."""
         self._waiting = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def append(self, first_seq: int, events: list[bytes], done: Done) -> bool:
         """False if the session is not ours any more: nothing happens then."""
-        began = time.monotonic()
-        if began - self._looked > limits.LEASE_SECONDS:
-            try:
-                if not self.is_ours():
-                    return False
-            except OSError as error:
-                done(explain(error, self.writer.folder))
-                return True
-        disk = self._disk
-        if self._waiting or not disk.inline or sum(map(len, events)) > limits.INLINE_BYTES:
-            self._waiting += 1
-            self._idle.clear()
-            disk.add(self, first_seq, events, done)
-            return True
-        outcome: Outcome = None
+        began = monotonic()
         try:
+            if began - self._looked > limits.LEASE_SECONDS and not self.is_ours():
+                return False
+            if self._waiting or not self._disk.inline or sum(map(len, events)) > limits.INLINE_BYTES:
+                self._waiting += 1
+                self._idle.clear()
+                self._disk.add(self, first_seq, events, done)
+                return True
             self.writer.write(first_seq, events)
+            outcome = None
         except StoreError as error:
             outcome = error
-        seconds = time.monotonic() - began
+        except OSError as error:
+            outcome = explain(error, self.writer.folder)
+        seconds = monotonic() - began
         if seconds > limits.SLOW_SECONDS:
-            disk.took(seconds)
+            self._disk.took(seconds)
         done(outcome)
         return True
 
     def is_ours(self) -> bool:
         """Whether the lock is still the one beside the journal; once it is not, it never is again."""
-        self._lost = self._lost or not self.lock.is_ours(self.writer.epoch)
-        self._looked = -inf if self._lost else time.monotonic()
-        return not self._lost
+        if self._looked > -inf:
+            self._looked = monotonic() if self.lock.is_ours(self.epoch) else -inf
+        return self._looked > -inf
 
-    def answer(self, done: Done, outcome: Outcome) -> None:
+    def answer(self, done: Done, outcome: StoreError | None) -> None:
         """Deliver the outcome of an append that a thread wrote."""
         self._waiting -= 1
         if not self._waiting:

@@ -4,7 +4,7 @@ A journal is a folder of segments, named by the number of their first event and 
 (`000000000017-2.log`). An owner that finds the session not given back begins a segment of its own: a process that only
 believes itself the owner writes to another file, and what it writes there from the number on with which the next segment
 begins is not part of the journal. Events before the first segment were pruned. After a break, where the journal may be
-without what it once ended with, a segment is begun at once and named so (`000000000017-1795000000-break.log`).
+without what it once ended with, a segment is named so (`000000000017-1795000000-break.log`).
 
 What cannot be trusted is never handed out as events: in its place is a row that says which numbers are lost. At the end
 of the last segment the same means that a write was cut off, or is under way.
@@ -15,18 +15,23 @@ from __future__ import annotations
 import os
 import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import IO, TypeAlias
 
 from msgspec import Struct, structs
 
-from dragoman.gateway.ports.store import Row, SchemaTooNew, SessionRecord
+from dragoman.gateway.ports.store import Row, SessionRecord
 from dragoman.store import format, limits
+from dragoman.store.failure import too_new
 
 SUFFIX = ".log"
 _BREAK = "-break"
 _NAME = re.compile(rf"(\d+)-(\d+)({_BREAK})?{re.escape(SUFFIX)}")
+
+Place: TypeAlias = tuple[int, int]
+"""In a segment: an event, and the offset at which its batch begins; 0 before the first line."""
 
 
 class Segment(Struct, frozen=True):
@@ -66,34 +71,28 @@ def begin(folder: Path, first_seq: int, epoch: int, *, broken: bool = False) -> 
 
 def segments(folder: Path) -> list[Segment]:
     """Those that make up the journal, in order; empty if there is none."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    matches = [(int(match[1]), int(match[2]), match) for match in map(_NAME.fullmatch, names) if match]
     found: list[Segment] = []
     highest = 0
-    for first_seq, epoch, broken, file in sorted(_files(folder)):
+    for first_seq, epoch, match in sorted(matches, key=lambda each: (*each[:2], each[2][0])):
         if epoch < highest:
             continue  # of a former owner that does not know it
-        highest = epoch
+        highest, broken = epoch, epoch if match[3] else 0
         if found and found[-1].first_seq == first_seq:
             broken = broken or found.pop().broken  # the same: nothing in it counts
         if found:
             found[-1] = structs.replace(found[-1], until=first_seq - 1)
-        found.append(Segment(first_seq, epoch, folder / file, broken=broken))
+        found.append(Segment(first_seq, epoch, folder / match[0], broken=broken))
     return found
-
-
-def _files(folder: Path) -> Iterator[tuple[int, int, int, str]]:
-    try:
-        names = [path.name for path in folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for match in filter(None, map(_NAME.fullmatch, names)):
-        epoch = int(match[2])
-        yield int(match[1]), epoch, epoch if match[3] else 0, match[0]
 
 
 def common_seq(folder: Path, epoch: int, seq: int) -> int:
     """See `Journal.common_seq`. What a reader was shown before a break may be lost."""
-    breaks = [segment.first_seq - 1 for segment in segments(folder) if segment.broken > epoch]
-    return min([seq, *breaks])
+    return min([seq, *(each.first_seq - 1 for each in segments(folder) if each.broken > epoch)])
 
 
 def disk_bytes(folder: Path) -> int:
@@ -123,45 +122,34 @@ class Reader:
     """Reads journals of any session; used by several threads at once."""
 
     def __init__(self) -> None:
-        self._bookmarks: dict[tuple[Path, int], int] = {}
-        """Where in a segment the batch with an event begins, for readers that go on where they stopped."""
-        self._ends: dict[Path, int] = {}
-        """The last event of a segment that was found when its end was looked for."""
+        self._bookmarks: dict[Path, dict[int, int]] = {}
+        """By segment: where the batch that begins with an event is, for readers that go on where they stopped."""
 
     def read(self, folder: Path, after_seq: int, max_bytes: int) -> list[Row]:
         """Rows from `after_seq` + 1 on, whole rows until `max_bytes` is reached."""
         rows: list[Row] = []
         size, wanted = 0, after_seq + 1
-        found = segments(folder)
-        first = max(bisect_right([segment.first_seq for segment in found], wanted) - 1, 0)
-        for segment in found[first:]:
-            place: tuple[int, int] | None = None
-            for row, end in self._rows(segment, wanted, max_bytes):
-                place = row.last_seq + 1, end
-                part = row if row.first_seq >= wanted else trim(row, wanted, row.last_seq)
+        for segment in segments(folder):
+            if segment.until < wanted or size >= max_bytes:
+                continue
+            place = self._place(segment, wanted)
+            for row, offset in _rows(segment, place):
+                place = row.last_seq + 1, offset
+                part = trim(row, wanted, row.last_seq)
                 if part is not None:
                     rows.append(part)
                     size += len(part.data)
                 if size >= max_bytes:
                     break
-            if place is not None:
-                self._remember(segment, *place)
-            if size >= max_bytes:
-                break
+            self._remember(segment, place)
         return rows
-
-    def _remember(self, segment: Segment, next_seq: int, offset: int) -> None:
-        if len(self._bookmarks) >= limits.BOOKMARKS:
-            self._bookmarks.clear()
-            self._ends.clear()
-        self._bookmarks[segment.path, next_seq] = offset
 
     def read_before(self, folder: Path, before_seq: int, limit: int) -> list[Row]:
         """The last `limit` events before `before_seq`, oldest first; fewer when they are large."""
         kept: list[Row] = []
         size = 0
         for segment in reversed(segments(folder)):
-            rows = self._rows(segment, 1, limits.READ_BYTES) if segment.first_seq < before_seq else ()
+            rows = _rows(segment, (segment.first_seq, 0)) if segment.first_seq < before_seq else ()
             for row, _ in reversed(list(rows)):
                 last_seq = min(row.last_seq, before_seq - 1)
                 part = trim(row, last_seq - limit + 1, last_seq)
@@ -177,99 +165,91 @@ class Reader:
         if not found:
             return End()
         last = found[-1]
-        last_seq = self._ends.pop(last.path, last.first_seq - 1)
-        offset = self._bookmarks.get((last.path, last_seq + 1), 0)
-        for row, place in self._rows(last, last_seq + 1, limits.READ_BYTES):
-            last_seq, offset = row.last_seq, place
-        try:
-            torn = last.path.stat().st_size - offset
-        except FileNotFoundError:
-            return self.end(folder)  # pruned meanwhile
-        if torn < 0:  # shorter than it was
+        place = self._place(last, sys.maxsize)
+        for row, behind in _rows(last, place):
+            place = row.last_seq + 1, behind
+        next_seq, offset = place
+        size = -1
+        with suppress(FileNotFoundError):
+            size = last.path.stat().st_size
+        if size < offset:  # pruned meanwhile, or shorter than it was
             self._bookmarks.clear()
             return self.end(folder)
-        self._ends[last.path] = last_seq
-        self._remember(last, last_seq + 1, offset)
-        return End(found[0].first_seq, last_seq, last.epoch, last, offset, torn)
+        self._remember(last, place)
+        return End(found[0].first_seq, next_seq - 1, last.epoch, last, offset, size - offset)
 
-    def _rows(self, segment: Segment, wanted: int, ahead: int) -> Iterator[tuple[Row, int]]:
-        """What counts of a segment, each row with the place behind it; from event `wanted` on if its place is known.
+    def _place(self, segment: Segment, wanted: int) -> Place:
+        """The last known one from which event `wanted` is found."""
+        known = self._bookmarks.get(segment.path, {}).copy()
+        return max((place for place in known.items() if place[0] <= wanted), default=(segment.first_seq, 0))
 
-        Numbers that are missing before the next segment are a lost row.
-        """
-        expected, offset = segment.first_seq, 0
-        try:
-            with segment.path.open("rb", buffering=0) as file:
-                for row, offset in self._batches(_Window(file.fileno(), ahead), segment, wanted):
-                    part = row if row.last_seq <= segment.until else trim(row, 1, segment.until)
-                    if part is None:
-                        break
-                    expected = row.last_seq + 1
-                    yield part, offset
-        except FileNotFoundError:
-            return  # pruned meanwhile
-        if expected <= segment.until < sys.maxsize:
-            yield lost(expected, segment.until), offset
-
-    def _batches(self, window: _Window, segment: Segment, wanted: int) -> Iterator[tuple[Row, int]]:
-        offset, expected = self._bookmarks.get((segment.path, wanted), 0), wanted
-        if offset and window.size == offset:
-            return
-        if not offset or format.read_batch(window.bytes, offset, expected) is None:
-            offset, expected = _start(window, segment.path), segment.first_seq
-        while True:
-            batch = format.read_batch(window.bytes, offset, expected)
-            if batch is not None and batch.row is not None:
-                row, offset = batch.row, offset + batch.size
-                if batch.more and not window.bytes(offset + batch.more - 1, 1):
-                    return  # the rest of the append was cut off
-            else:
-                found = format.find_batch(window.bytes(offset, sys.maxsize), expected)
-                if found is None and batch is not None and window.bytes(offset + batch.size - 1, 1):
-                    found = batch.size, expected + batch.count  # it was written, and is not what it was
-                if found is None:
-                    return
-                offset += found[0]
-                if found[1] == expected:
-                    continue
-                row = lost(expected, found[1] - 1)
-            expected = row.last_seq + 1
-            yield row, offset
+    def _remember(self, segment: Segment, place: Place) -> None:
+        if len(self._bookmarks) >= limits.BOOKMARKS:
+            self._bookmarks.clear()
+        known = self._bookmarks.setdefault(segment.path, {})
+        if len(known) >= limits.BOOKMARKS:
+            known.clear()
+        known[place[0]] = place[1]
 
 
-class _Window:
-    """A part of a file in memory, read ahead."""
+def _rows(segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
+    """What counts of a segment from a place on, each row with the offset behind it.
 
-    def __init__(self, descriptor: int, ahead: int) -> None:
-        self._descriptor = descriptor
-        self._ahead = max(ahead, format.LONGEST_HEAD)
-        self._base = 0
-        self._data = b""
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self._descriptor).st_size
-
-    def bytes(self, offset: int, length: int) -> bytes:
-        """Fewer at the end of the file."""
-        start = offset - self._base
-        if start < 0 or start + length > len(self._data):
-            left = max(self.size - offset, 0)
-            self._data = os.pread(self._descriptor, min(max(length, self._ahead), left), offset)
-            self._base, start = offset, 0
-        return self._data[start : start + length]
+    Numbers that are missing before the next segment are a lost row.
+    """
+    expected, offset = place
+    try:
+        with segment.path.open("rb", buffering=limits.READ_BYTES) as file:
+            for row, offset in _batches(file, segment, place):
+                part = trim(row, 1, segment.until)
+                if part is None:
+                    break
+                expected = row.last_seq + 1
+                yield part, offset
+    except FileNotFoundError:
+        return  # pruned meanwhile
+    if expected <= segment.until < sys.maxsize:
+        yield lost(expected, segment.until), offset
 
 
-def _start(window: _Window, path: Path) -> int:
+def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
+    size = os.fstat(file.fileno()).st_size
+
+    def read(offset: int, length: int) -> bytes:
+        file.seek(offset)
+        return file.read(max(min(length, size - offset), 0))
+
+    expected, offset = place
+    if 0 < offset == size:
+        return
+    if not offset or format.read_batch(read, offset, expected) is None:
+        expected, offset = segment.first_seq, _start(read(0, format.LONGEST_HEAD), segment.path)
+    while True:
+        batch = format.read_batch(read, offset, expected)
+        if batch is not None and batch.row is not None:
+            row, offset = batch.row, offset + batch.size
+            if offset + batch.more > size:
+                return  # the rest of the append was cut off
+        else:
+            found = format.find_batch(read(offset, size), expected)
+            if found is None and batch is not None and offset + batch.size <= size:
+                found = batch.size, expected + batch.count  # it was written, and is not what it was
+            if found is None:
+                return
+            offset += found[0]
+            if found[1] == expected:
+                continue
+            row = lost(expected, found[1] - 1)
+        expected = row.last_seq + 1
+        yield row, offset
+
+
+def _start(head: bytes, path: Path) -> int:
     """Behind the first line of a segment; 0 where that is missing or damaged, so that the rest is looked at."""
-    start = window.bytes(0, format.LONGEST_HEAD)
-    version = format.file_version(start)
+    version = format.file_version(head)
     if version is not None and version > format.VERSION:
-        raise SchemaTooNew(
-            f"{path} was written by a newer Dragoman (format {version}, this one knows {format.VERSION}). "
-            "It was left as it is. Upgrade Dragoman to use it."
-        )
-    return start.index(b"\n") + 1 if version is not None else 0
+        raise too_new(path, version, format.VERSION)
+    return head.index(b"\n") + 1 if version is not None else 0
 
 
 def lost(first_seq: int, last_seq: int) -> Row:

@@ -10,10 +10,10 @@ import errno
 import fcntl
 import os
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import time
 
 from dragoman.gateway.ports.store import BadEvent, OutcomeUnknown, SequenceGap, StoreError
 from dragoman.store import format, limits, segments
@@ -21,45 +21,40 @@ from dragoman.store.failure import explain
 
 
 class Writer:
-    def __init__(
-        self, folder: Path, end: segments.End, epoch: int, *, durable: bool = False, anew: bool = False
-    ) -> None:
-        """Goes on at `end`, or `anew` in a segment of its own. `durable`: `sync` will be called."""
+    def __init__(self, folder: Path, end: segments.End, epoch: int, *, durable: bool = False) -> None:
+        """Goes on at `end`. `durable`: `sync` will be called."""
         self.folder = folder
         self.epoch = epoch
         self.next_seq = end.last_seq + 1
-        self._safe = (0, self.next_seq) if durable else None
-        """Where the journal ends on the disk: the place in the segment, and the next number."""
         self._descriptor = -1
-        self._offset = 0
+        self._offset = end.offset
+        if end.segment is not None:
+            self._descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
+        self._safe = (self._offset, self.next_seq) if durable else None
+        """Where the journal ends on the disk: the place in the segment, and the next number."""
         self._spoilt = False
         """There may be bytes behind `_offset` that are no batch."""
-        if end.segment is not None and not anew:
-            self._descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
-            self._offset = end.offset
-            self._safe = (end.offset, self.next_seq) if durable else None
 
     @property
     def last_seq(self) -> int:
         """The last event that counts as stored."""
         return (self._safe[1] if self._safe is not None else self.next_seq) - 1
 
-    def write(self, first_seq: int, events: Sequence[bytes], stamp: bytes | None = None) -> None:
-        """Append `events`; raises a `StoreError`, and then none of them is there."""
-        if first_seq != self.next_seq:
-            raise SequenceGap(
-                f"Event {first_seq} of session {self.folder.name} does not follow {self.next_seq - 1}.",
-                self.next_seq - 1,
-            )
-        for event in events:
-            if b"\n" in event:
-                raise BadEvent("An event has a line feed in it; journal events are single lines.")
-        stamp = stamp or format.stamp_of(time.time_ns() // 1_000_000)
+    def write(self, first_seq: int, events: Sequence[bytes], ts: int | None = None) -> None:
+        """Append `events`, of now or of `ts` in milliseconds; raises a `StoreError`, and then none of them is there."""
+        count, last_seq = len(events), self.next_seq - 1
+        if first_seq != last_seq + 1:
+            text = f"Event {first_seq} of session {self.folder.name} does not follow {last_seq}."
+            raise SequenceGap(text, last_seq)
         lines = format.join(events)
-        if len(lines) <= limits.BATCH_BYTES or len(events) == 1:
-            parts = [format.describe(first_seq, len(events), lines, self.epoch, stamp), lines]
+        if lines.count(b"\n") != count:
+            raise BadEvent("An event has a line feed in it; journal events are single lines.")
+        if ts is None:
+            ts = int(time() * 1000)
+        if len(lines) <= limits.BATCH_BYTES:
+            parts = [format.describe(first_seq, count, lines, self.epoch, ts), lines]
         else:
-            parts = _batches(first_seq, self.epoch, stamp, events, len(lines))
+            parts = _batches(first_seq, self.epoch, ts, events, len(lines))
         try:
             if self._descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
                 self._begin_segment()
@@ -68,16 +63,16 @@ class Writer:
             if self._spoilt:
                 os.ftruncate(self._descriptor, self._offset)
                 self._spoilt = False
-            size = sum(map(len, parts))
+            size = len(parts[0]) + len(lines) if len(parts) == 2 else sum(map(len, parts))
             written = os.pwritev(self._descriptor, parts, self._offset)
             while written < size:  # a disk that is nearly full takes a part, and refuses the rest
                 rest = memoryview(b"".join(parts))[written:]
                 written += os.pwrite(self._descriptor, rest, self._offset + written)
-            self._offset += size
         except OSError as error:
             self._cut()
             raise explain(error, self.folder) from error
-        self.next_seq += len(events)
+        self._offset += size
+        self.next_seq += count
 
     def write_all(self, appends: Sequence[tuple[int, Sequence[bytes]]]) -> list[StoreError | None]:
         """Append one after the other, and let all survive a loss of power if that is wanted; the outcome of each."""
@@ -110,6 +105,8 @@ class Writer:
         if descriptor >= 0:
             os.close(descriptor)
 
+    __del__ = close
+
     def _begin_segment(self) -> None:
         failure = self.sync() if self._safe is not None else None
         if failure is not None:
@@ -131,7 +128,7 @@ class Writer:
         return not self._spoilt
 
 
-def _batches(first_seq: int, epoch: int, stamp: bytes, events: Sequence[bytes], size: int) -> list[bytes]:
+def _batches(first_seq: int, epoch: int, ts: int, events: Sequence[bytes], size: int) -> list[bytes]:
     """Several batches for many bytes: a reader wants few at a time."""
     pieces = min(-(-size // limits.BATCH_BYTES), limits.MOST_BATCHES, len(events))
     count, behind = -(-len(events) // pieces), 0
@@ -139,7 +136,7 @@ def _batches(first_seq: int, epoch: int, stamp: bytes, events: Sequence[bytes], 
     for start in reversed(range(0, len(events), count)):
         some = events[start : start + count]
         lines = format.join(some)
-        head = format.describe(first_seq + start, len(some), lines, epoch, stamp, behind)
+        head = format.describe(first_seq + start, len(some), lines, epoch, ts, behind)
         behind += len(head) + len(lines)
         parts[:0] = [head, lines]
     return parts

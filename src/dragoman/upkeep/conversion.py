@@ -21,7 +21,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from dragoman.gateway.ports.store import Row, SessionExists, StoreCorrupt, StoreError
-from dragoman.store import directory, format, locks, schema, segments
+from dragoman.store import directory, locks, schema, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explain
 from dragoman.store.folder import Folder
@@ -191,7 +191,7 @@ def _write_rows(rows: Iterator[Row], target: Path, old: Old) -> None:
                 writer.close()
                 end = segments.End(row.first_seq, row.first_seq - 1)
                 writer = Writer(target, end, old.epoch, durable=True)
-            writer.write(row.first_seq, row.events(), format.stamp_of(row.ts))
+            writer.write(row.first_seq, row.events(), row.ts)
         _flush(writer)
         if writer.next_seq <= old.last_seq or not segments.segments(
             target

@@ -176,7 +176,7 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
 def _unknown(home: Path) -> Described:
     """Dated by the files."""
     times = [segment.path.stat().st_mtime for segment in segments.segments(home)] or [time.time()]
-    first, last = (format.stamp_of(int(moment * 1000)).decode() for moment in (min(times), max(times)))
+    first, last = (format.stamp_of(int(moment * 1000)) for moment in (min(times), max(times)))
     return Described(UNKNOWN, "/", "/", first, last, title="Recovered: its agent and folder are not known")
 
 
