@@ -40,7 +40,7 @@ from dragoman.server.h2_frames import FrameGate, Refused
 from dragoman.server.keys import Keys
 from dragoman.server.strict_h11 import head_size, strict_connection
 from dragoman.server.trusted_proxies import TrustedProxies
-from dragoman.store import cursor, segments
+from dragoman.store import directory, segments
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.framing import ClientDecoder, FramingError, LineDecoder
@@ -305,7 +305,7 @@ def request_heads(data: bytes) -> None:
 def cursors(data: bytes) -> None:
     """The position in a list that a client sends back."""
     with contextlib.suppress(BadCursor):
-        cursor.decode(data.decode("utf-8", "replace"), "store", (None,))
+        directory.unseal(data.decode("utf-8", "replace"), "store", (None, None, None))
 
 
 class _Transport:

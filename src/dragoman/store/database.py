@@ -15,8 +15,6 @@ from dragoman.store.failure import explained, too_new
 Sync: TypeAlias = Literal["normal", "full"]
 """`full`: what is reported as stored also survives a loss of power."""
 
-_MAGIC = b"SQLite format 3\x00"
-
 
 class Database:
     """Where the file is and how connections to it are made."""
@@ -27,22 +25,20 @@ class Database:
         self.path = path
         self.sync = sync
         self.busy_seconds = busy_seconds
-        self._immutable = False
+        self._mode = "mode=ro"
+        """How it is opened for reading."""
 
     def prepare(self) -> sqlite3.Connection:
         """Make the file if there is none, bring its schema up to date, and connect for writing."""
         with explained(self.path), ExitStack() as failing:
             if not self.path.exists():
                 self._make()
-            self._check_header()
             self.check_writable()
             connection = failing.enter_context(closing(self._connect("mode=rw")))
             # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
             # the death of any process, and only a power failure can take the last ones back.
             connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
-            connection.execute(
-                "PRAGMA secure_delete = ON"
-            )  # what was deleted must not be found in free pages
+            connection.execute("PRAGMA secure_delete = ON")  # nothing deleted stays in free pages
             connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
             self._check(connection)
             schema.migrate(connection)
@@ -54,14 +50,14 @@ class Database:
         with explained(self.path):
             if not self.path.exists():
                 raise StoreUnavailable(f"There is no session store at {self.path}.")
-            self._check_header()
-            with closing(self._probe()) as connection:
+            self._find_mode()
+            with closing(self.reader()) as connection:
                 self._check(connection)
                 if schema.version(connection) < schema.VERSION:
                     raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
 
     def reader(self) -> sqlite3.Connection:
-        return self._connect("immutable=1" if self._immutable else "mode=ro")
+        return self._connect(self._mode)
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -72,20 +68,16 @@ class Database:
             check_same_thread=False,  # used by one thread at a time, but not always the same
         )
 
-    def _probe(self) -> sqlite3.Connection:
-        connection = self._connect("mode=ro")
-        try:
-            schema.version(connection)
-        except sqlite3.OperationalError as error:
-            connection.close()
-            log = Path(f"{self.path}-wal")
-            if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
-                raise
-            # WAL wants to make its index file beside the database; on a read-only disk it cannot, and with
-            # no log there is nothing that the index would be needed for.
-            self._immutable = True
-            connection = self._connect("immutable=1")
-        return connection
+    def _find_mode(self) -> None:
+        """WAL makes an index file beside the database. On a read-only disk it cannot; without a log it need not."""
+        with closing(self.reader()) as connection:
+            try:
+                schema.version(connection)
+            except sqlite3.OperationalError as error:
+                log = Path(f"{self.path}-wal")
+                if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
+                    raise
+                self._mode = "immutable=1"
 
     def _make(self) -> None:
         """Build the database under another name and link it into place, so that nobody sees half of it."""
@@ -103,15 +95,6 @@ class Database:
             for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
                 leftover.unlink(missing_ok=True)
 
-    def _check_header(self) -> None:
-        with self.path.open("rb") as file:
-            header = file.read(len(_MAGIC))
-        if header != _MAGIC:
-            found = "empty" if not header else "not a database"
-            raise StoreCorrupt(
-                f"{self.path} is {found}. It was left as it is: restore a backup or move it away."
-            )
-
     def check_writable(self) -> None:
         # SQLite would fall back to reading, then fail to make its log with a message that says nothing.
         for place in (self.path, self.path.parent):
@@ -121,8 +104,8 @@ class Database:
     def _check(self, connection: sqlite3.Connection) -> None:
         """Look at the first pages; damage further in is found by whoever reads there."""
         if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-            raise StoreCorrupt(f"{self.path} belongs to another program. It was left as it is.")
-        found, known = schema.version(connection), schema.VERSION
-        if found > known:
-            raise too_new(self.path, found, known)
+            raise StoreCorrupt(f"{self.path} is empty or belongs to another program. It was left as it is.")
+        found = schema.version(connection)
+        if found > schema.VERSION:
+            raise too_new(self.path, found, schema.VERSION)
         connection.execute("SELECT * FROM sqlite_master").fetchall()

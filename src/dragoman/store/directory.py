@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import binascii
 import sqlite3
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import msgspec
 
 from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.store import cursor as cursors
 from dragoman.store import limits
 
 _COLUMNS = SessionRecord.__struct_fields__
@@ -17,9 +19,13 @@ _JSON_TYPES: dict[str, Any] = {"additional_directories": tuple[str, ...], "extra
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, n FROM directory"
 _INSERT = f"INSERT INTO directory ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
+_SEAL_BYTES = 8
+
 Columns: TypeAlias = dict[str, Any]
 Filters: TypeAlias = tuple[str | None, str | None, str | None]
 """Folder, agent, and a text that is looked for."""
+Position: TypeAlias = tuple[str, int]
+"""The last session of a page: its time, and its number in the table."""
 
 
 def unknown(session_id: str) -> port.UnknownSession:
@@ -33,10 +39,8 @@ def fenced(session_id: str, epoch: int) -> port.Fenced:
 
 
 def exists(session_id: str, agent_session_id: object) -> port.SessionExists:
-    return port.SessionExists(
-        f"Session {session_id} cannot be stored: that id, or the agent's own id {agent_session_id} for it, "
-        "belongs to a session already."
-    )
+    ids = f"that id, or the agent's own id {agent_session_id} for it,"
+    return port.SessionExists(f"Session {session_id} cannot be stored: {ids} belongs to a session already.")
 
 
 def columns(source: SessionRecord | port.SessionChanges) -> Columns:
@@ -84,14 +88,12 @@ def delete(connection: sqlite3.Connection, session_id: str) -> bool:
 
 
 def get(connection: sqlite3.Connection, session_id: str) -> SessionRecord | None:
-    row = connection.execute(f"{_SELECT} WHERE id = ?", (session_id,)).fetchone()
-    return None if row is None else _record(row)
+    return _record(connection.execute(f"{_SELECT} WHERE id = ?", (session_id,)).fetchone())
 
 
 def find(connection: sqlite3.Connection, agent: str, agent_session_id: str) -> SessionRecord | None:
     query = f"{_SELECT} WHERE agent = ? AND agent_session_id = ?"
-    row = connection.execute(query, (agent, agent_session_id)).fetchone()
-    return None if row is None else _record(row)
+    return _record(connection.execute(query, (agent, agent_session_id)).fetchone())
 
 
 def page(
@@ -111,16 +113,38 @@ def page(
         values += [f"%{escaped}%"] * 3
     if cursor is not None:
         where.append("(updated_at, n) < (?, ?)")
-        values += cursors.decode(cursor, store_id, filters)
+        values += unseal(cursor, store_id, filters)
     clause = f"WHERE {' AND '.join(where)}" if where else ""
     query = f"{_SELECT} {clause} ORDER BY updated_at DESC, n DESC LIMIT ?"
     rows = connection.execute(query, [*values, limit + 1]).fetchall()  # one more tells of a next page
-    records = tuple(_record(row) for row in rows[:limit])
-    if len(rows) <= limit:
-        return port.Page(records, None)
-    return port.Page(
-        records, cursors.encode((records[-1].updated_at, rows[limit - 1][-1]), store_id, filters)
-    )
+    records = tuple(filter(None, map(_record, rows[:limit])))
+    last = (records[-1].updated_at, rows[limit - 1][-1]) if len(rows) > limit else None
+    return port.Page(records, seal(last, store_id, filters) if last is not None else None)
+
+
+def seal(position: Position, store_id: str, filters: Filters) -> str:
+    """A cursor, which only the list that it comes from accepts."""
+    body = msgspec.json.encode(position)
+    return urlsafe_b64encode(_mark(body, store_id, filters) + body).rstrip(b"=").decode()
+
+
+def unseal(cursor: str, store_id: str, filters: Filters) -> Position:
+    try:
+        raw = urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
+    except (binascii.Error, UnicodeError):
+        raw = b""
+    body = raw[_SEAL_BYTES:]
+    if not body or raw[:_SEAL_BYTES] != _mark(body, store_id, filters):
+        text = (
+            "The cursor is not from this list. Start again without one, and keep the filters between pages."
+        )
+        raise port.BadCursor(text)
+    return msgspec.json.decode(body, type=tuple[str, int])
+
+
+def _mark(body: bytes, store_id: str, filters: Filters) -> bytes:
+    context = msgspec.json.encode(filters)
+    return blake2b(context + b"\n" + body, key=store_id.encode(), digest_size=_SEAL_BYTES).digest()
 
 
 def columns_of(connection: sqlite3.Connection, session_id: str) -> Columns:
@@ -138,7 +162,9 @@ def store_id(connection: sqlite3.Connection) -> str:
     return str(connection.execute("SELECT store_id FROM identity").fetchone()[0])
 
 
-def _record(row: tuple[Any, ...]) -> SessionRecord:
+def _record(row: tuple[Any, ...] | None) -> SessionRecord | None:
+    if row is None:
+        return None
     fields = dict(zip(_COLUMNS, row, strict=False))
     for name, kind in _JSON_TYPES.items():
         fields[name] = msgspec.json.decode(fields[name], type=kind)

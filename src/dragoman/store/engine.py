@@ -1,11 +1,4 @@
-"""The store in one folder, shared by the processes of one machine: a directory of sessions in SQLite, journals in files.
-
-dragoman.db              the directory: what is known of each session, and nothing of its events
-journal/ID/lock          who owns the session (`locks.py`)
-journal/ID/000…001.log   its events (`format.py`, `segments.py`)
-journal/ID/session.json  what the directory knows of it, in case that the directory is lost
-gateways.lock            locked, together with others, by every process that may write
-"""
+"""The store in one folder, shared by the processes of one machine (`docs/explanation/store.md`)."""
 
 from __future__ import annotations
 
@@ -49,9 +42,8 @@ class FileStore:
         self.on_lost: port.Lost | None = None
         owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
-        self.owner = port.Owner(machine.node(), owner_id, f"unix:{self._socket}")
-        if not writable:
-            self.owner = port.Owner("", "", "")
+        address = (machine.node(), owner_id, f"unix:{self._socket}")
+        self.owner = port.Owner(*address if writable else ("", "", ""))
         self._database = database
         self._folder = Folder(database.path.absolute().parent)
         self._threads = Threads(database.path, limits.READERS)
@@ -105,8 +97,6 @@ class FileStore:
                 self.has_old_sessions = schema.has_old_tables(reader)
             failing.pop_all()
 
-    # -- journal ---------------------------------------------------------------------------------------------
-
     @property
     def backlog(self) -> int:
         return self._disk.backlog
@@ -118,33 +108,26 @@ class FileStore:
         elif not events:
             done(None)
         elif not owned.append(first_seq, events, done):
-            error = directory.fenced(session_id, epoch)
-            if self.on_lost is not None:
-                self.on_lost(session_id, error)
-            done(error)
+            done(self._lose(session_id, epoch))
 
     async def read(self, session_id: str, after_seq: int, max_bytes: int) -> Rows:
         look = partial(self._reader.read, after_seq=after_seq, max_bytes=max_bytes)
-        return await self._rows(session_id, after_seq, None, look)
-
-    async def read_before(self, session_id: str, before_seq: int, limit: int) -> Rows:
-        look = partial(self._reader.read_before, before_seq=before_seq, limit=limit)
-        return await self._rows(session_id, 0, before_seq - 1, look)
-
-    async def _rows(
-        self, session_id: str, after_seq: int, until: int | None, look: Callable[[Path], Rows]
-    ) -> Rows:
-        """What `look` finds, and a lost row for what the directory knows of behind the end of the files."""
         rows = await self._look(session_id, look)
-        if session_id in self._leases.owned or (rows and rows[-1].last_seq >= (until or 0)):
+        if rows or session_id in self._leases.owned:
             return rows
         record = await self._known(session_id)
         rows = await self._look(session_id, look)  # with all that was there when the directory was asked
-        if rows and until is None:
+        return rows or _lost_end(record, after_seq, record.last_seq)
+
+    async def read_before(self, session_id: str, before_seq: int, limit: int) -> Rows:
+        look = partial(self._reader.read_before, before_seq=before_seq, limit=limit)
+        rows = await self._look(session_id, look)
+        if session_id in self._leases.owned or (rows and rows[-1].last_seq == before_seq - 1):
             return rows
-        first_seq = max(rows[-1].last_seq if rows else after_seq, record.first_seq - 1) + 1
-        last_seq = record.last_seq if until is None else min(record.last_seq, until)
-        return [*rows, segments.lost(first_seq, last_seq)] if first_seq <= last_seq else rows
+        record = await self._known(session_id)
+        rows = await self._look(session_id, look)
+        behind = rows[-1].last_seq if rows else 0
+        return rows + _lost_end(record, behind, min(record.last_seq, before_seq - 1))
 
     async def last_seq(self, session_id: str) -> int:
         return (await self._known(session_id)).last_seq
@@ -156,14 +139,11 @@ class FileStore:
         folder = self._folder.of(session_id)
 
         def work() -> T:
-            if self._disk.durable:  # its owner may not have done so yet, and what is shown must last
-                for segment in segments.segments(folder)[-1:]:
-                    sync_folder(segment.path)
+            for segment in segments.segments(folder)[-1:] if self._disk.durable else ():
+                sync_folder(segment.path)  # its owner may not have done so yet, and what is shown must last
             return look(folder)
 
         return await self._threads.call(work)
-
-    # -- directory -------------------------------------------------------------------------------------------
 
     async def create(self, record: port.SessionRecord) -> None:
         self._check_writable()
@@ -250,8 +230,6 @@ class FileStore:
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
         return found
 
-    # -- leases ----------------------------------------------------------------------------------------------
-
     async def acquire(self, session_id: str, *, force: bool = False) -> port.Lease | port.HeldElsewhere:
         self._check_writable()
         await self._give_back(session_id)
@@ -261,8 +239,14 @@ class FileStore:
         owned = dict(self._leases.owned)
         lost = await self._threads.call(lambda: [name for name, each in owned.items() if not each.is_ours()])
         for session_id in lost:
-            if self.on_lost is not None and self._leases.owned.get(session_id) is owned[session_id]:
-                self.on_lost(session_id, directory.fenced(session_id, owned[session_id].epoch))
+            if self._leases.owned.get(session_id) is owned[session_id]:
+                self._lose(session_id, owned[session_id].epoch)
+
+    def _lose(self, session_id: str, epoch: int) -> port.Fenced:
+        error = directory.fenced(session_id, epoch)
+        if self.on_lost is not None:
+            self.on_lost(session_id, error)
+        return error
 
     async def release(self, session_id: str, epoch: int) -> None:
         owned = self._leases.owned.get(session_id)
@@ -276,8 +260,6 @@ class FileStore:
 
     async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
         return await self._leases.holders(records)
-
-    # -- retention -------------------------------------------------------------------------------------------
 
     async def stored(self, older_than: str | None = None) -> Stored:
         known = await self._query(lambda c: directory.untouched(c, older_than))
@@ -299,8 +281,6 @@ class FileStore:
             await self._threads.call(lambda: segments.empty(self._folder.of(session_id), record))
             await self._writer.run(lambda c: directory.change(c, session_id, numbers))
         return True
-
-    # -- the end ---------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
         if self._closed:
@@ -332,10 +312,15 @@ class FileStore:
 
     def _refusal(self) -> port.StoreError | None:
         """The error for every write to a closed or read-only store, else None."""
+        path = self._database.path
         if self._closed:
-            return port.StoreClosed(f"The store {self._database.path} is closed.")
+            return port.StoreClosed(f"The store {path} is closed.")
         if not self.writable:
-            return port.StoreReadOnly(
-                f"{self._database.path} is open for reading only; nothing new is stored."
-            )
+            return port.StoreReadOnly(f"{path} is open for reading only; nothing new is stored.")
         return None
+
+
+def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:
+    """A lost row for what the directory knows of behind the end of the files."""
+    first_seq = max(after_seq + 1, record.first_seq)
+    return [segments.lost(first_seq, last_seq)] if first_seq <= last_seq else []

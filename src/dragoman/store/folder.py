@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import socket
-import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -39,8 +38,7 @@ class Folder:
 
     def use(self, *, alone: bool = False) -> int:
         """Say that this process may write here, until the descriptor is closed; raises if that cannot be."""
-        path = self.root / GATEWAYS
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self.root / GATEWAYS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except OSError as error:
@@ -50,8 +48,8 @@ class Folder:
             if error.errno not in _NO_LOCKS:
                 raise
             raise StoreUnavailable(
-                f"The disk of {self.root} has no file locks ({error.strerror}), so that two processes could write to "
-                "one session. Put the state folder on another disk: set DRAGOMAN_HOME or XDG_STATE_HOME."
+                f"The disk of {self.root} has no file locks ({error.strerror}), so two processes could write to one "
+                "session. Put the state folder on another disk: set DRAGOMAN_HOME or XDG_STATE_HOME."
             ) from error
         return descriptor
 
@@ -87,13 +85,7 @@ def sweep_sockets(sockets: Path) -> None:
     """Remove sockets of processes that are gone; a young one may belong to a process that is about to listen."""
     for path in sockets.glob("*.sock"):
         with suppress(OSError):
-            known = path.lstat()
-            old = time.time() - known.st_mtime > _OLD_SOCKET
-            if old and stat.S_ISSOCK(known.st_mode) and not answers(path):
-                path.unlink()
-
-
-def answers(path: Path) -> bool:
-    """Whether a process listens at this socket."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT)
+            old = time.time() - path.lstat().st_mtime > _OLD_SOCKET
+            with socket.socket(socket.AF_UNIX) as probe:
+                if old and path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
+                    path.unlink()

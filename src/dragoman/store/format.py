@@ -59,7 +59,7 @@ def describe(first_seq: int, count: int, lines: bytes, epoch: int, ts: int, more
 
 
 class Batch(Struct, frozen=True, gc=False):
-    """The description of a batch; `row` is None if its events are damaged or incomplete."""
+    """What a description says."""
 
     size: int
     """Bytes, with the description."""
@@ -84,8 +84,9 @@ def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
         return None
     head, lines = match[0], read(offset + match.end(), length)
     whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
-    whole = whole and lines[-1:] == b"\n" and lines.count(b"\n") == count  # as a forged one need not be
-    row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5])) if whole else None
+    row = None
+    if whole and lines[-1:] == b"\n" and lines.count(b"\n") == count:  # one that was forged need not be so
+        row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5]))
     return Batch(len(head) + length, count, int(match[3] or 0), row)
 
 
