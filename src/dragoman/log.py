@@ -247,10 +247,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
     return events._get_running_loop() if events is not None else None
 
 
-def fields(record: logging.LogRecord | Note) -> dict[str, Any]:
+def fields(record: logging.LogRecord | Note) -> Mapping[str, Any]:
     """What the caller passed as `extra`, and what its work is for."""
     if isinstance(record, Note):
-        return dict(record.facts)
+        return record.facts
     about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
     passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
     return {**{key: value for key, value in about.items() if value is not None}, **passed}

@@ -129,7 +129,7 @@ class TestPassing:
 
     def test_params_differ_only_in_session_and_blocks(self) -> None:
         params = {"sessionId": Raw(b'"dgm_x"'), "prompt": Raw(b"[1]"), "_meta": Raw(b'{"n":1.0}')}
-        assert prompt_params(params, b'"agent-1"', [Raw(b'{"type": "text"}')]) == (
+        assert prompt_params(params, "agent-1", [Raw(b'{"type": "text"}')], {}) == (
             b'{"sessionId":"agent-1","prompt":[{"type": "text"}],"_meta":{"n":1.0}}'
         )
 

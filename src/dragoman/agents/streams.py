@@ -12,11 +12,8 @@ class Incoming(asyncio.Protocol):
     """Hands on what a child writes, and that it has ended."""
 
     def __init__(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        self._on_data = on_data
+        self.data_received = on_data  # type: ignore[assignment]  # every message passes here
         self._on_end = on_end
-
-    def data_received(self, data: bytes) -> None:
-        self._on_data(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_end()

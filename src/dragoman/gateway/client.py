@@ -98,6 +98,7 @@ class ClientConnection:
         self.may_control = terms.identity.may_control
         """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
         self.wakes = terms.wake and self.may_control
+        self._has_quota = bool(terms.identity.quota.sessions or terms.identity.quota.turns)
         batches = gateway.config.protocol.batches == "accept"
         share = gateway.request_share(terms.identity.name)
         self.peer = Peer("The client", self, accept_batches=batches, budget=share)
@@ -189,10 +190,12 @@ class ClientConnection:
 
     def check(self, method: str) -> None:
         """Raises when this client may not ask that: by its role, or because of what it has running already."""
-        refused = self.terms.identity.method_refusal(method)
-        if refused is not None:
-            raise refused
-        quotas.check(self, method)
+        if not self.may_control:
+            refused = self.terms.identity.method_refusal(method)
+            if refused is not None:
+                raise refused
+        if self._has_quota:
+            quotas.check(self, method)
 
     def session(self, session_id: str) -> Session | None:
         """Only what this client created, loaded or resumed (G-046)."""

@@ -74,8 +74,10 @@ def read_prompt(params: dict[str, Raw], max_bytes: int) -> Prompt:
         heads, blocks = _heads.decode(raw), _blocks.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_params(f"prompt must be a list of content blocks: {error}", "content_type") from error
-    if all(head.type == "text" and not _text(head.text).strip() for head in heads):
-        # Never forwarded: an empty prompt wedges gemini's session for good (real-agents.md, item 7).
+    for head in heads:
+        if head.type != "text" or _text(head.text).strip():
+            break
+    else:  # never forwarded: an empty prompt wedges gemini's session for good (real-agents.md, item 7)
         raise invalid_params("The prompt is empty", "empty_prompt")
     # At least as long in JSON, so that a short prompt need not be read for that.
     if max_bytes and len(raw) > max_bytes and (size := sum(map(_text_bytes, heads))) > max_bytes:
@@ -146,6 +148,8 @@ def _sniff(data: str) -> str:
     return next((mime for magic, mime in _SIGNATURES if start.startswith(magic)), "application/octet-stream")
 
 
-def prompt_params(params: dict[str, Raw], agent_session_id: bytes, blocks: list[Raw]) -> bytes:
-    """The params as the agent gets them: only the session id and completed blocks differ."""
-    return encode({**params, "sessionId": Raw(agent_session_id), "prompt": blocks})
+def prompt_params(
+    params: dict[str, Raw], agent_session_id: str, blocks: list[Raw], changes: JsonObject
+) -> bytes:
+    """The params as the agent gets them: only the session id, completed blocks and `changes` differ."""
+    return encode({**params, "sessionId": agent_session_id, "prompt": blocks, **changes})

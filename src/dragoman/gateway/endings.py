@@ -33,7 +33,8 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
         session.turn = None
     session.last_used = time.monotonic()
     session.silence.turn_ends()
-    session.questions.cancel_all("turn_end")
+    if len(session.questions):
+        session.questions.cancel_all("turn_end")
     command = session.tools.command_since() if turn.cancelling else None
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)

@@ -37,5 +37,4 @@ def read_object(raw: bytes | Raw) -> JsonObject:
         return {}
 
 
-def encode(value: object) -> bytes:
-    return msgspec.json.encode(value)
+encode = msgspec.json.encode

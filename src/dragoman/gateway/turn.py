@@ -57,7 +57,7 @@ class Turn:
         """The agent is told the conversation so far with this prompt."""
         self.done = asyncio.Event()
         """Set when the answer is on its way to the client."""
-        self._params = dict(request.members)
+        self._params = request.members
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
         self._meta = meta_in(self._params)
@@ -110,9 +110,9 @@ class Turn:
         if observed is not UNOBSERVED:
             session.tell_first(observed.first)
         session.corrections.turn_begins()
-        if observed.carried:
-            self._params["_meta"] = Raw(encode({**self._meta, **observed.carried}))
-        params = prompt_params(self._params, encode(session.agent_session_id), blocks)
+        carried = observed.carried if observed is not UNOBSERVED else None
+        changes = {"_meta": {**self._meta, **carried}} if carried else {}
+        params = prompt_params(self._params, session.agent_session_id, blocks, changes)
         self.call = agent.peer.request("session/prompt", params, self._answered)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
@@ -149,11 +149,11 @@ class Turn:
     def _show_prompt(self) -> None:
         """The others see what was asked, and so does whoever loads the session later."""
         session = self.session
-        named = self._named()
-        heard = session.feed.reaches(self.client) and not session.follows
-        for block in self._blocks if heard else ():
-            update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
-            session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
+        if session.feed.reaches(self.client) and not session.follows:
+            named = self._named()
+            for block in self._blocks:
+                update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
+                session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
         if session.title is None:
             session.title = _title(self._blocks)
             session.touch("working", session.title)

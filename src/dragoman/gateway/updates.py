@@ -179,7 +179,9 @@ class UpdateRewriter:
 
 def update_line(session_id: str, update: object) -> bytes:
     """An update of the gateway's own making."""
-    return message.notification(UPDATE, encode({"sessionId": session_id, "update": update}))
+    return b'{"jsonrpc":"2.0","method":"session/update","params":%b}' % encode(
+        {"sessionId": session_id, "update": update}
+    )
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -66,9 +66,9 @@ class LineDecoder:
     def feed(self, data: bytes) -> list[Frame]:
         if self._at_start:
             data = self._strip_bom(data)
-        if data.find(b"\n") == len(data) - 1 and not self._parts and self._skipping is None and data:
-            frame = self._complete(data[:-1])  # one whole line, as most reads bring
-            return [] if frame is None else [frame]
+        if data[-1:] == b"\n" and not self._parts and self._skipping is None and len(data) <= self._max:
+            # Whole lines, as most reads bring; none can be longer than all of them together.
+            return [line for line in data[:-1].split(b"\n") if line and not line.isspace()]
         head, newline, rest = data.partition(b"\n")
         if not newline:
             self._hold(data)

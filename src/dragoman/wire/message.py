@@ -38,6 +38,7 @@ _envelope = msgspec.json.Decoder(Envelope)
 _members = msgspec.json.Decoder(dict[str, Raw])
 _entries = msgspec.json.Decoder(list[Raw])
 _id = msgspec.json.Decoder(int | str | None | float)
+_encode = msgspec.json.encode
 
 # What msgspec raises for bytes that are not JSON: the last two are not DecodeErrors.
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -133,11 +134,11 @@ def members(raw: bytes | Raw) -> dict[str, Raw]:
 
 def request(id: bytes | int, method: str, params: bytes) -> bytes:
     raw_id = b"%d" % id if isinstance(id, int) else id
-    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (raw_id, _string(method), params)
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (raw_id, _encode(method), params)
 
 
 def notification(method: str, params: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_string(method), params)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), params)
 
 
 def response(id: bytes, result: bytes) -> bytes:
@@ -146,10 +147,6 @@ def response(id: bytes, result: bytes) -> bytes:
 
 def failure(id: bytes, error: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, error)
-
-
-def _string(text: str) -> bytes:
-    return msgspec.json.encode(text)
 
 
 _ESCAPE = re.compile(
