@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from wsproto.frame_protocol import Opcode
 
-from dragoman.rpc.websocket import WebSocket, _Message
+from dragoman.rpc.websocket import WebSocket, _Message, frame_masked_text, whole_text
 from dragoman.wire import limits
 from dragoman.wire.framing import FramingError
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
@@ -49,6 +49,63 @@ def test_of_a_message_that_is_too_long_only_the_beginning_is_kept() -> None:
     assert isinstance(refused, FramingError)
     assert refused.prefix == (b"0123456789" + b"x" * OVERSIZE_PREFIX_BYTES)[:OVERSIZE_PREFIX_BYTES]
     assert message.add(Opcode.TEXT, "next", True) == b"next"
+
+
+# -- one whole message in one read
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535])
+def test_a_whole_message_is_read_at_once(size: int) -> None:
+    text = ("é" * size).encode()[:size] if size != 1 else b"a"
+    text = text.decode(errors="ignore").encode().ljust(size, b"x")
+    assert whole_text(frame_masked_text(text)) == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(frame_masked_text(b"abc")[:-1], id="cut off"),
+        pytest.param(frame_masked_text(b"abc") + b"x", id="more behind it"),
+        pytest.param(frame_masked_text(b"abc") * 2, id="two"),
+        pytest.param(b"\x81", id="one byte"),
+        pytest.param(b"\x81\x03abc", id="without a mask"),
+        pytest.param(b"\x81\xff" + bytes(8) + bytes(4), id="eight bytes of length"),
+        pytest.param(b"\x81\xfe\x00\x03" + bytes(4) + b"abc", id="longer length than it needs"),
+        pytest.param(b"\x01" + frame_masked_text(b"abc")[1:], id="a fragment"),
+        pytest.param(b"\xc1" + frame_masked_text(b"abc")[1:], id="a reserved bit"),
+        pytest.param(b"\x89" + frame_masked_text(b"abc")[1:], id="a ping"),
+        pytest.param(frame_masked_text(b"\xff\xfe"), id="no UTF-8"),
+    ],
+)
+def test_everything_else_is_left_to_the_general_reader(data: bytes) -> None:
+    assert whole_text(data) is None
+
+
+@pytest.mark.parametrize("cut", [1, 2, 5, 7, 9])
+async def test_whole_messages_and_fragments_keep_their_order(cut: int) -> None:
+    heard = LinkRecorder()
+    fragments = b"\x01" + frame_masked_text(b"be")[1:] + b"\x80" + frame_masked_text(b"tween")[1:]
+    fifth = frame_masked_text(b"fifth")
+    async with opened(heard) as (link, _, _):
+        for data in (
+            frame_masked_text(b"first"),
+            fragments[:cut],
+            fragments[cut:],
+            frame_masked_text(b"third\n"),
+            frame_masked_text(b"fourth") + fifth[:3],
+            fifth[3:],
+            frame_masked_text(b"sixth"),
+        ):
+            link.data_received(data)
+    expected = [b"first", b"between", b"third ", b"fourth", b"fifth", b"sixth"]
+    assert heard.frames == expected
+
+
+async def test_a_whole_message_above_the_limit_is_refused() -> None:
+    heard = LinkRecorder()
+    link = WebSocket(heard, 10, client=False)
+    link.data_received(frame_masked_text(b"x" * 11))
+    assert isinstance(heard.frames[0], FramingError)
 
 
 # -- many frames at once

@@ -108,9 +108,12 @@ class Bridge:
 
     def session_changed(self, session: Session) -> None:
         room = self.rooms.get(session.id)
-        if room is not None and room.turn_over(session):
-            asyncio.get_running_loop().call_soon(room.send_on, session)
-        self.tidy(session.id)
+        if room is not None:
+            if room.turn_over(session):
+                asyncio.get_running_loop().call_soon(room.send_on, session)
+            self.tidy(session.id)
+        if not self.clients:
+            return
         for client in self.clients:
             if client.lacks(session.id):
                 asyncio.get_running_loop().call_soon(self._rejoin, client, session.id)

@@ -23,8 +23,10 @@ class Meter:
 
     def request(self, size: int = 0) -> None:
         """Count one request; raises when there were too many."""
-        self._fill()
         quota = self.quota
+        if not quota.requests_per_minute and not quota.bytes_per_minute:
+            return
+        self._fill()
         if quota.requests_per_minute and self._requests < 1:
             wait = (1 - self._requests) * MINUTE / quota.requests_per_minute
             raise too_many(f"Only {quota.requests_per_minute} requests a minute", wait, "requests_per_minute")

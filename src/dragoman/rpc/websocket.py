@@ -36,6 +36,12 @@ CLOSE_TIMEOUT = 2.0
 
 _PING = b"\x89\x00"  # as servers send it; a thousand clients get one each within a few seconds
 
+_TEXT, _MASKED = 0x81, 0x80
+"""First byte of a whole text frame; added to the second byte of a frame with a mask."""
+_TWO_BYTES = 126
+"""The second byte of a frame whose length is in the two bytes after it (RFC 6455 §5.2)."""
+_SHORT_BYTES = 65_535
+
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -91,6 +97,42 @@ def frame_masked_text(payload: bytes) -> bytes:
     return b"\x81%b%b%b" % (length, mask, masked)
 
 
+def whole_text(data: bytes) -> bytes | None:
+    """The text in one whole frame, masked as clients must, which is how nearly every message comes.
+
+    None for everything else, also for what breaks the protocol: the general reader says what is wrong with it.
+    """
+    if data[0] != _TEXT or len(data) < 6:
+        return None
+    size, start = data[1] - _MASKED, 2
+    if size == _TWO_BYTES:
+        size, start = int.from_bytes(data[2:4]), 4
+        if size < _TWO_BYTES:
+            return None
+    if not 0 <= size == len(data) - start - 4 or (start == 2 and size > _TWO_BYTES):
+        return None
+    mask = data[start : start + 4]
+    repeated = (mask * (size // 4 + 1))[:size]
+    text = (int.from_bytes(data[start + 4 :]) ^ int.from_bytes(repeated)).to_bytes(size)
+    return single_line(text) if text.isascii() or _is_utf8(text) else None
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Frames(FrameProtocol):
+    @property
+    def between_messages(self) -> bool:
+        """All that was received is read, and the next byte begins a message."""
+        decoder = self._frame_decoder
+        return not decoder.buffer and decoder.header is None and self._message_decoder.opcode is None
+
+
 class WebSocket(asyncio.Protocol):
     """Implements `Link`."""
 
@@ -107,7 +149,10 @@ class WebSocket(asyncio.Protocol):
         self._on_end = on_end
         self._ping_interval = ping_interval
         self._loop = asyncio.get_running_loop()
-        self._frames = FrameProtocol(client=client, extensions=[])
+        self._frames = _Frames(client=client, extensions=[])
+        self._short_bytes = min(max_bytes, _SHORT_BYTES)
+        self._between = not client
+        """The next byte from a client begins a message: if all of it comes at once, it is read at once."""
         self._message = _Message(max_bytes)
         self._outbox = Outbox(self._loop, handler.link_writable)
         self._outbox.use_framing(join_masked_frames if client else join_frames)
@@ -220,10 +265,16 @@ class WebSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
         self.received += len(data)
-        if not self._broken:
-            self._frames.receive_bytes(data)
-            if not self._behind:
-                self._read_frames()
+        if self._broken:
+            return
+        if self._between and len(data) <= self._short_bytes:
+            text = whole_text(data)
+            if text is not None:
+                self._hand_over([text])
+                return
+        self._frames.receive_bytes(data)
+        if not self._behind:
+            self._read_frames()
 
     def _read_frames(self) -> None:
         """As many as this loop turn has room for, the handler wants and the peer may send; the others wait."""
@@ -236,6 +287,7 @@ class WebSocket(asyncio.Protocol):
             if delay or self._budget.spent():
                 self._go_on_later(delay)
                 break
+        self._between = not self._behind and not self._frames.client and self._frames.between_messages
         self._read_or_wait()
 
     def _go_on_later(self, delay: float = 0.0) -> None:
