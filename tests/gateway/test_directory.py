@@ -33,7 +33,7 @@ async def left(store: FileStore, name: str, said: list[bytes], minute: int = 0, 
     """A session whose process died: not given back, and not locked."""
     session = await begin(store, name, minute=minute, state=state)
     assert await append(store, session, 1, said) is None
-    store._leases.owned.pop(session).close()
+    store._owned.pop(session).close()
     return session
 
 

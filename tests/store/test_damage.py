@@ -155,7 +155,7 @@ async def test_a_crash_in_mid_write_is_said_by_the_next_lease(store: FileStore, 
     session = await begin(store)
     await append(store, session, 1, [b"whole"])
     await append(store, session, 2, [b"torn" * 100])
-    store._leases.owned.pop(session).close()  # as if killed
+    store._owned.pop(session).close()  # as if killed
     (file,) = (path.parent / "journal" / session).glob("*.log")
     file.write_bytes(file.read_bytes()[:-100])
     lease = await store.acquire(session)

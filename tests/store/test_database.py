@@ -308,7 +308,7 @@ async def test_a_number_whose_flush_fails_is_not_told_as_stored(
     seen: list[int] = []
 
     def fail(descriptor: int) -> None:
-        seen.append(store._leases.owned[session].writer.last_seq)
+        seen.append(store._owned[session].writer.last_seq)
         raise OSError(errno.EIO, "broken")
 
     with monkeypatch.context() as broken:

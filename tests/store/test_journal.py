@@ -270,7 +270,7 @@ async def test_a_reader_that_saw_another_end_is_led_back_to_what_is_common(
     await store.acquire(session)
     await append(store, session, 3, [b"c", b"d", b"e"], epoch=2)
     assert await store.common_seq(session, 1, 4) == 4  # it has seen what came after the change of hands
-    store._leases.owned.pop(session).close()
+    store._owned.pop(session).close()
     lock = path.parent / "journal" / session / "lock"
     lock.write_text(lock.read_text().replace(machine.boot_id(), "before-a-power-cut"))
     lease = await store.acquire(session)
@@ -285,7 +285,7 @@ async def test_a_reader_that_saw_another_end_is_led_back_to_what_is_common(
 
 async def killed(store: FileStore, path: Path, session: str, boot: str = "") -> Lease:
     """The lease after a process died with the session, maybe with its machine."""
-    store._leases.owned.pop(session).close()
+    store._owned.pop(session).close()
     if boot:
         lock = path.parent / "journal" / session / "lock"
         lock.write_text(lock.read_text().replace(machine.boot_id(), boot))

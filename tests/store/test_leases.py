@@ -25,6 +25,7 @@ from dragoman.gateway.ports.store import (
     Owner,
     SessionAway,
     SessionHeld,
+    SessionRecord,
     StoreUnavailable,
     UnknownSession,
 )
@@ -188,17 +189,22 @@ async def test_a_deletion_that_is_given_up_leaves_no_lock(
             await asyncio.sleep(0)
 
 
-async def test_a_session_that_was_deleted_meanwhile_is_not_acquired(store: FileStore, path: Path) -> None:
+async def test_a_session_that_was_deleted_meanwhile_is_not_acquired(
+    store: FileStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await begin(store)
     await store.release(session, 1)
     known = await store.get(session)
     assert known is not None
+    looked: asyncio.Future[SessionRecord] = asyncio.get_running_loop().create_future()
+    looked.set_result(known)
+    monkeypatch.setattr(store, "_known", lambda session_id: looked)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM directory")
         connection.commit()
     with pytest.raises(UnknownSession):
-        await store._leases.acquire(known, force=False)
-    assert not store._leases.owned
+        await store.acquire(session)
+    assert not store._owned
 
 
 async def test_an_owner_of_another_container_is_dead_when_its_lock_says_so_and_not_before(
@@ -372,7 +378,7 @@ async def test_a_session_of_another_machine_is_only_read_on_a_network_disk_until
     await append(store, session, 1, [b"there"])
     await store.release(session, 1)
     await store.acquire(session)
-    store._leases.owned.pop(session).close()  # as if killed
+    store._owned.pop(session).close()  # as if killed
     claim_elsewhere(path, session)
     monkeypatch.setattr(machine, "file_system", lambda folder: "nfs4")
     with pytest.raises(SessionAway, match=r"far-away.*dragoman sessions take"):

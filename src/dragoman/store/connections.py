@@ -75,14 +75,18 @@ class DirectoryWriter(Threads):
     def touch(self, session_id: str, writer: Writer, state: str, done: Done) -> None:
         self._touched[session_id] = (writer, state, time(), done)
         if self._timer is None:
-            self.flush()
+            self._collect()
 
     def flush(self) -> None:
         """Write now what waits."""
-        if self._touched and self._timer is None:
-            self._timer = self._loop.call_later(limits.DIRECTORY_SECONDS, self._due)
         for session_id in list(self._touched):
             self._write_touch(session_id)
+
+    def _collect(self) -> None:
+        """The first one is written at once, and what follows in the next second together."""
+        again = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if self._touched else None
+        self._timer = again
+        self.flush()
 
     async def written(self) -> None:
         """Wait until every change is in the directory or was refused; a second at most.
@@ -101,10 +105,6 @@ class DirectoryWriter(Threads):
         if self.connection is not None:
             await self.start(self.connection.close)
         await super().close()
-
-    def _due(self) -> None:
-        self._timer = None
-        self.flush()
 
     def _write_touch(self, session_id: str) -> None:
         touched = self._touched.pop(session_id, None)

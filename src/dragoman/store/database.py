@@ -39,7 +39,6 @@ class Database:
             # the death of any process, and only a power failure can take the last ones back.
             connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
             connection.execute("PRAGMA secure_delete = ON")  # nothing deleted stays in free pages
-            connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
             self._check(connection)
             schema.migrate(connection)
             failing.pop_all()

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import structs
 
-from dragoman import machine
 from dragoman.gateway.ports import store as port
-from dragoman.store import directory, limits, schema, segments
-from dragoman.store.connections import DirectoryWriter, Threads
+from dragoman.store import directory, limits, segments
 from dragoman.store.database import Database, Sync
-from dragoman.store.failure import explained
-from dragoman.store.folder import Folder, sweep_sockets
 from dragoman.store.leases import Leases
-from dragoman.store.owned import Disk
 from dragoman.store.writer import sync_folder
 
 T = TypeVar("T")
@@ -31,29 +25,8 @@ Rows: TypeAlias = list[port.Row]
 Stored: TypeAlias = list[port.StoredSession]
 
 
-class FileStore:
+class FileStore(Leases):
     """Implements `dragoman.gateway.ports.store.Store`. Make one with `open`."""
-
-    def __init__(self, database: Database, runtime: Path, *, writable: bool) -> None:
-        """Only what blocks is left to `_prepare`."""
-        self.writable = writable
-        self.has_old_sessions = False
-        """Older versions left sessions in the database that are not converted yet (`dragoman.upkeep.conversion`)."""
-        self.on_lost: port.Lost | None = None
-        owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
-        self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
-        address = (machine.node(), owner_id, f"unix:{self._socket}")
-        self.owner = port.Owner(*address if writable else ("", "", ""))
-        self._database = database
-        self._folder = Folder(database.path.absolute().parent)
-        self._threads = Threads(database.path, limits.READERS)
-        self._writer = DirectoryWriter(database.path, self._folder)
-        self._reader = segments.Reader()
-        self._disk = Disk(durable=database.sync == "full")
-        self._leases = Leases(self.owner, self._folder, self._threads, self._writer, self._disk)
-        self._in_use = -1
-        self._store_id = ""
-        self._closed = False
 
     @classmethod
     async def open(
@@ -71,38 +44,15 @@ class FileStore:
         """
         database = Database(path, sync=sync, busy_seconds=busy_seconds)
         store = cls(database, runtime, writable=mode == "rw")
-        await asyncio.to_thread(store._prepare)
+        await asyncio.to_thread(store.prepare)
         return store
-
-    def _prepare(self) -> None:
-        """The lock of the processes that may write comes first: without locks SQLite would fail, and not say why."""
-        with explained(self._database.path), ExitStack() as failing:
-            if self.writable:
-                self._folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._database.check_writable()
-                self._in_use = self._folder.use()
-                failing.callback(os.close, self._in_use)
-                connection = failing.enter_context(closing(self._database.prepare()))
-                self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._folder.journals.mkdir(exist_ok=True, mode=0o700)
-                for session_id in self._folder.hidden():
-                    directory.delete(connection, session_id)
-                    self._folder.remove_hidden(session_id)
-                sweep_sockets(self._socket.parent)
-                self._writer.connection = connection
-            else:
-                self._database.prepare_reading()
-            with closing(self._database.reader()) as reader:
-                self._store_id = directory.store_id(reader)
-                self.has_old_sessions = schema.has_old_tables(reader)
-            failing.pop_all()
 
     @property
     def backlog(self) -> int:
         return self._disk.backlog
 
     def append(self, session_id: str, epoch: int, first_seq: int, events: Events, done: port.Done) -> None:
-        owned = self._leases.owned.get(session_id)
+        owned = self._owned.get(session_id)
         if owned is None or owned.epoch != epoch or self._closed:
             done(self._refusal() or directory.fenced(session_id, epoch))
         elif not events:
@@ -113,7 +63,7 @@ class FileStore:
     async def read(self, session_id: str, after_seq: int, max_bytes: int) -> Rows:
         look = partial(self._reader.read, after_seq=after_seq, max_bytes=max_bytes)
         rows = await self._look(session_id, look)
-        if rows or session_id in self._leases.owned:
+        if rows or session_id in self._owned:
             return rows
         record = await self._known(session_id)
         rows = await self._look(session_id, look)  # with all that was there when the directory was asked
@@ -122,7 +72,7 @@ class FileStore:
     async def read_before(self, session_id: str, before_seq: int, limit: int) -> Rows:
         look = partial(self._reader.read_before, before_seq=before_seq, limit=limit)
         rows = await self._look(session_id, look)
-        if session_id in self._leases.owned or (rows and rows[-1].last_seq == before_seq - 1):
+        if session_id in self._owned or (rows and rows[-1].last_seq == before_seq - 1):
             return rows
         record = await self._known(session_id)
         rows = await self._look(session_id, look)
@@ -149,27 +99,31 @@ class FileStore:
         self._check_writable()
         record = structs.replace(record, node=self.owner.node, last_seq=record.first_seq - 1)
         columns = directory.columns(record)
-        ours = record.owner == self.owner.id
-        if ours:
-            await self._leases.begin(record)
+        if record.owner != self.owner.id:
+            await self._writer.run(lambda c: directory.create(c, columns))
+            return
+        end = segments.End(record.first_seq, record.last_seq)
+        owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
+        if isinstance(owned, port.Owner):
+            raise directory.exists(record.id, record.agent_session_id)
 
         def add(connection: sqlite3.Connection) -> None:
             directory.create(connection, columns)
-            if ours:
-                self._folder.describe(record.id, columns)
+            self._folder.describe(record.id, columns)
 
+        self._owned[record.id] = owned
         try:
             await self._writer.run(add)
         except BaseException:
-            if ours:
-                await self._leases.undo(record.id)
+            self._owned.pop(record.id).close()
+            await self._threads.call(lambda: shutil.rmtree(owned.lock.folder, ignore_errors=True))
             raise
 
     def update(
         self, session_id: str, epoch: int, changes: port.SessionChanges, done: port.Done | None = None
     ) -> None:
         columns = directory.columns(changes)
-        owned = self._leases.owned.get(session_id)
+        owned = self._owned.get(session_id)
         if owned is not None:
             columns["last_seq"] = owned.writer.last_seq
         refusal = self._refusal()
@@ -179,28 +133,11 @@ class FileStore:
             done(refusal)
 
     def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
-        owned = self._leases.owned.get(session_id)
+        owned = self._owned.get(session_id)
         if owned is None or owned.epoch != epoch or self._closed:
             self.update(session_id, epoch, port.SessionChanges(state=state), done)
         else:
             self._writer.touch(session_id, owned.writer, state, done)
-
-    async def get(self, session_id: str) -> port.SessionRecord | None:
-        record = await self._query(lambda c: directory.get(c, session_id))
-        if record is None:
-            return None
-        owned = self._leases.owned.get(session_id)
-        if owned is not None:
-            return structs.replace(record, last_seq=owned.writer.last_seq)
-        end = await self._threads.call(lambda: self._reader.end(self._folder.of(session_id)))
-        first_seq = end.first_seq if end.segment is not None else record.first_seq
-        return structs.replace(record, first_seq=first_seq, last_seq=max(end.last_seq, record.last_seq))
-
-    async def _known(self, session_id: str) -> port.SessionRecord:
-        record = await self.get(session_id)
-        if record is None:
-            raise directory.unknown(session_id)
-        return record
 
     async def find(self, agent: str, agent_session_id: str) -> port.SessionRecord | None:
         return await self._query(lambda c: directory.find(c, agent, agent_session_id))
@@ -225,41 +162,10 @@ class FileStore:
             return directory.delete(connection, session_id)
 
         await self._give_back(session_id)
-        async with self._leases.seized(session_id):
+        async with self._seized(session_id):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
         return found
-
-    async def acquire(self, session_id: str, *, force: bool = False) -> port.Lease | port.HeldElsewhere:
-        self._check_writable()
-        await self._give_back(session_id)
-        return await self._leases.acquire(await self._known(session_id), force=force)
-
-    async def renew(self) -> None:
-        owned = dict(self._leases.owned)
-        lost = await self._threads.call(lambda: [name for name, each in owned.items() if not each.is_ours()])
-        for session_id in lost:
-            if self._leases.owned.get(session_id) is owned[session_id]:
-                self._lose(session_id, owned[session_id].epoch)
-
-    def _lose(self, session_id: str, epoch: int) -> port.Fenced:
-        error = directory.fenced(session_id, epoch)
-        if self.on_lost is not None:
-            self.on_lost(session_id, error)
-        return error
-
-    async def release(self, session_id: str, epoch: int) -> None:
-        owned = self._leases.owned.get(session_id)
-        if owned is not None and owned.epoch == epoch:
-            await self._give_back(session_id)
-
-    async def _give_back(self, *session_ids: str) -> None:
-        """Those of them that are ours."""
-        self._writer.flush()
-        await self._leases.release([each for each in session_ids if each in self._leases.owned])
-
-    async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
-        return await self._leases.holders(records)
 
     async def stored(self, older_than: str | None = None) -> Stored:
         known = await self._query(lambda c: directory.untouched(c, older_than))
@@ -271,9 +177,9 @@ class FileStore:
 
     async def empty(self, session_id: str) -> bool:
         self._check_writable()
-        if session_id in self._leases.owned:
+        if session_id in self._owned:
             return False
-        async with self._leases.seized(session_id):
+        async with self._seized(session_id):
             record = await self._known(session_id)
             if record.last_seq < record.first_seq:
                 return False
@@ -281,43 +187,6 @@ class FileStore:
             await self._threads.call(lambda: segments.empty(self._folder.of(session_id), record))
             await self._writer.run(lambda c: directory.change(c, session_id, numbers))
         return True
-
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        if self.writable:
-            await self._give_back(*self._leases.owned)
-        await self._threads.close()
-        await self._writer.close()  # the last connection empties the write-ahead log
-        self._disk.threads.shutdown(wait=False)
-        if self.writable:
-            self._socket.unlink(missing_ok=True)
-            os.close(self._in_use)
-
-    async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """Read the directory with all that this process has said so far."""
-
-        def work() -> T:
-            with closing(self._database.reader()) as connection:
-                return read(connection)
-
-        await self._writer.written()
-        return await self._threads.call(work)
-
-    def _check_writable(self) -> None:
-        refusal = self._refusal()
-        if refusal is not None:
-            raise refusal
-
-    def _refusal(self) -> port.StoreError | None:
-        """The error for every write to a closed or read-only store, else None."""
-        path = self._database.path
-        if self._closed:
-            return port.StoreClosed(f"The store {path} is closed.")
-        if not self.writable:
-            return port.StoreReadOnly(f"{path} is open for reading only; nothing new is stored.")
-        return None
 
 
 def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:

@@ -19,11 +19,11 @@ _BY_CODE: dict[int, tuple[type[port.StoreError], str]] = {
     sqlite3.SQLITE_READONLY: (port.StoreReadOnly, "{path} cannot be written: disk or folder is read-only."),
     sqlite3.SQLITE_READONLY_DBMOVED: (
         port.StoreUnavailable,
-        "{path} was moved or deleted while in use; restart Dragoman.",
+        "{path} was moved or deleted; restart Dragoman.",
     ),
     sqlite3.SQLITE_READONLY_CANTINIT: (
         port.StoreReadOnly,
-        "{path} has unfinished writes that cannot be read in a read-only folder; copy it to a writable one.",
+        "{path} has unfinished writes; copy it to a writable disk.",
     ),
     sqlite3.SQLITE_PERM: (port.StoreReadOnly, "{path} cannot be written: permission denied."),
     sqlite3.SQLITE_CANTOPEN: (port.StoreUnavailable, "{path} or its folder cannot be opened."),

@@ -86,6 +86,11 @@ def sweep_sockets(sockets: Path) -> None:
     for path in sockets.glob("*.sock"):
         with suppress(OSError):
             old = time.time() - path.lstat().st_mtime > _OLD_SOCKET
-            with socket.socket(socket.AF_UNIX) as probe:
-                if old and path.is_socket() and probe.connect_ex(str(path)) == errno.ECONNREFUSED:
-                    path.unlink()
+            if old and path.is_socket() and not answers(path):
+                path.unlink()
+
+
+def answers(path: Path) -> bool:
+    """Whether a process listens at this socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT)

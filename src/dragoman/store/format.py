@@ -2,15 +2,11 @@
 
     #dragoman journal 1 dgm_k3vq…                            the first line of a file: format version and session
     #17 3 412 2 2026-11-17T03:31:02.123Z 9f3c2a11            first number, count, length, epoch, time, checksum
-    U{"jsonrpc":"2.0","method":"session/update",…}           one event per line
-    R{"dragoman":"turn_ended",…}
-    U{…}
+    U{"jsonrpc":"2.0","method":"session/update",…}           one event per line, three in this batch
 
-The length counts the bytes of the event lines with their line feeds, so that a reader can hop from batch to batch. The
-checksum (CRC-32, hexadecimal) covers the event lines and then the description up to the checksum, so that neither can be
-changed alone. A count with an addition (`3+5120`) says that so many bytes of the same append follow this batch: if the
-file ends before them, the append was cut off and none of it counts. An event may begin with `#`: what a line is follows
-from the length before it, never from its look.
+The length is that of the event lines with their line feeds. The checksum (CRC-32) covers these and then the description
+up to it. A count with an addition (`3+5120`) says that so many bytes of the same append follow this batch: if the file
+ends before them, none of the append counts. What a line is follows from the length before it, never from its look.
 """
 
 from __future__ import annotations
@@ -19,7 +15,7 @@ import functools
 import re
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias
 from zlib import crc32
 
@@ -91,7 +87,7 @@ def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
 
 
 def find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
-    """The next whole batch in `data` that begins with event `first_seq` or a later one: its place, and that event."""
+    """Where the next whole batch of event `first_seq` or a later one begins, and with which event."""
     for match in _HEAD.finditer(data):
         seq = int(match[1])
         if seq >= first_seq and (match.start() == 0 or data[match.start() - 1] == 10):
@@ -109,7 +105,7 @@ def stamp_of(ts: int) -> str:
 def milliseconds(stamp: bytes) -> int:
     """Since 1970; 0 for what is no time."""
     try:
-        return _second(stamp[:19]) * 1000 + int(stamp[20:23])
+        return round(datetime.fromisoformat(stamp.decode()).timestamp() * 1000)
     except ValueError:
         return 0
 
@@ -117,8 +113,3 @@ def milliseconds(stamp: bytes) -> int:
 @functools.lru_cache(maxsize=256)
 def _text(second: int) -> bytes:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()
-
-
-@functools.lru_cache(maxsize=256)
-def _second(text: bytes) -> int:
-    return int(datetime.fromisoformat(text.decode()).replace(tzinfo=UTC).timestamp())

@@ -1,21 +1,26 @@
-"""The sessions that this process owns, and how it comes to own them."""
+"""An open store, and the sessions in it that this process owns."""
 
 from __future__ import annotations
 
 import logging
-import shutil
+import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
+from dragoman import machine
 from dragoman.gateway.ports import store as port
-from dragoman.store import directory, limits, locks, segments
+from dragoman.store import directory, limits, locks, schema, segments
 from dragoman.store.connections import DirectoryWriter, Threads
-from dragoman.store.folder import Folder
+from dragoman.store.database import Database
+from dragoman.store.failure import explained
+from dragoman.store.folder import Folder, answers, sweep_sockets
 from dragoman.store.owned import Disk, Owned
 from dragoman.store.writer import Writer, sync_folder
 
@@ -25,49 +30,137 @@ T = TypeVar("T")
 
 
 class Leases:
-    def __init__(
-        self, owner: port.Owner, folder: Folder, threads: Threads, writer: DirectoryWriter, disk: Disk
-    ) -> None:
-        self.owned: dict[str, Owned] = {}
-        self._owner = owner
-        self._folder = folder
-        self._threads = threads
-        self._writer = writer
-        self._disk = disk
+    """Implements `dragoman.gateway.ports.store.Leases`, with what the other parts of a store need as well."""
 
-    async def begin(self, record: port.SessionRecord) -> None:
-        """A new session, which is ours from birth; its record must be added behind this."""
-        end = segments.End(record.first_seq, record.first_seq - 1)
-        owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
-        if isinstance(owned, port.Owner):
-            raise directory.exists(record.id, record.agent_session_id)
-        self.owned[record.id] = owned
+    def __init__(self, database: Database, runtime: Path, *, writable: bool) -> None:
+        """Only what blocks is left to `prepare`."""
+        self.writable = writable
+        self.has_old_sessions = False
+        """Older versions left sessions in the database that are not converted yet (`dragoman.upkeep.conversion`)."""
+        self.on_lost: port.Lost | None = None
+        owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
+        self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
+        address = (machine.node(), owner_id, f"unix:{self._socket}")
+        self.owner = port.Owner(*address if writable else ("", "", ""))
+        self._owned: dict[str, Owned] = {}
+        self._database = database
+        self._folder = Folder(database.path.absolute().parent)
+        self._threads = Threads(database.path, limits.READERS)
+        self._writer = DirectoryWriter(database.path, self._folder)
+        self._reader = segments.Reader()
+        self._disk = Disk(durable=database.sync == "full")
+        self._in_use = -1
+        self._store_id = ""
+        self._closed = False
 
-    async def undo(self, session_id: str) -> None:
-        """A session that could not be added to the directory leaves no folder behind."""
-        self.owned.pop(session_id).close()
-        await self._threads.call(lambda: shutil.rmtree(self._folder.of(session_id), ignore_errors=True))
+    def prepare(self) -> None:
+        """The lock of the processes that may write comes first: without locks SQLite would fail, and not say why."""
+        with explained(self._database.path), ExitStack() as failing:
+            if self.writable:
+                self._folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._database.check_writable()
+                self._in_use = self._folder.use()
+                failing.callback(os.close, self._in_use)
+                connection = failing.enter_context(closing(self._database.prepare()))
+                self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._folder.journals.mkdir(exist_ok=True, mode=0o700)
+                for session_id in self._folder.hidden():
+                    directory.delete(connection, session_id)
+                    self._folder.remove_hidden(session_id)
+                sweep_sockets(self._socket.parent)
+                self._writer.connection = connection
+            else:
+                self._database.prepare_reading()
+            with closing(self._database.reader()) as reader:
+                self._store_id = directory.store_id(reader)
+                self.has_old_sessions = schema.has_old_tables(reader)
+            failing.pop_all()
 
-    async def acquire(
-        self, record: port.SessionRecord, *, force: bool = False
-    ) -> port.Lease | port.HeldElsewhere:
-        """Take a session that is not in `owned`."""
-        claimed = await self._locked(record.id, partial(self._claim, record), force=force)
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self.writable:
+            await self._give_back(*self._owned)
+        await self._threads.close()
+        await self._writer.close()  # the last connection empties the write-ahead log
+        self._disk.threads.shutdown(wait=False)
+        if self.writable:
+            self._socket.unlink(missing_ok=True)
+            os.close(self._in_use)
+
+    def _refusal(self) -> port.StoreError | None:
+        """The error for every write to a closed or read-only store, else None."""
+        path = self._database.path
+        if self._closed:
+            return port.StoreClosed(f"The store {path} is closed.")
+        if not self.writable:
+            return port.StoreReadOnly(f"{path} is open for reading only; nothing new is stored.")
+        return None
+
+    def _check_writable(self) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+
+    async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Read the directory with all that this process has said so far."""
+
+        def work() -> T:
+            with closing(self._database.reader()) as connection:
+                return read(connection)
+
+        await self._writer.written()
+        return await self._threads.call(work)
+
+    async def get(self, session_id: str) -> port.SessionRecord | None:
+        record = await self._query(lambda c: directory.get(c, session_id))
+        if record is None:
+            return None
+        owned = self._owned.get(session_id)
+        if owned is not None:
+            return structs.replace(record, last_seq=owned.writer.last_seq)
+        end = await self._threads.call(lambda: self._reader.end(self._folder.of(session_id)))
+        first_seq = end.first_seq if end.segment is not None else record.first_seq
+        return structs.replace(record, first_seq=first_seq, last_seq=max(end.last_seq, record.last_seq))
+
+    async def _known(self, session_id: str) -> port.SessionRecord:
+        record = await self.get(session_id)
+        if record is None:
+            raise directory.unknown(session_id)
+        return record
+
+    async def acquire(self, session_id: str, *, force: bool = False) -> port.Lease | port.HeldElsewhere:
+        self._check_writable()
+        await self._give_back(session_id)
+        record = await self._known(session_id)
+        holder = await self._threads.call(lambda: self._holder_without_lock(record))
+        if holder is not None:
+            return port.HeldElsewhere(holder)
+        claimed = await self._locked(session_id, partial(self._claim, record), force=force)
         if isinstance(claimed, port.Owner):
             return port.HeldElsewhere(claimed)
         owned, end, torn = claimed
-        self.owned[record.id] = owned
-        columns = {"owner": self._owner.id, "node": self._owner.node, "epoch": owned.epoch}
+        self._owned[session_id] = owned
+        columns = {"owner": self.owner.id, "node": self.owner.node, "epoch": owned.epoch}
         columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
         try:
-            await self._writer.run(lambda c: directory.change(c, record.id, columns))
+            await self._writer.run(lambda c: directory.change(c, session_id, columns))
         except BaseException:
-            self.owned.pop(record.id, None)
+            self._owned.pop(session_id, None)
             owned.close()
             raise
         if torn:
-            log.warning("the end of a journal was cut off", extra={"session": record.id, "bytes": torn})
-        return port.Lease(record.id, owned.epoch, end.last_seq, torn)
+            log.warning("the end of a journal was cut off", extra={"session": session_id, "bytes": torn})
+        return port.Lease(session_id, owned.epoch, end.last_seq, torn)
+
+    def _holder_without_lock(self, record: port.SessionRecord) -> port.Owner | None:
+        """The living owner of a session whose lock file someone removed: it makes it again when it notices."""
+        if record.owner is None or (self._folder.of(record.id) / locks.NAME).exists():
+            return None
+        socket = self._socket.with_name(f"{record.owner}.sock")
+        node = record.node or self.owner.node
+        return port.Owner(node, record.owner, f"unix:{socket}") if answers(socket) else None
 
     async def _locked(
         self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False
@@ -75,7 +168,12 @@ class Leases:
         """Lock a session, and do this in the same thread; the lock is let go if that fails."""
 
         def work() -> T | port.Owner:
-            lock = locks.take(self._made(session_id), force=force)
+            folder = self._folder.of(session_id)
+            if not folder.exists():
+                folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+                if self._disk.durable:
+                    sync_folder(folder.parent)
+            lock = locks.take(folder, force=force)
             if isinstance(lock, port.Owner):
                 return lock
             try:
@@ -87,13 +185,12 @@ class Leases:
         return await self._threads.call(work)
 
     def _claim(self, record: port.SessionRecord, lock: locks.SessionLock) -> tuple[Owned, segments.End, int]:
-        """Behind the lock: begin an epoch that was never given, and find the end of the journal and what is torn of it.
+        """Begin an epoch that was never given, and find the end of the journal and how many bytes of it are torn.
 
         Where it was not given back, or may have lost its end, a segment is begun. The directory is never ahead of the
         files, unless files are gone: their numbers are not given again.
         """
-        folder, before = self._folder.of(record.id), lock.read()
-        end = segments.Reader().end(folder)
+        before, end = lock.read(), segments.Reader().end(lock.folder)
         torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
         known = max(before.epoch, end.epoch)
         epoch = max(known, record.epoch) + 1
@@ -102,26 +199,46 @@ class Leases:
         if broken:
             epoch = max(epoch, int(time.time()))  # above those of events that may be lost
         if broken or torn or before.owner or record.owner or record.last_seq > end.last_seq:
-            segments.begin(folder, next_seq, epoch, broken=broken)
+            segments.begin(lock.folder, next_seq, epoch, broken=broken)
             if record.last_seq >= next_seq:
-                segments.begin(folder, record.last_seq + 1, epoch)
+                segments.begin(lock.folder, record.last_seq + 1, epoch)
             if self._disk.durable:
-                sync_folder(folder)
-            end = segments.Reader().end(folder)
+                sync_folder(lock.folder)
+            end = segments.Reader().end(lock.folder)
         return self._own(lock, end, epoch), end, torn
 
     def _own(self, lock: locks.SessionLock, end: segments.End, epoch: int) -> Owned:
-        lock.write(self._owner, epoch)
+        lock.write(self.owner, epoch)
         return Owned(lock, Writer(lock.folder, end, epoch, durable=self._disk.durable), self._disk)
 
-    async def release(self, session_ids: Iterable[str]) -> None:
-        """Give sessions back. If a full disk refuses that, a lock that no process holds says the same."""
-        given = {}
+    async def renew(self) -> None:
+        owned = dict(self._owned)
+        lost = await self._threads.call(lambda: [name for name, each in owned.items() if not each.is_ours()])
+        for session_id in lost:
+            if self._owned.get(session_id) is owned[session_id]:
+                self._lose(session_id, owned[session_id].epoch)
+
+    def _lose(self, session_id: str, epoch: int) -> port.Fenced:
+        error = directory.fenced(session_id, epoch)
+        if self.on_lost is not None:
+            self.on_lost(session_id, error)
+        return error
+
+    async def release(self, session_id: str, epoch: int) -> None:
+        owned = self._owned.get(session_id)
+        if owned is not None and owned.epoch == epoch:
+            await self._give_back(session_id)
+
+    async def _give_back(self, *session_ids: str) -> None:
+        """Those that are ours. If a full disk refuses that, a lock that no process holds says the same."""
+        self._writer.flush()
+        given: dict[str, Owned] = {}
         for session_id in session_ids:
-            owned = self.owned[session_id]
-            await owned.drained()
-            if self.owned.get(session_id) is owned:
-                given[session_id] = self.owned.pop(session_id)
+            owned = self._owned.get(session_id)
+            if owned is not None:
+                await owned.drained()
+                if self._owned.get(session_id) is owned:
+                    given[session_id] = self._owned.pop(session_id)
 
         def work(connection: sqlite3.Connection) -> None:
             for session_id, owned in given.items():
@@ -132,7 +249,8 @@ class Leases:
                     owned.lock.write(None, owned.epoch)
 
         try:
-            await self._writer.run(work)
+            if given:
+                await self._writer.run(work)
         except port.StoreError as error:
             log.warning("sessions were not given back: %s", error, extra={"sessions": len(given)})
         finally:
@@ -140,33 +258,25 @@ class Leases:
                 owned.close()
 
     @asynccontextmanager
-    async def seized(self, session_id: str) -> AsyncIterator[None]:
-        """Keep others from a session that is not in `owned`, in order to remove it or what is in it."""
+    async def _seized(self, session_id: str) -> AsyncIterator[None]:
+        """Keep others from a session that is not ours, in order to remove it or what is in it."""
         folder = self._folder.of(session_id)
         lock = await self._threads.call(lambda: locks.take(folder) if folder.exists() else None)
-        if lock is None:
-            yield
-        elif isinstance(lock, port.Owner):
+        if isinstance(lock, port.Owner):
             text = f"Session {session_id} is live in another Dragoman process; close it there."
             raise port.SessionHeld(text, port.HeldElsewhere(lock))
-        else:
-            with closing(lock):
-                yield
+        try:
+            yield
+        finally:
+            if lock is not None:
+                lock.close()
 
     async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
         leased = [record.id for record in records if record.owner is not None]
-        ours = {each: self._owner for each in leased if each in self.owned}
+        ours = {each: self.owner for each in leased if each in self._owned}
 
         def probe() -> dict[str, port.Owner]:
             found = {each: locks.holder(self._folder.of(each)) for each in leased if each not in ours}
             return {session_id: owner for session_id, owner in found.items() if owner is not None}
 
         return ours | (await self._threads.call(probe) if leased else {})
-
-    def _made(self, session_id: str) -> Path:
-        folder = self._folder.of(session_id)
-        if not folder.exists():
-            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-            if self._disk.durable:
-                sync_folder(folder.parent)
-        return folder

@@ -1,9 +1,8 @@
 """A session that this process owns: its lock, the end of its journal, and the appends on their way there.
 
-The event loop writes by itself: a small append is in the kernel's hands after a few microseconds, which is all that the
-death of a process can ask for. Three things belong into a thread instead, because they would hold up every other
-session: an append of more than `INLINE_BYTES`, every append while the disk is slow, and the flush to the disk that
-`sync = "full"` asks for. What comes while a thread writes waits for it and goes with the next write.
+The event loop writes a small append by itself, in a few microseconds. Three things go to a thread, because they would
+hold up every other session: an append of more than `INLINE_BYTES`, every append while the disk is slow, and the flush
+to the disk of `sync = "full"`. What comes while a thread writes waits for it and goes with the next write.
 """
 
 from __future__ import annotations

@@ -96,11 +96,10 @@ def common_seq(folder: Path, epoch: int, seq: int) -> int:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Of all segments; 0 for a folder that cannot be read."""
-    try:
-        return sum(segment.path.stat().st_size for segment in segments(folder) if segment.path.exists())
-    except OSError:
-        return 0
+    """Of all segments; 0 if that cannot be found out."""
+    with suppress(OSError):
+        return sum(path.stat().st_size for path in folder.glob(f"*{SUFFIX}"))
+    return 0
 
 
 def empty(folder: Path, record: SessionRecord) -> None:

@@ -75,7 +75,7 @@ class Writer:
         self.next_seq += count
 
     def write_all(self, appends: Sequence[tuple[int, Sequence[bytes]]]) -> list[StoreError | None]:
-        """Append one after the other, and let all survive a loss of power if that is wanted; the outcome of each."""
+        """Append one after the other, and flush all together if `durable`; the outcome of each."""
         outcomes: list[StoreError | None] = []
         for first_seq, events in appends:
             try:
@@ -83,16 +83,16 @@ class Writer:
                 outcomes.append(None)
             except StoreError as error:
                 outcomes.append(error)
-        failure = self.sync() if self._safe is not None else None
-        stored = [first_seq <= self.last_seq for first_seq, _ in appends]
-        return [known if done else known or failure for known, done in zip(outcomes, stored, strict=True)]
+        failure = self.sync()
+        failed = [failure if first_seq > self.last_seq else None for first_seq, _ in appends]
+        return [known or later for known, later in zip(outcomes, failed, strict=True)]
 
     def sync(self) -> StoreError | None:
-        """Let what was written survive a loss of power; what does not is taken back, and written again at its place."""
-        assert self._safe is not None
+        """Let what was written survive a loss of power, if `durable`; what does not is taken back."""
+        if self._safe is None or self._descriptor < 0:
+            return None
         try:
-            if self._descriptor >= 0:
-                _sync(self._descriptor)
+            _sync(self._descriptor)
         except OSError as error:
             failure = explain(error, self.folder)
             self._offset, self.next_seq = self._safe
@@ -108,7 +108,7 @@ class Writer:
     __del__ = close
 
     def _begin_segment(self) -> None:
-        failure = self.sync() if self._safe is not None else None
+        failure = self.sync()
         if failure is not None:
             raise failure
         path = self.folder / segments.name(self.next_seq, self.epoch)
