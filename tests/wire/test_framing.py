@@ -23,6 +23,7 @@ from dragoman.wire.framing import (
     frame_headers,
     frame_line,
     single_line,
+    split_lines,
 )
 from support.json_values import encoded
 
@@ -324,3 +325,9 @@ def test_a_message_becomes_one_line_and_means_the_same(message: bytes, end: byte
     assert b"\n" not in line and b"\r" not in line
     assert json.loads(line) == json.loads(message)
     assert single_line(line) is line
+
+
+@given(st.lists(st.integers(0, 5000), max_size=8), st.booleans())
+def test_lines_are_split_alike_whether_they_are_short_or_long(sizes: list[int], ended: bool) -> None:
+    data = b"\n".join(b"x" * size for size in sizes) + b"\n" * ended
+    assert split_lines(data) == data.split(b"\n")
