@@ -10,7 +10,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    WebSocket,
+    expect,
+)
 
 from support.serving import Serving
 
@@ -36,6 +45,71 @@ def chromium() -> str | None:
     return next((path for path in map(shutil.which, PROGRAMS) if path is not None), None)
 
 
+class Outage:
+    """Which loads of a page may fail: those that were open when the gateway was killed, or began while it was down.
+
+    Each of them is an error to the console. A load that begins when the gateway is up again may not fail.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._down = False
+        self._loading: set[Request] = set()
+        self._may_fail: set[Request] = set()
+        self._sockets: set[WebSocket] = set()
+        self._sockets_may_fail: list[str] = []
+        page.on("request", self._request_began)
+        page.on("requestfinished", self._request_finished)
+        page.on("requestfailed", self._request_failed)
+        page.on("websocket", self._socket_began)
+
+    def begin(self) -> None:
+        """Call it before the gateway is killed."""
+        self._down = True
+        self._may_fail |= self._loading
+        self._sockets_may_fail += [socket.url for socket in self._sockets]
+
+    async def end(self) -> None:
+        """Call it when the gateway listens again."""
+        await self._page.evaluate("0")  # answered after the events of all loads that began before
+        self._down = False
+
+    def explains(self, message: ConsoleMessage) -> bool:
+        """Whether the error is about a load that may fail; each load explains one."""
+        if message.text.startswith("Failed to load resource: net::"):
+            url = message.location["url"]
+            failed = next((request for request in self._may_fail if request.url == url), None)
+            if failed is not None:
+                self._may_fail.remove(failed)
+            return failed is not None
+        dialled = re.match(r"WebSocket connection to '([^']*)' failed", message.text)
+        if dialled is None or dialled[1] not in self._sockets_may_fail:
+            return False
+        self._sockets_may_fail.remove(dialled[1])
+        return True
+
+    def _request_began(self, request: Request) -> None:
+        self._loading.add(request)
+        if self._down:
+            self._may_fail.add(request)
+
+    def _request_finished(self, request: Request) -> None:
+        self._loading.discard(request)
+        self._may_fail.discard(request)
+
+    def _request_failed(self, request: Request) -> None:
+        self._loading.discard(request)
+
+    def _socket_closed(self, socket: WebSocket) -> None:
+        self._sockets.discard(socket)
+
+    def _socket_began(self, socket: WebSocket) -> None:
+        self._sockets.add(socket)
+        socket.on("close", self._socket_closed)
+        if self._down:
+            self._sockets_may_fail.append(socket.url)
+
+
 @dataclass
 class Person:
     """One tab of one browser profile."""
@@ -46,17 +120,13 @@ class Person:
     """What the console called an error: violations of the content policy are among them."""
 
     def __post_init__(self) -> None:
+        self.outage = Outage(self.page)
         self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def _heard(self, message: ConsoleMessage) -> None:
-        # A lost connection is an error for the console, and a part of some tests.
-        if (
-            message.type == "error"
-            and "ERR_CONNECTION" not in message.text
-            and "WebSocket" not in message.text
-        ):
+        if message.type == "error" and not self.outage.explains(message):
             self.complaints.append(message.text)
 
     async def arrive(self, path: str = "/", token: str | None = None) -> None:

@@ -71,13 +71,22 @@ async def start_serving(home: Path, port: int = 0) -> Serving:
 class Mortal:
     home: Path
     serving: Serving
+    people: list[Person]
+
+    @property
+    def visitors(self) -> list[Person]:
+        return [each for each in self.people if each.serving.port == self.serving.port]
 
     async def kill(self) -> None:
+        for visitor in self.visitors:
+            visitor.outage.begin()
         await self.serving.gateway.kill()
 
     async def rise(self) -> None:
         """At the same address, with the same state."""
         self.serving = await start_serving(self.home, self.serving.port)
+        for visitor in self.visitors:
+            await visitor.outage.end()
 
 
 async def end_serving(serving: Serving) -> None:
@@ -95,11 +104,24 @@ async def shared() -> AsyncIterator[Serving]:
         await end_serving(serving)
 
 
+@pytest.fixture
+def people() -> list[Person]:
+    """All who came in this test."""
+    return []
+
+
+async def close_pages(people: list[Person]) -> None:
+    for context in {someone.page.context for someone in people}:
+        await context.close()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def own(home: Path) -> AsyncIterator[Mortal]:
+async def own(home: Path, people: list[Person]) -> AsyncIterator[Mortal]:
     """A gateway that may be killed."""
-    mortal = Mortal(home, await start_serving(home, free_port()))  # the cookie is named after the port
+    serving = await start_serving(home, free_port())  # the cookie is named after the port
+    mortal = Mortal(home, serving, people)
     yield mortal
+    await close_pages(mortal.visitors)  # before the end of the gateway, which is no part of the test
     await end_serving(mortal.serving)
 
 
@@ -111,9 +133,8 @@ async def forget_sessions(serving: Serving) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
+async def arrive(browser: Browser, shared: Serving, people: list[Person]) -> AsyncIterator[Arrive]:
     """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
-    people: list[Person] = []
 
     async def come(
         path: str = "/", *, beside: Person | None = None, token: str | None = None, **options: Any
@@ -129,7 +150,6 @@ async def arrive(browser: Browser, shared: Serving) -> AsyncIterator[Arrive]:
 
     yield come
     complaints = [complaint for someone in people for complaint in someone.complaints]
-    for context in {someone.page.context for someone in people}:
-        await context.close()
+    await close_pages(people)
     await forget_sessions(shared)
     assert complaints == []

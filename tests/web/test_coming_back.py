@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.async_api import expect
 
 from support.browser import Arrive
 from support.screenplay import QUESTION, script
+
+from .conftest import Mortal
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -173,7 +174,7 @@ async def test_a_session_is_taken_along_as_a_file(arrive: Arrive, workspace: Pat
 
 
 async def test_a_gateway_killed_in_the_middle_of_a_turn_comes_back_and_nothing_is_lost(
-    arrive: Arrive, own: Any, workspace: Path, tmp_path: Path
+    arrive: Arrive, own: Mortal, workspace: Path, tmp_path: Path
 ) -> None:
     me = await arrive(serving=own.serving)
     await me.start_session(workspace, script("say before the end", f"wait-file {tmp_path / 'never'}"))
@@ -191,3 +192,15 @@ async def test_a_gateway_killed_in_the_middle_of_a_turn_comes_back_and_nothing_i
     await me.ready()
     await expect(me.page.get_by_text("before the end", exact=True)).to_have_count(1)
     await expect(me.page.get_by_text("say written offline")).to_have_count(1)
+
+
+async def test_a_load_that_fails_is_forgiven_only_while_the_gateway_is_down(arrive: Arrive) -> None:
+    me = await arrive()
+    await me.page.route("**/api/sessions", lambda route: route.abort("connectionreset"))
+    me.outage.begin()
+    for expected in ([], ["Failed to load resource: net::ERR_CONNECTION_RESET"]):
+        async with me.page.expect_console_message(lambda message: message.type == "error"):
+            await me.page.evaluate("fetch('/api/sessions').catch(() => null)")
+        assert me.complaints == expected
+        await me.outage.end()
+    me.complaints.clear()
