@@ -11,9 +11,10 @@ import httpx
 import pytest
 
 from support import h2_socket
-from support.gateway import agent
+from support.gateway import agent, end_process
 from support.http_peer import HttpPeer, Stream
-from support.serving import Serving, Socket
+from support.rpc_peer import PATIENCE
+from support.serving import Serving, Socket, read_head
 
 from .conftest import Serve
 
@@ -111,3 +112,67 @@ async def test_every_stream_and_socket_ends_in_time_with_busy_agents(serve: Serv
     assert ((await flooded).status_code, (await flooded).json()["code"]) == (503, "shutdown")
     assert await serving.gateway.wait_exit() == 0
     assert time.monotonic() - started < MOST
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def ask(serving: Serving, connection: Connection, path: str, **headers: str) -> None:
+    given = {"Host": f"127.0.0.1:{serving.port}", **serving.bearer, **headers}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
+    connection[1].write("\r\n".join(lines).encode() + b"\r\n\r\n")
+
+
+async def answer(connection: Connection) -> tuple[int, dict[str, str], bytes]:
+    reader, _ = connection
+    status, headers = await read_head(reader)
+    async with asyncio.timeout(PATIENCE):
+        return status, headers, await reader.readexactly(int(headers["content-length"]))
+
+
+async def test_whoever_asked_before_the_end_is_answered(serve: Serve) -> None:
+    serving = await serve()
+    fresh = [await serving.open() for _ in range(3)]
+    used = [await serving.open() for _ in range(3)]
+    for each in used:
+        ask(serving, each, "/api/agents")
+        assert (await answer(each))[0] == 200
+    process = serving.gateway.process
+    process.send_signal(signal.SIGSTOP)  # it finds all of them together when it goes on
+    waiting = [await serving.open() for _ in range(3)]  # accepted by the kernel alone
+    for each in (*fresh, *used, *waiting):
+        ask(serving, each, "/api/agents")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    for each in (*fresh, *used, *waiting):
+        assert (await answer(each))[0] in (200, 503)
+    assert await serving.gateway.wait_exit() == 0
+
+
+async def test_whoever_asks_while_the_gateway_ends_is_told_to_come_back(
+    serve: Serve, workspace: Path
+) -> None:
+    serving = await serve(agents=AGENTS)
+    paths = ("/api/sessions", "/acp/sse?client_id=late", "/", "/readyz")
+    fresh = {path: await serving.open() for path in paths}
+    handshakes = {path: await serving.open() for path in ("/bridge", "/acp")}
+    silent = await serving.open()
+    socket = await serving.socket()
+    await working_socket(socket, workspace)  # its agent keeps the gateway from ending
+    serving.gateway.process.send_signal(signal.SIGTERM)
+    assert await socket.closed() == 1012
+    for path, connection in fresh.items():
+        ask(serving, connection, path)
+    for path, connection in handshakes.items():
+        key = {"Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+        ask(serving, connection, path, Upgrade="websocket", Connection="Upgrade", **key)
+    for path, connection in {**fresh, **handshakes}.items():
+        status, headers, body = await answer(connection)
+        assert (status, headers["connection"]) == (503, "close"), path
+        assert b"shutting down" in body
+        assert await connection[0].read() == b""
+    for pid, command in serving.gateway.processes().items():
+        if "scripted_agent" in command:
+            end_process(pid)
+    assert (await answer(silent))[0] == 503, "its request may be on the way"
+    assert await serving.gateway.wait_exit() == 0

@@ -18,7 +18,16 @@ from dragoman.server.admission import (
     Refusal,
     strict_transport,
 )
-from dragoman.server.asgi import HttpError, Receive, Request, Response, Scope, Send, Stalled
+from dragoman.server.asgi import (
+    HttpError,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    Stalled,
+    shutting_down,
+)
 from dragoman.server.asgi_socket import AsgiSocket, refuse
 from dragoman.server.crowd import Crowd
 from dragoman.server.fronts import ACP, API, INLINE, Fronts
@@ -29,6 +38,9 @@ from dragoman.server.trusted_proxies import TrustedProxies
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)
+
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Answered until the end: they say themselves that the gateway is shutting down."""
 
 Route = Callable[[Request], Awaitable[Response | None]]
 """Returns the response, or None when it has been sent."""
@@ -103,6 +115,8 @@ class App:
         refused = self._admit(request)
         if refused is not None:
             raise HttpError(refused.status, refused.message, refused.headers)
+        if self._gateway.closing:
+            raise shutting_down()
         meter = self._admission.keys.meter(request.identity)
         with self._shares.reserved(request.identity):
             speaker = self._fronts.socket(request.path, request.identity, meter)
@@ -160,6 +174,8 @@ class App:
         return path in self._paths or path == API or path.startswith(API + "/")
 
     async def _route(self, request: Request) -> Response | None:
+        if self._gateway.closing and request.path not in PROBES:
+            raise shutting_down()
         method = "GET" if request.method == "HEAD" else request.method
         route = self._routes.get((method, request.path))
         if route is not None:

@@ -93,6 +93,11 @@ class HttpError(Exception):
         return cls(status_of(error), error.message, headers, code=reason_of(error))
 
 
+def shutting_down() -> HttpError:
+    """The answer to every request and handshake that comes after the gateway was told to end."""
+    return HttpError(503, "Dragoman is shutting down.", code="shutdown")
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """A whole answer."""

@@ -26,7 +26,7 @@ from dragoman.gateway.rewrite import session_of, with_members
 from dragoman.gateway.session import Session
 from dragoman.gateway.takeover import unknown
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
-from dragoman.server.asgi import HttpError
+from dragoman.server.asgi import shutting_down
 from dragoman.server.ear import Ear
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal
@@ -296,7 +296,7 @@ class Callers:
 
     def _connect(self, identity: Identity, agent: str | None, *, warm: bool) -> ClientConnection:
         if self._gateway.closing:
-            raise HttpError(503, "Dragoman is shutting down.")
+            raise shutting_down()
         terms = Terms(
             agent=agent, keep_sessions=True, warm=warm, identity=identity, list_limit=self._list_limit
         )

@@ -117,6 +117,13 @@ class Door(asyncio.Protocol):
         else:
             self.transport.close()
 
+    def close(self) -> None:
+        """The gateway ends. The first request may be on its way, so it is answered before it is there."""
+        if not self._passed:
+            self.refuse(503, "Dragoman is shutting down.")
+        else:
+            self.transport.close()
+
     def connection_lost(self, error: Exception | None) -> None:
         self._pass()
         self._house.leave(self)

@@ -46,6 +46,9 @@ class Entrance:
         self._make_door = make_door
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
+        self._short = False
+        """There were no descriptors left when a connection was last to be accepted."""
         self.certificate: Certificate | None = None
 
     async def open(self, host: str, port: int) -> int:
@@ -59,10 +62,12 @@ class Entrance:
                 _set_silence(listening, self._silence)
                 self._sockets.append(listening)
         except OSError:
-            self.close()
+            for each in self._sockets:
+                each.close()
+            self._sockets.clear()
             raise
         for each in self._sockets:
-            self._spawn(self._accept(each))
+            self._watch(each)
         return self.port
 
     @property
@@ -70,28 +75,53 @@ class Entrance:
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Nobody new; those who are inside stay."""
-        for task in self._tasks:
-            task.cancel()
-        for each in self._sockets:
-            each.close()
+        """Accept no new connections. The ones that wait in the backlog are accepted first: closing would reset them."""
+        for listening in self._sockets:
+            self._ignore(listening)
+            waiting = BACKLOG
+            while waiting and self._accept(listening):
+                waiting -= 1
+            self._ignore(listening)
+            listening.close()
         self._sockets.clear()
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        short = False
-        while True:
-            try:
-                connection, address = await loop.sock_accept(listening)
-                short = False
-            except OSError as error:
-                if error.errno in OUT_OF_FILES:
-                    if not short:
-                        log.error("no connection can be accepted: %s", error.strerror)
-                    short = True
-                    await asyncio.sleep(PAUSE)
-                continue  # anything else is one connection that ended before it began
-            self._enter(connection, str(address[0]))
+    def cancel(self) -> None:
+        """End the handshakes that are still going on."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _watch(self, listening: socket.socket) -> None:
+        self._pauses.pop(listening, None)
+        asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    def _ignore(self, listening: socket.socket) -> None:
+        asyncio.get_running_loop().remove_reader(listening)
+        pause = self._pauses.pop(listening, None)
+        if pause is not None:
+            pause.cancel()
+
+    def _accept(self, listening: socket.socket) -> bool:
+        """Take one connection from the backlog; False when there is none, or none can be taken now."""
+        try:
+            connection, address = listening.accept()
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno in OUT_OF_FILES:
+                self._pause(listening, error)
+                return False
+            return True  # one connection that ended before it began
+        self._short = False
+        connection.setblocking(False)
+        self._enter(connection, str(address[0]))
+        return True
+
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
+        if not self._short:
+            log.error("no connection can be accepted: %s", error.strerror)
+        self._short = True
+        self._ignore(listening)
+        self._pauses[listening] = asyncio.get_running_loop().call_later(PAUSE, self._watch, listening)
 
     def _enter(self, connection: socket.socket, address: str) -> None:
         if self._crowd.enter(address):

@@ -9,7 +9,6 @@ from typing import Any
 
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.asyncio.tcp_server import TCPServer
-from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
@@ -106,7 +105,7 @@ class HttpLeg:
         self._config = _config()
         self._config.websocket_max_message_size = max_message_bytes
         self._config.websocket_ping_interval = ping_interval
-        self._context = WorkerContext(None)
+        self._context = http_protocols.Context(None)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, transport: asyncio.Transport, early: bytes, on_end: Callable[[], None]) -> None:
@@ -123,10 +122,15 @@ class HttpLeg:
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._ended(done, transport, on_end))
 
+    def stop(self) -> None:
+        """From now on each HTTP/1.1 response is the last one of its connection, and says so."""
+        self._context.stopping = True
+
     async def end(self) -> None:
         """Idle connections end at once, the others when their responses do."""
+        self.stop()
         await self._context.terminated.set()
-        if self._tasks:
+        while self._tasks:  # a connection may begin meanwhile
             await asyncio.wait(list(self._tasks))
 
     def cancel(self) -> None:

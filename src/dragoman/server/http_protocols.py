@@ -12,6 +12,7 @@ from h2.errors import ErrorCodes
 from h2.events import DataReceived, Event, PriorityUpdated, RequestReceived, StreamReset
 from h2.exceptions import ProtocolError
 from hypercorn import protocol
+from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.events import Closed, RawData, Updated
 from hypercorn.events import Event as HypercornEvent
 from hypercorn.protocol import h2, ws_stream
@@ -74,14 +75,23 @@ class BoundedBuffer(h2.StreamBuffer):
         return data
 
 
+class Context(WorkerContext):
+    """What all connections share."""
+
+    stopping = False
+    """The gateway is shutting down: no connection is kept for another request."""
+
+
 class PlainH11(H11Protocol):
     """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything.
 
     - requests are read strictly (`strict_h11`)
-    - a connection that ends because its request was answered before all of it came says so: its peer would use it again
+    - a connection that ends because its request was answered before all of it came, or because the gateway is shutting
+      down, says so: its peer would use it again
     - requests that are sent ahead take turns with everything else: each costs more than the frames of a flood do
     """
 
+    context: Context
     _sent_ahead = False
 
     def __init__(self, *arguments: Any) -> None:
@@ -115,8 +125,8 @@ class PlainH11(H11Protocol):
 
     async def stream_send(self, event: StreamEvent) -> None:
         event = _with_headers(event)
-        early = self.connection.their_state is h11.SEND_BODY
-        if early and isinstance(event, Response) and event.status_code >= 200:
+        last = self.connection.their_state is h11.SEND_BODY or self.context.stopping
+        if last and isinstance(event, Response) and event.status_code >= 200:
             event = replace(event, headers=[*event.headers, (b"connection", b"close")])
         await super().stream_send(event)
 

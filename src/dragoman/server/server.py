@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits
 from dragoman.server.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.app import App
-from dragoman.server.asgi import HttpError
+from dragoman.server.asgi import HttpError, shutting_down
 from dragoman.server.crowd import Crowd
 from dragoman.server.door import Door
 from dragoman.server.entrance import Entrance
@@ -35,6 +36,8 @@ LOOK_INTERVAL = 1.0
 """Seconds until a revoked token's open sockets are noticed; its requests are refused at once."""
 GOODBYE = 2.0
 """Seconds that responses have to end after the gateway is closed."""
+LAST_ANSWERS = 0.25
+"""Seconds, at least, for the answers to requests that came at the very end."""
 
 SILENT_HEARTBEATS = 4
 """Comments on an event stream that nobody takes until its reader is taken for gone."""
@@ -84,9 +87,10 @@ class Server:
         return port
 
     def stop_listening(self) -> None:
-        """The end begins: nobody new, and responses end as soon as the gateway has said goodbye."""
+        """The end begins: no new connections, and responses end as soon as the gateway has said goodbye."""
         self._entrance.close()
         if self._ending is None:
+            self._http.stop()
             self._ending = asyncio.ensure_future(self._end_responses())
 
     async def _end_responses(self) -> None:
@@ -101,11 +105,15 @@ class Server:
             self._look.cancel()
         self.stop_listening()
         assert self._ending is not None
-        left = max(0.0, self._latest - asyncio.get_running_loop().time())
-        await asyncio.wait([self._ending], timeout=left)
+        left = max(LAST_ANSWERS, self._latest - asyncio.get_running_loop().time())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._ending
+                await self._http.end()  # also the requests that came since
         self._http.cancel()
+        self._entrance.cancel()
         for door in list(self._inside):
-            door.transport.close()
+            door.close()
 
     def reload(self) -> None:
         """Read certificate and tokens again, without ending anything."""
@@ -163,6 +171,8 @@ class Server:
         admitted = self._admission.check(visit)
         if isinstance(admitted, Refusal):
             raise HttpError(admitted.status, admitted.message, admitted.headers)
+        if self._gateway.closing:
+            raise shutting_down()
         meter = self._admission.keys.meter(admitted)
         try:
             meter.request()

@@ -12,7 +12,7 @@ from dragoman.gateway.identity import Identity
 from dragoman.gateway.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
-from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response
+from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response, shutting_down
 from dragoman.server.http_connection import Asked, HttpConnection
 from dragoman.server.shares import Shares
 from dragoman.server.streams import EventStream
@@ -97,7 +97,7 @@ class StreamableHttp:
 
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
         if self._gateway.closing:
-            raise HttpError(503, "Dragoman is shutting down.", code="shutdown")
+            raise shutting_down()
         with self._shares.reserved(request.identity):
             client = self._connect(request.path, request.identity)
         connection = HttpConnection(client, request.path, self._ended)
@@ -112,7 +112,7 @@ class StreamableHttp:
         except asyncio.CancelledError:
             connection.close()
             if self._gateway.closing:
-                raise HttpError(503, "Dragoman is shutting down.", code="shutdown") from None
+                raise shutting_down() from None
             raise
         if "error" in message.members(answer):
             connection.close()
