@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from fuzz.run import HERE, Result
+from fuzz.worker import Result
 
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
+UNDER_TEST = ("src", "requirements", "pyproject.toml")
+"""What the figures are about: a commit to anything else, such as the documentation, leaves them valid."""
+
+
+def revision(root: Path = ROOT) -> str:
+    """The last commit that changed the code under test, marked if that has changes which are not committed."""
+
+    def git(*words: str) -> str:
+        command = ["git", *words, "--", *UNDER_TEST]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+    commit = git("log", "-1", "--abbrev=12", "--format=%h")
+    return f"{commit}-dirty" if git("status", "--porcelain") else commit
 
 
 class State(msgspec.Struct):
     faults_passed: bool = False
     parsers: dict[str, int] = {}
     endpoints: dict[str, int] = {}
+    finds: list[str] = []
     most_grown: int = 0
     seconds: float = 0.0
     kills: int = 0
@@ -30,25 +45,27 @@ class State(msgspec.Struct):
 class Account:
     file: Path
     state: State
+    _since: float = field(default_factory=time.monotonic)
+    """When `seconds` were added up for the last time."""
 
     @classmethod
     def of_revision(cls) -> Account:
-        said = ["git", "describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"]
-        revision = subprocess.run(said, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
-        file = ROOT / ".cache" / "soak" / f"{revision}.json"
+        file = ROOT / ".cache" / "soak" / f"{revision()}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         state = msgspec.json.decode(file.read_bytes(), type=State) if file.exists() else State()
         return cls(file, state)
 
     def save(self) -> None:
-        self.file.write_bytes(msgspec.json.format(msgspec.json.encode(self.state), indent=1))
+        """Whole or not at all: a run may be killed at any moment."""
+        fresh = self.file.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.format(msgspec.json.encode(self.state), indent=1))
+        fresh.replace(self.file)
 
-    def add(self, counts: dict[str, int], name: str, result: Result, seconds: float) -> None:
+    def add(self, counts: dict[str, int], name: str, result: Result) -> None:
         counts[name] = counts.get(name, 0) + result.inputs
         self.state.most_grown = max(self.state.most_grown, result.grown)
-        self.state.seconds += seconds
+        now = time.monotonic()
+        self.state.seconds, self._since = self.state.seconds + now - self._since, now
+        if result.find:
+            self.state.finds.append(f"{name}: {result.find}")
         self.save()
-        print(
-            f"{name:20} {counts[name]:>10,} inputs, {result.inputs / max(seconds, 0.001):>8,.0f} a second",
-            flush=True,
-        )

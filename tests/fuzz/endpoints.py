@@ -16,12 +16,15 @@ import re
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.run import Result, changed
+import uvloop
+
+from fuzz.run import changed
+from fuzz.worker import CHUNK, Reporter, Result, resident
 from support.gateway import agent, clean_environment, toml
 from support.serving import WebSocketFraming, read_head
 
@@ -30,7 +33,14 @@ AT_ONCE = 8
 BARRIER = 100
 """Messages until the gateway is asked whether it has read them."""
 PATIENCE = 60.0
+WARM_UP = 2000
+"""Inputs until memory is measured for the first time."""
+ENDLESS = 10**12
+EMPTY = (b"204", b"304")
+"""Answers that have no body."""
 TOKEN = "t" * 32
+OVERLAP = 2000
+"""Bytes of the log that are read once more, because a line may have been half written."""
 NOWHERE = "/no/such/folder"
 SESSION = "dgm_aaaaaaaaaaaaaaaaaaaaaaaa"
 JSON = "application/json"
@@ -146,14 +156,18 @@ class Gateway:
     process: asyncio.subprocess.Process
     home: Path
     port: int
+    _read: int = 0
+    """Bytes of the log in which nothing was found."""
 
     @property
     def resident(self) -> int:
-        """Megabytes."""
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096 // 2**20
+        return resident(self.process.pid)
 
     def check(self) -> None:
-        log = (self.home / "log").read_text(errors="replace")
+        with (self.home / "log").open("rb") as file:
+            file.seek(max(0, self._read - OVERLAP))
+            log = file.read().decode(errors="replace")
+            self._read = file.tell()
         if (found := re.search(r"Traceback|level=error.*", log)) is not None:
             raise Find(log[max(0, found.start() - 500) : found.start() + 3000])
         if self.process.returncode is not None:
@@ -189,10 +203,11 @@ async def running(*arguments: str, port: int = 0) -> AsyncIterator[Gateway]:
             await process.wait()
 
 
-async def run(name: str, inputs: int, seed: int = 1) -> Result:
-    """So many inputs for one endpoint, with a gateway of its own."""
+async def run(
+    name: str, inputs: int, seed: int = 1, report: Callable[[Result], None] | None = None
+) -> Result:
+    """So many inputs for one endpoint, with a gateway of its own; `report` is told after each chunk of them."""
     endpoint = ENDPOINTS[name]
-    sent = 0
     words, port = ("serve", "--port", "0"), 0
     if isinstance(endpoint, Messages) and endpoint.transport == "stdio":
         words = ("acp", "scripted", "--log-level", "warning")
@@ -200,18 +215,33 @@ async def run(name: str, inputs: int, seed: int = 1) -> Result:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         words = ("acp", "scripted", "--port", str(port))
+    endless = _http_inputs if isinstance(endpoint, Http) else _message_inputs
+    total, warm = Result(0), 0
     async with running(*words, port=port) as gateway:
-        drive = _requests if isinstance(endpoint, Http) else _messages
-        try:
-            warm_up = min(max(inputs // 10, 1), 2000)
-            sent += await drive(gateway, endpoint, warm_up, seed)  # type: ignore[arg-type]
-            before = gateway.resident
-            sent += await drive(gateway, endpoint, inputs - warm_up, seed + 1)  # type: ignore[arg-type]
-            grown = gateway.resident - before
-            gateway.check()
-        except Find as find:
-            return Result(sent, 0, find.what)
-    return Result(sent, grown)
+        made = endless(endpoint, gateway.port, seed)  # type: ignore[operator]
+        while total.inputs < inputs:
+            count = min(CHUNK if warm else min(max(inputs // 10, 1), WARM_UP), inputs - total.inputs)
+            try:
+                result = await _chunk(gateway, endpoint, list(itertools.islice(made, count)), warm)
+            except Find as find:
+                result = Result(0, 0, find.what)
+            warm = warm or gateway.resident
+            total = Result(total.inputs + result.inputs, max(total.grown, result.grown), result.find)
+            if report is not None:
+                report(result)
+            if result.find:
+                break
+    return total
+
+
+async def _chunk(gateway: Gateway, endpoint: Http | Messages, inputs: list[bytes], warm: int) -> Result:
+    """`warm`: megabytes of the gateway after the first chunk; 0 in that."""
+    if isinstance(endpoint, Http):
+        await _requests(gateway, inputs)
+    else:
+        await _messages(gateway, endpoint, inputs)
+    gateway.check()
+    return Result(len(inputs), gateway.resident - warm if warm else 0)
 
 
 # -- HTTP
@@ -219,16 +249,17 @@ async def run(name: str, inputs: int, seed: int = 1) -> Result:
 _UNSAFE = bytes(range(0x21)) + b"\x7f"
 
 
-async def _requests(gateway: Gateway, endpoint: Http, count: int, seed: int) -> int:
-    inputs = iter(_http_inputs(endpoint, gateway.port, count, seed))
+async def _requests(gateway: Gateway, inputs: Iterable[bytes]) -> None:
+    """Each is answered before the next goes out on the same connection."""
+    unsent = iter(inputs)
 
-    async def client() -> int:
-        sent, connection = 0, None
-        for request in inputs:
+    async def client() -> None:
+        connection = None
+        for request in unsent:
             connection = connection or await asyncio.open_connection("127.0.0.1", gateway.port)
-            sent += 1
             try:
-                goes_on = await asyncio.wait_for(_ask(request, *connection), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    goes_on = await _ask(request, *connection)
             except TimeoutError:
                 raise Find(f"no answer to {request!r}") from None
             if not goes_on:
@@ -236,12 +267,11 @@ async def _requests(gateway: Gateway, endpoint: Http, count: int, seed: int) -> 
                 connection = None
         if connection:
             connection[1].close()
-        return sent
 
-    return sum(await asyncio.gather(*(client() for _ in range(AT_ONCE))))
+    await asyncio.gather(*(client() for _ in range(AT_ONCE)))
 
 
-def _http_inputs(endpoint: Http, port: int, count: int, seed: int) -> Iterator[bytes]:
+def _http_inputs(endpoint: Http, port: int, seed: int) -> Iterator[bytes]:
     """One part of each is changed."""
     chance = random.Random(seed)
     usual = {"Authorization": f"Bearer {TOKEN}", **endpoint.headers}
@@ -254,9 +284,9 @@ def _http_inputs(endpoint: Http, port: int, count: int, seed: int) -> Iterator[b
         **{k: v.encode() for k, v in usual.items()},
     }
     bodies = [body.encode() for body in endpoint.bodies] or [b""]
-    new_bodies = changed(bodies, 10**12, seed) if endpoint.bodies else itertools.repeat(b"")
-    others = {key: changed([value or b"a=b"], 10**12, seed) for key, value in parts.items()}
-    for _ in range(count):
+    new_bodies = changed(bodies, ENDLESS, seed) if endpoint.bodies else itertools.repeat(b"")
+    others = {key: changed([value or b"a=b"], ENDLESS, seed) for key, value in parts.items()}
+    while True:
         said, body = dict(parts), chance.choice(bodies)
         if endpoint.bodies and chance.random() < 0.7:
             body = next(new_bodies)
@@ -272,39 +302,40 @@ def _http_inputs(endpoint: Http, port: int, count: int, seed: int) -> Iterator[b
         yield b"\r\n".join(lines) + b"\r\n\r\n" + body
 
 
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
+_CLOSES = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
+
+
 async def _ask(request: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """Whether the connection can be used again."""
     writer.write(request)
     try:
-        status, headers = await read_head(reader)
-        if status == 500:
+        head = await reader.readuntil(b"\r\n\r\n")
+        status = head[9:12]
+        if status == b"500":
             raise Find(f"500 for {request!r}")
-        if "content-length" not in headers:
+        if (length := _LENGTH.search(head)) is not None:
+            await reader.readexactly(int(length[1]))
+        elif status not in EMPTY:
             return False  # a stream, or the end
-        await reader.readexactly(int(headers["content-length"]))
     except (asyncio.IncompleteReadError, ConnectionError):
         return False
-    return headers.get("connection", "").lower() != "close"
+    return _CLOSES.search(head) is None
 
 
 # -- messages
 
 
-async def _messages(gateway: Gateway, endpoint: Messages, count: int, seed: int) -> int:
-    corpus = [text.encode() for text in endpoint.seeds]
-    inputs = (data.replace(b"\n", b" ") for data in changed(corpus, count, seed))
-    sent = 0
-    while True:
-        batch = list(itertools.islice(inputs, BARRIER))
-        if not batch:
-            return sent
+async def _messages(gateway: Gateway, endpoint: Messages, inputs: list[bytes]) -> None:
+    batches = [inputs[start : start + BARRIER] for start in range(0, len(inputs), BARRIER)]
+    while batches:
         line = await _Line.open(gateway, endpoint)
         try:
-            while batch:
-                sent += len(batch)
-                if not await asyncio.wait_for(line.send(batch), PATIENCE):
-                    break  # refused in the gateway's own words: the next ones come on a new connection
-                batch = list(itertools.islice(inputs, BARRIER))
+            while batches:
+                batch = batches.pop(0)
+                async with asyncio.timeout(PATIENCE):
+                    if not await line.send(batch):
+                        break  # refused in the gateway's own words: the next ones come on a new connection
             gateway.check()
         except TimeoutError:
             raise Find(f"not read within {PATIENCE:.0f} s: {batch!r}") from None
@@ -312,6 +343,11 @@ async def _messages(gateway: Gateway, endpoint: Messages, count: int, seed: int)
             line.close()
         if endpoint.transport == "stdio" and gateway.process.returncode is not None:
             raise Find("the gateway ended")
+
+
+def _message_inputs(endpoint: Messages, _port: int, seed: int) -> Iterator[bytes]:
+    for data in changed([text.encode() for text in endpoint.seeds], ENDLESS, seed):
+        yield data.replace(b"\n", b" ")
 
 
 class _Line:
@@ -395,5 +431,8 @@ class _Line:
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[2:] or ENDPOINTS:
-        print(chosen, asyncio.run(run(chosen, int(sys.argv[1]))), flush=True)
+    if sys.argv[1] == "--worker":
+        uvloop.run(run(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), Reporter()))
+    else:
+        for chosen in sys.argv[2:] or ENDPOINTS:
+            print(chosen, uvloop.run(run(chosen, int(sys.argv[1]))), flush=True)

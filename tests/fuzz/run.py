@@ -7,30 +7,22 @@ corpus is changed at random, which `make test` does for a moment too. Inputs tha
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import random
-import re
-import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+
+from fuzz import worker
+from fuzz.worker import CHUNK, Reporter, Result, resident
 
 HERE = Path(__file__).parent
 SEEDS = HERE / "corpus"
 CACHE = HERE.parents[1] / ".cache" / "fuzz"
 LONGEST = 512
 """Bytes of an input: parsers have no state that needs more, and short ones are many."""
-
-
-@dataclass(frozen=True)
-class Result:
-    inputs: int
-    grown: int
-    """Megabytes of memory at the end, less those after the corpus was read."""
-    find: str = ""
-    """What went wrong; empty: nothing."""
 
 
 def seeds(target: str) -> list[bytes]:
@@ -61,55 +53,68 @@ def changed(corpus: list[bytes], count: int, seed: int) -> Iterator[bytes]:
         yield bytes(data[:LONGEST])
 
 
-def guided(target: str, inputs: int, seed: int) -> Result:
-    """In a process of its own, which ends with the first find."""
-    corpus, finds = CACHE / "corpus" / target, CACHE / "finds"
-    corpus.mkdir(parents=True, exist_ok=True)
-    finds.mkdir(parents=True, exist_ok=True)
-    flags = [f"-runs={inputs}", f"-seed={seed}", f"-max_len={LONGEST}", "-timeout=10", "-rss_limit_mb=2048"]
-    flags += [f"-artifact_prefix={finds}/{target}-", "-verbosity=1"]
-    command = [sys.executable, "-m", "fuzz.run", "--worker", target, *flags, str(corpus), str(SEEDS / target)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", cwd=HERE.parent, check=False
-    )
-    told = re.findall(r"^#(\d+)\s+(\w+).* rss: (\d+)Mb", done.stderr, re.MULTILINE)
-    began = [int(memory) for _, word, memory in told if word == "INITED"]
-    grown = int(told[-1][2]) - began[0] if began else 0
-    ran = max((int(count) for count, _, _ in told), default=0)
-    return Result(ran, grown, "" if done.returncode == 0 else done.stdout[-2000:] + done.stderr[-4000:])
-
-
-def unguided(target: str, inputs: int, seed: int) -> Result:
-    from fuzz import targets
-
-    ran = 0
-    with targets.listening_for_errors():
-        for data in changed(seeds(target), inputs, seed):
-            ran += 1
-            try:
-                targets.TARGETS[target](data)
-            except Exception as error:
-                return Result(ran, 0, f"{data!r}: {type(error).__name__}: {error}")
-    return Result(ran, 0)
-
-
 def run(target: str, inputs: int, seed: int = 1) -> Result:
-    return (guided if find_spec("atheris") else unguided)(target, inputs, seed)
+    return asyncio.run(worker.run("fuzz.run", target, inputs, seed))
 
 
-def _worker(target: str, arguments: list[str]) -> None:
+# In the worker
+
+
+def _work(target: str, inputs: int, seed: int) -> None:
+    """Ends with the first find."""
+    report = Reporter()
+    (_guided if find_spec("atheris") else _unguided)(target, inputs, seed, report)
+
+
+def _guided(target: str, inputs: int, seed: int, report: Reporter) -> None:
     import atheris  # type: ignore[import-not-found]
 
     with contextlib.redirect_stderr(sys.stdout), atheris.instrument_imports(include=["dragoman"]):
         from fuzz import targets
 
+    corpus, finds = CACHE / "corpus" / target, CACHE / "finds"
+    corpus.mkdir(parents=True, exist_ok=True)
+    finds.mkdir(parents=True, exist_ok=True)
+    flags = [f"-runs={inputs}", f"-seed={seed}", f"-max_len={LONGEST}", "-timeout=10", "-rss_limit_mb=2048"]
+    flags += [f"-artifact_prefix={finds}/{target}-", "-verbosity=1"]
     with targets.listening_for_errors():
-        atheris.Setup([sys.argv[0], *arguments], targets.TARGETS[target])
+        counted = _counted(targets.TARGETS[target], inputs, report)
+        atheris.Setup([sys.argv[0], *flags, str(corpus), str(SEEDS / target)], counted)
         atheris.Fuzz()
+
+
+def _unguided(target: str, inputs: int, seed: int, report: Reporter) -> None:
+    from fuzz import targets
+
+    with targets.listening_for_errors():
+        counted = _counted(targets.TARGETS[target], inputs, report)
+        for data in changed(seeds(target), inputs, seed):
+            try:
+                counted(data)
+            except Exception:
+                print(repr(data), file=sys.stderr)
+                raise
+
+
+def _counted(target: Callable[[bytes], None], inputs: int, report: Reporter) -> Callable[[bytes], None]:
+    """The target, which reports after each chunk and at the end; the first chunk is its warm-up."""
+    done = reported = warm = 0
+
+    def run_one(data: bytes) -> None:
+        nonlocal done, reported, warm
+        target(data)
+        done += 1
+        if done - reported == CHUNK or done == inputs:
+            memory = resident()
+            warm = warm or memory
+            report(Result(done - reported, memory - warm))
+            reported = done
+
+    return run_one
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "--worker":
-        _worker(sys.argv[2], sys.argv[3:])
+        _work(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     else:
         print(run(sys.argv[1], int(sys.argv[2]), int("".join(sys.argv[3:4]) or 1)))

@@ -2,60 +2,97 @@
 
     python -m fuzz.soak ROUNDS [--fuzz-only]        counts are in .cache/soak/REVISION.json
 
-A round is a million inputs for the parsers and ten thousand for each endpoint; ten are the goal. What was interrupted
-goes on with the next call. The first find ends it, with status 1.
+A round is a million inputs for the parsers and ten thousand for each endpoint; ten are the goal. All rounds of one call
+are made together, endpoint by endpoint and parser by parser: each in one process, as many at once as there are cores.
+Counts are saved every few seconds, and what was interrupted goes on with the next call. The first find ends it, with
+status 1.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 import time
+from contextlib import aclosing
+from dataclasses import dataclass
 
-import uvloop
+from msgspec.structs import replace
 
 from fuzz import endpoints, kills
 from fuzz.account import ROOT, Account, State
-from fuzz.run import Result, run
 from fuzz.targets import TARGETS
+from fuzz.worker import watch
 
 PARSER_INPUTS = 1_000_000
 ENDPOINT_INPUTS = 10_000
+EACH_PARSER = -(-PARSER_INPUTS // len(TARGETS))
 GOAL = 10
 KILLS = 1000
 MOST_GROWTH = 64
-"""Megabytes that a process may have more at the end of a round than after its warm-up."""
+"""Megabytes that a process may have more at any time than after its warm-up."""
 FAULTS = ["tests/sessions/soak", "tests/server/soak"]
 
 
-def check(name: str, result: Result) -> None:
-    if result.find or result.grown > MOST_GROWTH:
-        sys.exit(f"{name}: {result.find or f'{result.grown} MB more than at the beginning'}")
+@dataclass(frozen=True)
+class Job:
+    module: str
+    name: str
+    counts: dict[str, int]
+    wanted: int
+    """Inputs in all, those of former calls included."""
+
+    @property
+    def missing(self) -> int:
+        return self.wanted - self.counts.get(self.name, 0)
 
 
-def one_round(account: Account, number: int) -> None:
-    """Whatever has less than `number` rounds' worth of inputs gets what is missing."""
-    each = -(-PARSER_INPUTS // len(TARGETS))
-    for name in TARGETS:
-        missing = each * number - account.state.parsers.get(name, 0)
-        if missing > 0:
-            began = time.monotonic()
-            result = run(name, missing, seed=number)
-            account.add(account.state.parsers, name, result, time.monotonic() - began)
-            check(name, result)
-    for name in endpoints.ENDPOINTS:
-        missing = ENDPOINT_INPUTS * number - account.state.endpoints.get(name, 0)
-        if missing > 0:
-            began = time.monotonic()
-            result = uvloop.run(endpoints.run(name, missing, seed=2 * number))
-            account.add(account.state.endpoints, name, result, time.monotonic() - began)
-            check(name, result)
+def jobs(state: State, rounds: int) -> list[Job]:
+    """What lacks inputs for so many rounds; the short ones last, so that no core waits long at the end."""
+    found = [
+        Job("fuzz.endpoints", name, state.endpoints, ENDPOINT_INPUTS * rounds) for name in endpoints.ENDPOINTS
+    ]
+    found += [Job("fuzz.run", name, state.parsers, EACH_PARSER * rounds) for name in TARGETS]
+    return [job for job in found if job.missing > 0]
+
+
+class Find(Exception):
+    pass
+
+
+async def fuzz(account: Account, rounds: int) -> None:
+    waiting = iter(jobs(account.state, rounds))
+
+    async def core() -> None:
+        for job in waiting:
+            await work(account, job)
+
+    async with asyncio.TaskGroup() as cores:
+        for _ in range(os.cpu_count() or 1):
+            cores.create_task(core())
+
+
+async def work(account: Account, job: Job) -> None:
+    began, missing = time.monotonic(), job.missing
+    async with aclosing(watch(job.module, job.name, missing, seed=job.wanted - missing + 1)) as results:
+        async for result in results:
+            if result.grown > MOST_GROWTH and not result.find:
+                result = replace(result, find=f"{result.grown} MB more than at the beginning")
+            account.add(job.counts, job.name, result)
+            if result.find:
+                raise Find(f"{job.name}: {result.find}")
+    if job.missing > 0:
+        raise Find(f"{job.name}: its process ended {job.missing} inputs too early")
+    done, seconds = job.counts[job.name], time.monotonic() - began
+    print(f"{job.name:20} {done:>10,} inputs, {missing / seconds:>8,.0f} a second", flush=True)
 
 
 def rounds_done(state: State) -> int:
-    each = -(-PARSER_INPUTS // len(TARGETS))
-    parsers = min((state.parsers.get(name, 0) // each for name in TARGETS), default=0)
-    return min(parsers, min(state.endpoints.get(name, 0) // ENDPOINT_INPUTS for name in endpoints.ENDPOINTS))
+    return min(
+        *(state.parsers.get(name, 0) // EACH_PARSER for name in TARGETS),
+        *(state.endpoints.get(name, 0) // ENDPOINT_INPUTS for name in endpoints.ENDPOINTS),
+    )
 
 
 def main(rounds: int, *, faults: bool) -> None:
@@ -69,14 +106,15 @@ def main(rounds: int, *, faults: bool) -> None:
     if faults and account.state.kills < KILLS:
         kills.main(KILLS - account.state.kills, kills.GATEWAYS)
         account = Account.of_revision()
-    done = rounds_done(account.state)
-    for number in range(done + 1, done + rounds + 1):
-        one_round(account, number)
+    try:
+        asyncio.run(fuzz(account, rounds_done(account.state) + rounds))
+    except* Find as found:
+        sys.exit("\n".join(map(str, found.exceptions)))
     state = account.state
     print(
         f"{account.file.stem}: {rounds_done(state)} of {GOAL} rounds; {sum(state.parsers.values()):,} inputs for "
         f"{len(state.parsers)} parsers, {sum(state.endpoints.values()):,} for {len(state.endpoints)} endpoints, "
-        f"0 finds, at most {state.most_grown} MB more memory, {state.seconds / 60:.0f} minutes"
+        f"{len(state.finds)} finds, at most {state.most_grown} MB more memory, {state.seconds / 60:.0f} minutes"
     )
 
 
