@@ -24,7 +24,7 @@ from pathlib import Path
 import uvloop
 
 from fuzz.run import changed
-from fuzz.worker import CHUNK, Reporter, Result, resident
+from fuzz.worker import Reporter, Result, resident
 from support.gateway import agent, clean_environment, toml
 from support.serving import WebSocketFraming, read_head
 
@@ -32,6 +32,8 @@ AT_ONCE = 8
 """Connections beside each other."""
 BARRIER = 100
 """Messages until the gateway is asked whether it has read them."""
+CHUNK = 1000
+"""Inputs between two reports."""
 PATIENCE = 60.0
 WARM_UP = 2000
 """Inputs until memory is measured for the first time."""

@@ -16,11 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fuzz import worker
-from fuzz.worker import CHUNK, Reporter, Result, resident
+from fuzz.worker import Reporter, Result, resident
 
 HERE = Path(__file__).parent
 SEEDS = HERE / "corpus"
 CACHE = HERE.parents[1] / ".cache" / "fuzz"
+CHUNK = 5000
+"""Inputs between two reports."""
 LONGEST = 512
 """Bytes of an input: parsers have no state that needs more, and short ones are many."""
 

@@ -17,8 +17,6 @@ from pathlib import Path
 import msgspec
 
 TESTS = Path(__file__).parents[1]
-CHUNK = 5000
-"""Inputs between two reports."""
 
 
 class Result(msgspec.Struct, frozen=True):
