@@ -20,10 +20,11 @@ from pathlib import Path
 
 from fuzz.account import Account
 from support.fault_loop import FaultLoop
+from support.nursery import share_nurseries
 
 GOAL = 10_000
 GATEWAYS = 4
-ROUNDS_EACH = 10
+ROUNDS_EACH = 5
 """On the same folders: a replay grows with every round, and all of it is compared each time."""
 
 
@@ -45,6 +46,7 @@ def main(rounds: int, gateways: int) -> None:
     account = Account.of_revision()
     seeds = iter(random.sample(range(1_000_000_000), -(-rounds // ROUNDS_EACH)))
     began = time.monotonic()
+    share_nurseries()
     with ProcessPoolExecutor(gateways, mp_context=multiprocessing.get_context("spawn")) as pool:
         running: set[Future[int]] = set()
         while True:

@@ -85,10 +85,11 @@ async def owner_socket(gateway: Dragoman) -> str:
 async def load(peer: RpcPeer, session: str, cwd: Path, **params: Any) -> Loaded:
     """`session/load`, with the replay."""
     start = len(peer.received)
-    response = await peer.request_raw("session/load", {**setup(session, cwd), **params}, PATIENCE * 2)
+    id = peer.start_request("session/load", {**setup(session, cwd), **params})
+    end = await peer.answered_at(id, start, PATIENCE * 2)
+    response = peer.received[end]
     if "error" in response:
         raise RpcFailure.of(response["error"])
-    end = next(index for index, message in enumerate(peer.received) if message is response)
     matches = is_update(session)
     replay = [message["params"]["update"] for message in peer.received[start:end] if matches(message)]
     return Loaded(response["result"], replay)

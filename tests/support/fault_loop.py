@@ -14,7 +14,7 @@ from pathlib import Path
 
 from support.attaching import SEQ, TornFraming, attach, by_agent, conversation, load, rememberer
 from support.gateway import Dragoman, Table
-from support.journal_file import read_journal
+from support.journal_file import Event, read_event, read_lines
 from support.rpc_peer import Message, RpcPeer, is_update
 
 SESSIONS = 8
@@ -35,6 +35,9 @@ class Track:
     """Live, since that replay."""
     numbered: dict[int, Message] = field(default_factory=dict)
     """What a client that wants numbers was told, by number, in all rounds."""
+    lines: list[bytes] = field(default_factory=list)
+    """The journal after that replay, and the same as what it says."""
+    events: list[Event] = field(default_factory=list)
 
 
 class FaultLoop:
@@ -137,10 +140,13 @@ class FaultLoop:
 
     def compare_journal(self, session: str, track: Track, replay: list[Message]) -> None:
         """The file itself: gapless, and with the numbers under which events were shown."""
-        events = {event.seq: event for event in read_journal(self.home, session)}
-        stored = [event.body["params"]["update"] for event in events.values() if event.tag in "UP"]
+        lines, known = read_lines(self.home, session), len(track.lines)
+        assert lines[:known] == track.lines, f"the journal of {session} has changed in round {self.round}"
+        track.lines = lines
+        track.events += [read_event(seq, line) for seq, line in enumerate(lines[known:], known + 1)]
+        stored = [event.body["params"]["update"] for event in track.events if event.tag in "UP"]
         assert stored == replay, f"{session} replays something else than it stores"
         for seq, update in track.numbered.items():
-            event = events.get(seq)
+            event = track.events[seq - 1] if seq <= len(lines) else None
             assert event and event.tag in "UPu", f"event {seq} of {session} was seen and is {event}"
             assert event.body["params"]["update"] == update

@@ -50,10 +50,11 @@ def read_lines(home: Path, session: str) -> list[bytes]:
 
 def read_journal(home: Path, session: str) -> list[Event]:
     """The same as what they say."""
-    return [
-        Event(seq, line[:1].decode(), json.loads(line[1:]))
-        for seq, line in enumerate(read_lines(home, session), 1)
-    ]
+    return [read_event(seq, line) for seq, line in enumerate(read_lines(home, session), 1)]
+
+
+def read_event(seq: int, line: bytes) -> Event:
+    return Event(seq, line[:1].decode(), json.loads(line[1:]))
 
 
 def records(home: Path, session: str, kind: str) -> list[Any]:

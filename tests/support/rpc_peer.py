@@ -274,6 +274,10 @@ class RpcPeer:
         """The next answer to `id`, whose JSON type counts."""
         return await self.next_message(self._answers(id), timeout)
 
+    async def answered_at(self, id: Any, start: int, timeout: float = PATIENCE) -> int:
+        """Where the answer to `id` is in `received`, which is looked through from `start` on."""
+        return await self._next_index(self._answers(id), timeout, start)
+
     @staticmethod
     def _answers(id: Any) -> Predicate:
         def matches(message: Message) -> bool:
