@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -109,7 +110,10 @@ def _counted(target: Callable[[bytes], None], inputs: int, report: Reporter) -> 
         if done - reported == CHUNK or done == inputs:
             memory = resident()
             warm = warm or memory
-            report(Result(done - reported, memory - warm))
+            try:
+                report(Result(done - reported, memory - warm))
+            except BrokenPipeError:
+                os._exit(1)  # the run was killed: an exception would be kept as a find
             reported = done
 
     return run_one

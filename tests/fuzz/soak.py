@@ -110,6 +110,8 @@ def main(rounds: int, *, faults: bool) -> None:
         asyncio.run(fuzz(account, rounds_done(account.state) + rounds))
     except* Find as found:
         sys.exit("\n".join(map(str, found.exceptions)))
+    except* KeyboardInterrupt:
+        sys.exit("interrupted; the counts are kept")
     state = account.state
     print(
         f"{account.file.stem}: {rounds_done(state)} of {GOAL} rounds; {sum(state.parsers.values()):,} inputs for "

@@ -406,14 +406,12 @@ def listening_for_errors() -> Iterator[None]:
 
 
 _journal: list[Path] = []
-MEMORY = Path("/dev/shm")
-"""Files that reach no disk, which would take more time than everything else here."""
 
 
 def journal_files(data: bytes) -> None:
     """A segment of a journal that another program has written to: what is read has numbers without a gap, or is lost."""
     if not _journal:
-        folder = tempfile.mkdtemp(prefix="dragoman-fuzz-", dir=MEMORY if MEMORY.is_dir() else None)
+        folder = tempfile.mkdtemp(prefix="dragoman-fuzz-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         _journal.append(Path(folder))
     (_journal[0] / segments.name(1, 1)).write_bytes(data)

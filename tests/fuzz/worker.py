@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 
 TESTS = Path(__file__).parents[1]
+MEMORY = Path("/dev/shm")
+"""For a worker's files, which a disk would take longer to write than anything else takes here."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -41,9 +43,18 @@ class Reporter:
 async def watch(module: str, name: str, inputs: int, seed: int) -> AsyncIterator[Result]:
     """What `python -m MODULE --worker NAME INPUTS SEED` reports; a worker that fails is a find."""
     command = (sys.executable, "-m", module, "--worker", name, str(inputs), str(seed))
-    with tempfile.TemporaryFile() as printed:
+    memory = MEMORY if MEMORY.is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(prefix="dgm-", dir=memory) as folder,
+        tempfile.TemporaryFile() as printed,
+    ):
         process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=printed, cwd=TESTS
+            *command,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=printed,
+            cwd=TESTS,
+            env={**os.environ, "TMPDIR": folder},
+            start_new_session=True,  # Ctrl-C is for us, and no find of the worker's
         )
         try:
             assert process.stdout is not None
