@@ -149,13 +149,25 @@ async def test_a_slow_disk_moves_writes_into_threads_and_back(
     session = await begin(store)
     monkeypatch.setattr(limits, "SLOW_SECONDS", 0.0)
     assert await append(store, session, 1, [b"slow"]) is None
+    assert store._disk.inline
+    assert await append(store, session, 2, [b"slow again"]) is None
     assert not store._disk.inline
-    assert await append(store, session, 2, [b"in a thread"]) is None
+    assert await append(store, session, 3, [b"in a thread"]) is None
     monkeypatch.setattr(limits, "SLOW_SECONDS", 10.0)
-    for seq in range(3, 3 + limits.QUICK_WRITES):
+    for seq in range(4, 4 + limits.QUICK_WRITES):
         assert await append(store, session, seq, [b"quick"]) is None
     assert store._disk.inline
-    assert len(numbered(await read_all(store, session))) == 2 + limits.QUICK_WRITES
+    assert len(numbered(await read_all(store, session))) == 3 + limits.QUICK_WRITES
+
+
+async def test_a_slow_write_now_and_then_is_not_the_disks_fault(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await begin(store)
+    for seq in range(1, 4 * limits.QUICK_WRITES):
+        monkeypatch.setattr(limits, "SLOW_SECONDS", 10.0 if seq % limits.QUICK_WRITES else 0.0)
+        assert await append(store, session, seq, [b"event"]) is None
+        assert store._disk.inline
 
 
 async def test_a_callback_that_raises_does_not_keep_others_from_being_told(store: FileStore) -> None:

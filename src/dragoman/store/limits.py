@@ -15,13 +15,13 @@ INLINE_BYTES = 512 * 1024
 """An append of more than this is written by a thread: half a millisecond of the event loop at most."""
 
 SLOW_SECONDS = 0.003
-"""A write that took longer says that the disk is slow: threads write from then on, and the event loop goes on."""
+"""Two writes that took longer say that the disk is slow: threads write from then on, and the event loop goes on."""
 
 SLOW_RATE = 100_000_000
 """Bytes a second: a large write may take longer than a small one before the disk counts as slow."""
 
 QUICK_WRITES = 32
-"""Writes of threads in a row that were not slow, before the event loop writes by itself again."""
+"""Writes in a row that were not slow: after so many by threads the event loop writes by itself again."""
 
 WRITERS = 4
 """Threads for writes that may take long: sessions wait for each other only when so many are slow at once."""

@@ -40,6 +40,10 @@ class Disk:
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Owned | None, Group] = {}
         """What waits for the group that is under way, by session."""
+        self.writes = 0
+        """Of the event loop."""
+        self._slow_write = -limits.QUICK_WRITES
+        """Which of them was the last slow one."""
         self._slow = 0
 
     def add(self, owned: Owned, first_seq: int, events: list[bytes], done: Done) -> None:
@@ -50,8 +54,14 @@ class Disk:
         if idle:
             self._begin(key)
 
-    def took(self, seconds: float, size: int = 0) -> None:
-        """A write of so many bytes took this long; called in the event loop."""
+    def loop_was_held(self) -> None:
+        """A write of the event loop took long. One may be the scheduler's fault, two close together are the disk's."""
+        if self.writes - self._slow_write < limits.QUICK_WRITES and not self.durable:
+            self._slow, self.inline = limits.QUICK_WRITES, False
+        self._slow_write = self.writes
+
+    def took(self, seconds: float, size: int) -> None:
+        """A thread's write of so many bytes took this long; called in the event loop."""
         if seconds > limits.SLOW_SECONDS + size / limits.SLOW_RATE:
             self._slow = limits.QUICK_WRITES
         elif self._slow:
@@ -116,15 +126,15 @@ class Owned:
                 self._idle.clear()
                 self._disk.add(self, first_seq, events, done)
                 return True
+            self._disk.writes += 1
             self.writer.write(first_seq, events)
             outcome = None
         except StoreError as error:
             outcome = error
         except OSError as error:
             outcome = explain(error, self.writer.folder)
-        seconds = monotonic() - began
-        if seconds > limits.SLOW_SECONDS:
-            self._disk.took(seconds)
+        if monotonic() - began > limits.SLOW_SECONDS:
+            self._disk.loop_was_held()
         done(outcome)
         return True
 
