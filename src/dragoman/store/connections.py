@@ -33,7 +33,7 @@ class Threads:
         self._loop = asyncio.get_running_loop()
         self._closed = False
 
-    def start(self, work: Callable[[], T]) -> asyncio.Future[T]:
+    def call(self, work: Callable[[], T]) -> asyncio.Future[T]:
         if self._closed:
             raise StoreClosed(f"The store {self._path} is closed.")
 
@@ -43,16 +43,13 @@ class Threads:
 
         return self._loop.run_in_executor(self._pool, perform)
 
-    async def call(self, work: Callable[[], T]) -> T:
-        return await self.start(work)
-
     async def close(self) -> None:
         self._closed = True
         self._pool.shutdown(wait=False)
 
 
 class DirectoryWriter(Threads):
-    """One connection and one thread; each piece of work is a transaction of its own."""
+    """One connection and one thread."""
 
     def __init__(self, path: Path, folder: Folder) -> None:
         super().__init__(path, 1)
@@ -64,8 +61,16 @@ class DirectoryWriter(Threads):
         self._last: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self.start(lambda: self._transact(work))
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Do this in a transaction."""
+
+        def transact() -> T:
+            assert self.connection is not None
+            with self.connection as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                return work(connection)
+
+        return self.call(transact)
 
     def update(self, session_id: str, epoch: int, columns: Columns, done: Done | None) -> None:
         """Change a record, behind all that was said before."""
@@ -84,8 +89,8 @@ class DirectoryWriter(Threads):
 
     def _collect(self) -> None:
         """The first one is written at once, and what follows in the next second together."""
-        again = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if self._touched else None
-        self._timer = again
+        busy = bool(self._touched)
+        self._timer = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if busy else None
         self.flush()
 
     async def written(self) -> None:
@@ -103,7 +108,7 @@ class DirectoryWriter(Threads):
         if self._timer is not None:
             self._timer.cancel()
         if self.connection is not None:
-            await self.start(self.connection.close)
+            await self.call(self.connection.close)
         await super().close()
 
     def _write_touch(self, session_id: str) -> None:
@@ -129,11 +134,5 @@ class DirectoryWriter(Threads):
             if done is not None:
                 done(error)
 
-        self._last = self.start(lambda: self._transact(work))
+        self._last = self.run(work)
         self._last.add_done_callback(ended)
-
-    def _transact(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        assert self.connection is not None
-        with self.connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            return work(connection)

@@ -1,10 +1,9 @@
 """The files of one journal, read: which event is where, what is damaged, where the journal ends.
 
 A journal is a folder of segments, named by the number of their first event and the epoch of their owner
-(`000000000017-2.log`). An owner that finds the session not given back begins a segment of its own: a process that only
-believes itself the owner writes to another file, and what it writes there from the number on with which the next segment
-begins is not part of the journal. Events before the first segment were pruned. After a break, where the journal may be
-without what it once ended with, a segment is named so (`000000000017-1795000000-break.log`).
+(`000000000017-2.log`). What a former owner writes to its own segment, from the number on with which the next one begins,
+is not part of the journal. Events before the first segment were pruned. After a break, where the journal may have lost
+its end, a segment is named so (`000000000017-1795000000-break.log`).
 
 What cannot be trusted is never handed out as events: in its place is a row that says which numbers are lost. At the end
 of the last segment the same means that a write was cut off, or is under way.

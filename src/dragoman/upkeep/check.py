@@ -7,7 +7,6 @@ that is in use, so only what the directory has and the files do not have is a fi
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -20,7 +19,7 @@ from dragoman import machine
 from dragoman.gateway.ports.store import SchemaTooNew, StoreError, UnknownSession
 from dragoman.store import locks, schema, segments
 from dragoman.store.database import Database
-from dragoman.store.failure import explain
+from dragoman.store.failure import explained
 from dragoman.store.folder import DESCRIPTION, Folder
 from dragoman.upkeep import repair, restore
 from dragoman.upkeep.repair import Numbers, Span
@@ -80,7 +79,7 @@ def check(path: Path) -> Findings:
     with closing(repair.reader(path)) as connection:
         schema.version(
             connection
-        )  # connected meanwhile: without it each repair would empty the log when it is done
+        )  # connected meanwhile: else each repair would empty the log when it is done
         for session_id in sorted(known.keys() | set(folder.sessions())):
             if session_id not in old:
                 yield from _session(path, folder, session_id, known.get(session_id))
@@ -92,18 +91,15 @@ def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], obje
 
 def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
     """What the directory knows of its sessions, and those that are still in the tables of an older version."""
-    try:
-        with closing(repair.reader(path)) as connection:
-            old = schema.has_old_tables(connection)
-            converted = schema.version(connection) >= schema.VERSION
-            if converted or not old:
-                Database(path).prepare_reading()
-            return (
-                repair.numbers(connection) if converted else {},
-                {row[0] for row in connection.execute("SELECT id FROM heads")} if old else set(),
-            )
-    except (sqlite3.Error, OSError) as error:
-        raise explain(error, path) from error
+    with explained(path), closing(repair.reader(path)) as connection:
+        old = schema.has_old_tables(connection)
+        converted = schema.version(connection) >= schema.VERSION
+        if converted or not old:
+            Database(path).prepare_reading()
+        return (
+            repair.numbers(connection) if converted else {},
+            {row[0] for row in connection.execute("SELECT id FROM heads")} if old else set(),
+        )
 
 
 def _directory(known: dict[str, Numbers], old: set[str], folder: Folder) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from dragoman.gateway.ports.store import Row, SessionExists, StoreCorrupt, StoreError
 from dragoman.store import directory, locks, schema, segments
 from dragoman.store.database import Database
-from dragoman.store.failure import explain
+from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
 from dragoman.store.writer import Writer, sync_folder
 from dragoman.upkeep.old_owners import is_alive
@@ -74,13 +74,10 @@ def is_needed(path: Path) -> bool:
 def convert(path: Path, say: Say) -> Converted:
     """Move what can be moved; blocks. Several processes that start at once do it one after the other."""
     folder = Folder(path.absolute().parent)
-    try:
-        with closing(Database(path).prepare()) as connection, _alone(folder, say):
-            if not schema.has_old_tables(connection):
-                return Converted()
-            return _convert(connection, folder, say)
-    except (sqlite3.Error, OSError) as error:
-        raise explain(error, path) from error
+    with explained(path), closing(Database(path).prepare()) as connection, _alone(folder, say):
+        if not schema.has_old_tables(connection):
+            return Converted()
+        return _convert(connection, folder, say)
 
 
 def _convert(connection: sqlite3.Connection, folder: Folder, say: Say) -> Converted:
@@ -196,7 +193,7 @@ def _write_rows(rows: Iterator[Row], target: Path, old: Old) -> None:
         if writer.next_seq <= old.last_seq or not segments.segments(
             target
         ):  # the end is lost, or all was pruned
-            (target / segments.name(old.last_seq + 1, old.epoch)).touch(mode=0o600)
+            segments.begin(target, old.last_seq + 1, old.epoch)
     finally:
         writer.close()
 

@@ -191,19 +191,14 @@ def accept_loss(path: Path, folder: Folder, session_id: str) -> None:
         found, end = segments.segments(home), segments.Reader().end(home)
         epoch = max(known.epoch, end.epoch, lock.read().epoch)
         if not found or found[0].first_seq > known.first_seq:
-            _begin(home, known.first_seq, found[0].epoch if found else epoch)
+            segments.begin(home, known.first_seq, found[0].epoch if found else epoch)
         if end.last_seq < known.last_seq:
-            _begin(home, known.last_seq + 1, epoch)
+            segments.begin(home, known.last_seq + 1, epoch)
         spans, _ = lost_spans(home, known)
         draft = home / f".{ACCEPTED}"
         draft.write_bytes(msgspec.json.encode(spans) + b"\n")
         draft.chmod(0o600)
         draft.replace(home / ACCEPTED)
-
-
-def _begin(home: Path, first_seq: int, epoch: int) -> None:
-    """An empty segment: the journal goes on with this number."""
-    (home / segments.name(first_seq, epoch)).touch(mode=0o600)
 
 
 def complete_prune(path: Path, folder: Folder, session_id: str) -> None:
