@@ -92,7 +92,7 @@ def setup(
 def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> None:
     """`logger.info(message, extra=facts)` for the event loop, where it happens in every turn: the line is made later.
 
-    `facts` say whose work it is: `ABOUT` is not looked at.
+    `ABOUT` is not added: session, client and request are in `facts`.
     """
     if not logger.isEnabledFor(logging.INFO):
         return

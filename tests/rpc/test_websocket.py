@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from wsproto.frame_protocol import Opcode
 
-from dragoman.rpc.websocket import WebSocket, _Message, frame_masked_text, whole_text
+from dragoman.rpc.websocket import WebSocket, _Frames, _Message, frame_masked_text, whole_text
 from dragoman.wire import limits
 from dragoman.wire.framing import FramingError
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
@@ -99,6 +99,20 @@ async def test_whole_messages_and_fragments_keep_their_order(cut: int) -> None:
             link.data_received(data)
     expected = [b"first", b"between", b"third ", b"fourth", b"fifth", b"sixth"]
     assert heard.frames == expected
+
+
+def test_a_reader_knows_whether_the_next_byte_begins_a_message() -> None:
+    """It looks into wsproto for that."""
+    frames = _Frames(client=False, extensions=[])
+    assert frames.between_messages
+    for part, between in (
+        (b"\x01", False),
+        (frame_masked_text(b"a")[1:], False),
+        (b"\x80\x80\0\0\0\0", True),
+    ):
+        frames.receive_bytes(part)
+        list(frames.received_frames())
+        assert frames.between_messages is between
 
 
 async def test_a_whole_message_above_the_limit_is_refused() -> None:

@@ -150,7 +150,7 @@ class Attachment:
 
     @property
     def is_current(self) -> bool:
-        """The client has everything that was handed over, and waits for no terminal of its own."""
+        """Live, and without terminals of its own to wait for: actions may run at once."""
         return self.live and self.mirror is None
 
     def after(self, seq: int, action: Callable[[], None]) -> None:

@@ -45,7 +45,7 @@ class Batch:
         self.authors: dict[int, ClientConnection] = {}
         """Author per index in `events`; authors are not shown their own events."""
         self.author: ClientConnection | None = None
-        """The author of all events in `authors`, if it is one."""
+        """The author of all events in `authors`; None if there are several, or none."""
         self.varied = False
         """Not every client may be sent the same bytes: some speak of one client's own terminals."""
         self.actions: list[Action] = []

@@ -259,7 +259,7 @@ class ClientConnection:
     def _about(self, request: Request) -> JsonObject:
         """For the log: whose request it is, and of which session."""
         named = session_of(request.params)
-        return {"client": self.key, "request": request.id.decode(), "session": named}
+        return {"client": self.key, "request": request.label, "session": named}
 
     # -- from an agent, about no session
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -65,7 +66,7 @@ class Prompt(NamedTuple):
         return blocks
 
 
-def read_prompt(params: dict[str, Raw], max_bytes: int) -> Prompt:
+def read_prompt(params: Mapping[str, Raw], max_bytes: int) -> Prompt:
     """Raises for a prompt that no agent should get; `max_bytes` of text, 0 for any length."""
     raw = params.get("prompt", ABSENT)
     if raw is ABSENT:
@@ -149,7 +150,7 @@ def _sniff(data: str) -> str:
 
 
 def prompt_params(
-    params: dict[str, Raw], agent_session_id: str, blocks: list[Raw], changes: JsonObject
+    params: Mapping[str, Raw], agent_session_id: str, blocks: list[Raw], changes: JsonObject
 ) -> bytes:
     """The params as the agent gets them: only the session id, completed blocks and `changes` differ."""
     return encode({**params, "sessionId": agent_session_id, "prompt": blocks, **changes})

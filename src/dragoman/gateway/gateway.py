@@ -257,6 +257,7 @@ class Gateway:
         if self.sessions.get(session.id) is session:
             del self.sessions[session.id]
         self.changed(session)
+        session.silence.stop()
         if session.journal is not None:
             session.journal.stop()
         try:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 class SilenceWatch:
+    """Looks, while a turn runs, whether anything was published since the last look."""
+
     def __init__(self, session: Session) -> None:
         self.silent = False
         """The agent has published nothing for `sessions.silent_after` seconds of this turn."""
@@ -38,19 +40,25 @@ class SilenceWatch:
     def turn_ends(self) -> None:
         self.silent = False
 
+    def stop(self) -> None:
+        """The session is put away."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _wait(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
         session = self._session
         self._timer, journal = None, session.journal
-        if session.turn is None or journal is None:
-            return  # the next turn starts the timer again
-        early = self._due - time.monotonic()
-        if early > 0:
-            self._wait(early)
-            return
+        if session.turn is None or session.turn.call is None:
+            return  # the agent was asked nothing; the next turn starts the timer again
         seconds = session.gateway.config.sessions.silent_after
+        early = self._due - time.monotonic()
+        if early > 0 or journal is None:
+            self._wait(max(early, 0.0) or seconds)
+            return
         quiet = journal.published == self._published and not len(session.questions)
         if quiet and not self.silent:
             meta = {"dragoman": {"state": "silent", "seconds": seconds}}

@@ -114,6 +114,8 @@ class Turn:
         changes = {"_meta": {**self._meta, **carried}} if carried else {}
         params = prompt_params(self._params, session.agent_session_id, blocks, changes)
         self.call = agent.peer.request("session/prompt", params, self._answered)
+        if self.settled:  # its connection was closed already
+            return
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
         session.touch("working")
@@ -138,7 +140,7 @@ class Turn:
         return {
             "session": self.session.id,
             "client": self.client.key,
-            "request": self.request.key[1],
+            "request": self.request.label,
             "agent": self.session.agent_name,
         }
 
@@ -210,7 +212,7 @@ class Turn:
             return
         self.settled = True
         if outcome is None:
-            outcome = decode_object(reply.result if reply.ok else reply.error)
+            outcome = read_object(reply.result if reply.ok else reply.error)
         for timer in self._timers:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
@@ -224,17 +226,16 @@ class Turn:
         self.done.set()
 
     def _after_answer(self, ok: bool, outcome: JsonObject, seconds: float) -> None:
-        """Update directory, parking, watchers, metrics and log."""
-        endings.turn_over(self.session)
+        """Update metrics, log, directory, parking and watchers."""
         stop_reason = str(outcome.get("stopReason")) if ok else "error"
         error = "" if ok else str(outcome.get("message"))
-        if self._observed is not None:
-            self._observed.end(stop_reason, error)
+        self._begin().end(stop_reason, error)
         facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
         if not ok:
             # An agent may repeat what it was asked.
             facts |= {"code": outcome.get("code"), "error": said(error), "data": said(reason(outcome))}
         note(log, "turn ended", facts)
+        endings.turn_over(self.session)
 
     def fail(self, error: RpcError) -> None:
         """The agent is gone; after a cancel that is what the user wanted (G-110)."""

@@ -16,7 +16,7 @@ Nothing here awaits: a message is handled where it was read, in the order it was
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -99,8 +99,13 @@ class Request:
         """Shown the result before the peer is."""
 
     @property
-    def members(self) -> dict[str, Raw]:
-        """The params, one level decoded, for readers only; raises `Malformed` if they are no object."""
+    def label(self) -> str:
+        """The id as log lines show it."""
+        return self.id.decode().strip('"')
+
+    @property
+    def members(self) -> Mapping[str, Raw]:
+        """The params, one level decoded when they are first looked at; raises `Malformed` if they are no object."""
         if self._members is None:
             self._members = message.members(self.params)
         return self._members
@@ -351,7 +356,7 @@ class Peer:
         except Malformed as error:
             request.fail(error.as_error())
         except Exception:  # a bug of ours must not cost the peer its answer
-            log.exception("request failed", extra={"request": request.id.decode(), "method": request.method})
+            log.exception("request failed", extra={"request": request.label, "method": request.method})
             request.fail(RpcError(INTERNAL_ERROR, "Internal error in the gateway; its log has the details"))
 
     def _has_room(self, request: Request) -> bool:

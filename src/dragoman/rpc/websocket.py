@@ -36,11 +36,14 @@ CLOSE_TIMEOUT = 2.0
 
 _PING = b"\x89\x00"  # as servers send it; a thousand clients get one each within a few seconds
 
-_TEXT, _MASKED = 0x81, 0x80
-"""First byte of a whole text frame; added to the second byte of a frame with a mask."""
+_TEXT = 0x81
+"""First byte of a whole text frame."""
+_MASKED = 0x80
+"""Added to the second byte of a frame with a mask."""
 _TWO_BYTES = 126
 """The second byte of a frame whose length is in the two bytes after it (RFC 6455 §5.2)."""
 _SHORT_BYTES = 65_535
+"""Longer reads are left to the general reader, which takes a part at a time."""
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 

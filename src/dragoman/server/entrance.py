@@ -62,12 +62,12 @@ class Entrance:
                 _set_silence(listening, self._silence)
                 self._sockets.append(listening)
         except OSError:
-            for each in self._sockets:
-                each.close()
+            for listening in self._sockets:
+                listening.close()
             self._sockets.clear()
             raise
-        for each in self._sockets:
-            self._watch(each)
+        for listening in self._sockets:
+            self._watch(listening)
         return self.port
 
     @property

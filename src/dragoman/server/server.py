@@ -106,14 +106,16 @@ class Server:
         self.stop_listening()
         assert self._ending is not None
         left = max(LAST_ANSWERS, self._latest - asyncio.get_running_loop().time())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(left):
-                await self._ending
-                await self._http.end()  # also the requests that came since
-        self._http.cancel()
-        self._entrance.cancel()
-        for door in list(self._inside):
-            door.close()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._ending
+                    await self._http.end()  # also the requests that came since
+        finally:
+            self._http.cancel()
+            self._entrance.cancel()
+            for door in list(self._inside):
+                door.close()
 
     def reload(self) -> None:
         """Read certificate and tokens again, without ending anything."""

@@ -38,6 +38,8 @@ def single_line(message: bytes) -> bytes:
 def split_lines(data: bytes) -> list[bytes]:
     """`data.split(b"\\n")`, which looks at every byte; for long lines a search for each end is faster."""
     end = data.find(b"\n")
+    if end < 0:
+        return [data]
     if end < LONG_LINE:
         return data.split(b"\n")
     lines: list[bytes] = []

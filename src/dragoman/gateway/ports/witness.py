@@ -92,4 +92,4 @@ class _SeveralObserved:
 
 
 UNOBSERVED: Observed = _SeveralObserved([])
-"""What is watched by no witness."""
+"""For work that no witness watches: every call does nothing."""
