@@ -88,6 +88,24 @@ def test_a_mistake_in_the_environment_is_named(run: Run) -> None:
     assert 'did you mean "DRAGOMAN_LIMITS_MAX_SESSIONS"' in done.stderr
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["sessions", name, "dgm_nowhere"] for name in ("close", "export", "path", "show", "take")),
+        ["sessions", "list"],
+        ["doctor"],
+        ["backup", "here.tar"],
+        ["restore", "nowhere.tar"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_starts_by_itself(run: Run, arguments: list[str]) -> None:
+    """Most tests of commands run them where their modules are loaded already (`CommandLine.run`)."""
+    done = run(*arguments)
+    assert "Traceback" not in done.stderr
+    assert done.stdout or done.stderr.startswith("dragoman: ")
+
+
 RECORD = """
 import sys, types
 stand_in = types.ModuleType("dragoman.cli.acp_run")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.gateway import agent, clean_environment, toml
+from support.nursery import run_warm
 from support.terminal import Terminal
 
 LIMIT = 60
@@ -31,17 +32,9 @@ class CommandLine:
         (self.home / "config.toml").write_text(toml(config))
 
     def run(self, *arguments: str, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
+        """Run to its end; it has loaded its modules before (`nursery.py`), which `start` and `terminal` do not."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        done = subprocess.run(
-            [sys.executable, "-m", "dragoman", *arguments],
-            env=self.env,
-            cwd=self.folder,
-            input=given,
-            stdin=subprocess.DEVNULL if given is None else None,
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        done = run_warm("gateway", arguments, self.env, self.folder, given, LIMIT)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback (most" not in err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -80,6 +81,46 @@ async def start_warm(
     if stderr is not None:
         process.stderr = await _reader(stderr, limit)
     return process
+
+
+def run_warm(
+    program: str,
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes | None,
+    timeout: float,
+) -> subprocess.CompletedProcess[bytes]:
+    """As `subprocess.run`; without `stdin` it reads an empty one."""
+    given, out, err = os.pipe(), os.pipe(), os.pipe()
+    theirs = (given[0], out[1], err[1])
+    request = {"arguments": list(arguments), "env": dict(env), "cwd": str(cwd)}
+    with socket.socket(socket.AF_UNIX) as channel, ThreadPoolExecutor(3) as threads:
+        channel.connect(_nursery(program))
+        socket.send_fds(channel, [json.dumps(request).encode()], theirs)
+        for descriptor in theirs:
+            os.close(descriptor)
+        news = channel.makefile("rb")
+        pid = int(news.readline())
+        threads.submit(_write_all, given[1], stdin or b"")
+        stdout, stderr = (threads.submit(_read_all, pipe[0]) for pipe in (out, err))
+        channel.settimeout(timeout)
+        try:
+            code = int(news.readline())
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise
+        return subprocess.CompletedProcess(list(arguments), code, stdout.result(), stderr.result())
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    with suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:
+        pipe.write(data)
+
+
+def _read_all(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as pipe:
+        return pipe.read()
 
 
 async def _reader(descriptor: int, limit: int) -> asyncio.StreamReader:
