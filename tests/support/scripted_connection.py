@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-Message = dict[str, Any]
+TYPE_CHECKING = False  # of `typing`, which takes as long to load as all the rest
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    Message = dict[str, Any]
 
 FIRST_ID = {"zero": 0, "string": 0, "big": 2**60}
 
@@ -42,8 +44,8 @@ class Pending:
 class Connection:
     """Writes whole lines under one lock and correlates the answers to what this agent asked."""
 
-    def __init__(self, journal: Path | None, id_style: str) -> None:
-        self._journal = journal.open("ab", buffering=0) if journal else None
+    def __init__(self, journal: str | None, id_style: str) -> None:
+        self._journal = open(journal, "ab", buffering=0) if journal else None  # noqa: SIM115
         self._lock = threading.Lock()
         self._pending: dict[Any, Pending] = {}
         self._id_style = id_style

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from scripted_connection import Connection, RpcError
 
-Params = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Params = dict[str, Any]
 
 OPTIONS = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
@@ -313,8 +314,8 @@ def crash(turn: Turn, rest: str) -> None:
 
 def crash_once(turn: Turn, rest: str) -> None:
     """Unless the file `rest` says that it crashed before."""
-    if not Path(rest).exists():
-        Path(rest).touch()
+    if not os.path.exists(rest):
+        touch(turn, rest)
         crash(turn, "")
 
 
@@ -336,6 +337,8 @@ def close_stdout(turn: Turn, rest: str) -> None:
 
 def orphan(turn: Turn, rest: str) -> None:
     """A child in its own session that survives its parent unless somebody ends it."""
+    import subprocess
+
     child = subprocess.Popen(
         ["sleep", "1000"], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
@@ -343,6 +346,8 @@ def orphan(turn: Turn, rest: str) -> None:
 
 
 def child(turn: Turn, rest: str) -> None:
+    import subprocess
+
     started = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     turn.report("child", started.pid)
 
@@ -356,6 +361,8 @@ def environment(turn: Turn, rest: str) -> None:
 
 def shell(turn: Turn, rest: str) -> None:
     """Try something in the place where the agent runs."""
+    import subprocess
+
     done = subprocess.run(
         ["sh", "-c", rest], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
     )
@@ -363,11 +370,12 @@ def shell(turn: Turn, rest: str) -> None:
 
 
 def touch(turn: Turn, rest: str) -> None:
-    Path(rest).touch()
+    with open(rest, "a"):
+        pass
 
 
 def wait_file(turn: Turn, rest: str) -> None:
-    while not Path(rest).exists():
+    while not os.path.exists(rest):
         time.sleep(0.01)
 
 
