@@ -221,8 +221,9 @@ class Turn:
         endings.turn_ended(self.session, self, reply, outcome)
         self._begin()
         seconds = round(time.monotonic() - self._began, 3)
-        # After the answer is written: the client waits for nothing but the agent.
-        asyncio.get_running_loop().call_soon(self._after_answer, reply.ok, outcome, seconds)
+        # After the answer is written, which uvloop does at the end of the next turn of the loop.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._after_answer, reply.ok, outcome, seconds)
         self.done.set()
 
     def _after_answer(self, ok: bool, outcome: JsonObject, seconds: float) -> None:
