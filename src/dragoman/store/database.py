@@ -38,6 +38,7 @@ class Database:
             # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
             # the death of any process, and only a power failure can take the last ones back.
             connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
+            connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
             connection.execute("PRAGMA secure_delete = ON")  # nothing deleted stays in free pages
             self._check(connection)
             schema.migrate(connection)

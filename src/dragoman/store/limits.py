@@ -50,6 +50,9 @@ BUSY_SECONDS = 5.0
 DIRECTORY_SECONDS = 1.0
 """How a session is goes to the directory at most once in this time: a turn costs no write of its own."""
 
+LOG_BYTES = 4 * 1024 * 1024
+"""The directory's write-ahead log is cut back to this size."""
+
 BREAK_EPOCH = 1_000_000_000
 """Epochs from here on are seconds since 1970: the journal may have lost its end before them (`Leases`)."""
 
