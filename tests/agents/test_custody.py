@@ -270,7 +270,7 @@ def test_signals_escalate_and_reach_each_member_once() -> None:
 def test_what_ps_prints_is_understood() -> None:
     output = subprocess.run(table.PS, capture_output=True, check=True, text=True).stdout
     mine = table.parse_ps(output)[os.getpid()]
-    assert mine[:3] == (os.getpid(), os.getppid(), os.getpgrp())
+    assert (mine.pid, mine.ppid, mine.pgid) == (os.getpid(), os.getppid(), os.getpgrp())
     zombie = "    7     1     7 Z    Mon Nov  2 10:00:00 2026"
     living = "    8     1     7 Ss+  Mon Nov  2 10:00:00 2026"
     assert table.parse_ps(f"{zombie}\n{living}\n") == {8: Process(8, 1, 7, 7, "Mon Nov  2 10:00:00 2026")}

@@ -285,3 +285,14 @@ async def test_what_a_process_below_another_gateway_starts_keeps_the_mark_of_tha
     )
     assert marks.parse(done.stdout) == (marks.number_of(inner.marker), hard)
     await custody.end(ward)
+
+
+def test_the_watcher_loads_nothing_heavy() -> None:
+    """The first agent of a gateway waits for it."""
+    heavy = {"collections", "contextlib", "enum", "functools", "re", "signal", "socket", "typing"}
+    folder = str(Path(lifeline.__file__).parent)
+    code = f"import sys; sys.path.append({folder!r}); import watcher; print(*{heavy!r} & sys.modules.keys())"
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (loaded.returncode, loaded.stdout.split()) == (0, []), loaded.stderr

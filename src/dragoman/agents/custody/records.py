@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 if TYPE_CHECKING or __package__:
     from dragoman.agents.custody import marks

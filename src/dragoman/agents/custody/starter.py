@@ -16,12 +16,17 @@ Stdlib only and without imports from the package: the watcher loads this file by
 from __future__ import annotations
 
 import _socket  # `socket` itself takes as long to load as all the rest
-import array
 import errno
 import os
-import signal
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+import struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Iterable, Sequence
+    from typing import NoReturn
+else:
+    import _signal as signal
 
 if TYPE_CHECKING or __package__:
     from dragoman.agents.custody import marks
@@ -32,13 +37,19 @@ DESCRIPTORS = 6
 _READ_BYTES = 1 << 16
 
 
-class Order(NamedTuple):
+class Order:
     """What to start."""
 
-    marker: str
-    program: bytes
-    arguments: list[bytes]
-    variables: dict[bytes, bytes]
+    def __init__(
+        self, marker: str, program: bytes, arguments: list[bytes], variables: dict[bytes, bytes]
+    ) -> None:
+        self.marker = marker
+        self.program = program
+        self.arguments = arguments
+        self.variables = variables
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Order) and vars(self) == vars(other)
 
     def pack(self) -> bytes:
         words = [self.marker.encode(), self.program, b"%d" % len(self.arguments), *self.arguments]
@@ -56,9 +67,10 @@ class Order(NamedTuple):
         return cls(marker.decode(), program, arguments, named)
 
 
-class Started(NamedTuple):
-    marker: str
-    pid: int
+class Started:
+    def __init__(self, marker: str, pid: int) -> None:
+        self.marker = marker
+        self.pid = pid
 
 
 class Starter:
@@ -97,13 +109,14 @@ class Starter:
                 os.close(descriptor)
 
     def _receive(self) -> list[int]:
-        found = array.array("i")
-        space = _socket.CMSG_SPACE(DESCRIPTORS * found.itemsize)
+        found: list[int] = []
+        size = struct.calcsize("i")
+        space = _socket.CMSG_SPACE(DESCRIPTORS * size)
         _, ancillary, _, _ = self._requests.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
         for level, kind, data in ancillary:
             if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
-                found.frombytes(data[: len(data) - len(data) % found.itemsize])
-        return list(found)
+                found += struct.unpack_from(f"{len(data) // size}i", data)
+        return found
 
     def _start(self, status: int, words: int, folder: int, *streams: int) -> Started | None:
         order = Order.unpack(_read_all(words))

@@ -6,10 +6,14 @@ Stdlib only and without imports from the package: the watcher loads this file by
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+else:
+    import _signal as signal
 
 if TYPE_CHECKING or __package__:
     from dragoman.agents.custody import marks
@@ -22,15 +26,30 @@ GONE = "gone"
 """The start time of nobody."""
 
 
-class Process(NamedTuple):
+class Process:
     """One living process; zombies are not in the table, since nothing of them runs."""
 
-    pid: int
-    ppid: int
-    pgid: int
-    sid: int
-    start: str
-    """When it started, in the system's own words: only ever compared, to tell a reused pid; "" if unknown."""
+    __slots__ = ("pgid", "pid", "ppid", "sid", "start")
+
+    def __init__(self, pid: int, ppid: int, pgid: int, sid: int, start: str) -> None:
+        """`start` is in the system's own words: only ever compared, to tell a reused pid; "" if unknown."""
+        self.pid = pid
+        self.ppid = ppid
+        self.pgid = pgid
+        self.sid = sid
+        self.start = start
+
+    def _fields(self) -> tuple[object, ...]:
+        return (self.pid, self.ppid, self.pgid, self.sid, self.start)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Process) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"Process{self._fields()}"
 
 
 class Snapshot:

@@ -19,13 +19,32 @@ this file by path.
 from __future__ import annotations
 
 import os
-import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Protocol
+
     from dragoman.agents.custody.table import Process, Snapshot
+
+    class ProcessTable(Protocol):
+        """What `table` offers; tests hand in made-up machines."""
+
+        @property
+        def snapshot(self) -> Callable[[], Snapshot]: ...
+
+        @property
+        def send(self) -> Callable[[Process, int], None]: ...
+
+    class Members(Protocol):
+        """Processes that end together."""
+
+        def members(self, snapshot: Snapshot) -> Collection[Process]:
+            """Who of the snapshot is one of them."""
+else:
+    import _signal as signal
 
 if TYPE_CHECKING or __package__:
     from dragoman.agents.custody import marks
@@ -36,28 +55,12 @@ MARKER_VARIABLE = "DRAGOMAN_CUSTODY"
 """The markers of all gateways above a process, the innermost last: an agent may itself be a gateway."""
 
 
-class ProcessTable(Protocol):
-    """What `table` offers; tests hand in made-up machines."""
-
-    @property
-    def snapshot(self) -> Callable[[], Snapshot]: ...
-
-    @property
-    def send(self) -> Callable[[Process, int], None]: ...
-
-
-class Members(Protocol):
-    """Processes that end together."""
-
-    def members(self, snapshot: Snapshot) -> Collection[Process]:
-        """Who of the snapshot is one of them."""
-
-
-class Step(NamedTuple):
+class Step:
     """One rung of the escalation: send a signal to all members, then wait for them to go."""
 
-    signal: int
-    patience: float
+    def __init__(self, signal: int, patience: float) -> None:
+        self.signal = signal
+        self.patience = patience
 
 
 SIGNALS: Sequence[Step] = (

@@ -11,6 +11,9 @@ ended.
 On Linux it also starts the agents (`starter.py`; REQUESTS is the descriptor of that socket) and adopts their orphans, so
 that they are found when no mark of theirs is left; and it ends what gateways left that were killed together with their
 watchers (`records.py`; RECORD is the gateway's own).
+
+A gateway's first agent waits until this process has started, so its files import no module that is slow to load: not
+`typing`, not `signal` (for its enums) but `_signal`, and nothing else of the package but each other.
 """
 
 from __future__ import annotations
@@ -18,15 +21,18 @@ from __future__ import annotations
 import _socket
 import os
 import select
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterator
+
     from dragoman.agents.custody import records, starter, table, tree
 else:
+    import _signal as signal
+
     # Isolated mode keeps the own folder off the path, which is right for everything but these.
     sys.path.append(__file__.removesuffix("watcher.py"))
     import records  # noqa: I001
