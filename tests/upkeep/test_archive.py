@@ -105,13 +105,21 @@ async def test_a_segment_begun_while_the_end_is_looked_for_leaves_no_hole(
     await store.close()
 
 
-def test_a_segment_that_is_a_link_is_left_out(state: Path, tmp_path: Path, filled: list[str]) -> None:
+async def test_a_segment_that_is_a_link_is_backed_up_as_a_file(
+    state: Path, tmp_path: Path, filled: list[str]
+) -> None:
     segment = state / "journal" / filled[0] / "000000000001-1.log"
-    segment.rename(tmp_path / "elsewhere.log")
-    segment.symlink_to(tmp_path / "elsewhere.log")
-    manifest = archive.back_up(state, tmp_path / "backup.tar", quiet)
-    assert f"journal/{filled[0]}/session.json" in manifest.files
-    assert f"journal/{filled[0]}/{segment.name}" not in manifest.files
+    for file in (segment, state / "tokens.json"):
+        file.rename(tmp_path / file.name)
+        file.symlink_to(tmp_path / file.name)
+    (state / "audit" / "nowhere.ndjson").symlink_to(tmp_path / "nowhere")
+    archive.back_up(state, tmp_path / "backup.tar", quiet)
+    restore(tmp_path / "backup.tar", tmp_path / "elsewhere", quiet)
+    assert not [path for path in (tmp_path / "elsewhere").rglob("*") if path.is_symlink()]
+    assert (tmp_path / "elsewhere" / "tokens.json").read_text() == '{"secret": 1}'
+    store = await opened(tmp_path / "elsewhere")
+    assert numbered(await read_all(store, filled[0])) == EVENTS
+    await store.close()
 
 
 async def test_a_session_deleted_before_its_journal_is_copied_is_not_restored(

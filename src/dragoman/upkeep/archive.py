@@ -3,7 +3,8 @@
 The file is a tar archive. The directory in it is a copy that SQLite makes of one moment; journals are append-only and
 are copied up to their last whole batch after that, so that every session of the directory is there with at least the
 events that it had then. The directory is added behind the journals, without the sessions that were deleted before their
-journals were copied. The last member, `manifest.json`, has the size and the SHA-256 of every other.
+journals were copied. A link to a file is stored as that file. The last member, `manifest.json`, has the size and the
+SHA-256 of every other.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def _journal(home: Path) -> list[tuple[str, Path, int | None]]:
         return [
             (f"journal/{home.name}/{path.name}", path, sizes.get(path))
             for path in listed
-            if not path.name.startswith(".") and path.name not in _LEFT_OUT and _is_file(path)
+            if not path.name.startswith(".") and path.name not in _LEFT_OUT and path.is_file()
         ]
 
 
@@ -179,12 +180,8 @@ def _others(state: Path, archive: os.stat_result) -> Iterator[tuple[str, Path]]:
         if is_left_out(top.name) or top.name.startswith(DATABASE) or top.name == "journal":
             continue
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
-            if _is_file(path) and path.name not in _LEFT_OUT and not os.path.samestat(path.stat(), archive):
+            if path.is_file() and path.name not in _LEFT_OUT and not os.path.samestat(path.stat(), archive):
                 yield str(path.relative_to(state)), path
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
 
 
 def _add(
