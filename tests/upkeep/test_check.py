@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.gateway.ports.store import Lease, Row, SessionHeld, StoreBusy
 from dragoman.store import FileStore, limits
+from dragoman.upkeep import archive
 from dragoman.upkeep.check import Finding, Fix, check
 from support.old_store import OldStore
 from support.store import StorePeer, append, begin, numbered, read_all
@@ -349,3 +353,48 @@ async def test_a_live_session_is_not_called_torn(state: Path, filled: list[str])
     assert findings(state) == []
     assert len(numbered(await read_all(store, filled[0]))) == 100
     await store.close()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "socket", "link"])
+async def test_what_is_named_like_a_segment_and_is_not_a_file_is_missing_and_said_to_be_removed(
+    state: Path, tmp_path: Path, long: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = files(state, long)[-1]
+    file.unlink()
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    elif kind == "link":
+        file.symlink_to("nowhere")
+    else:
+        monkeypatch.chdir(file.parent)  # the name of a socket is short
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(file.name)
+    (found,) = findings(state)
+    assert isinstance(found, Finding) and found.level == "error"
+    assert str(file) in found.detail and "remove" in found.advice
+    archive.back_up(state, tmp_path / "backup.tar", lambda line: None)
+    store = await opened(state)
+    assert lost(await read_all(store, long)) == [(41, 50)]
+    await store.close()
+    file.rmdir() if kind == "folder" else file.unlink()
+    assert fix_all(state) == ["events 41 to 50 are damaged or missing"]
+
+
+def test_what_to_do_about_a_file_that_cannot_be_read_is_said(
+    state: Path, filled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = files(state, filled[1])
+    open_file = Path.open
+
+    def refuse(path: Path, *args: Any, **kwargs: Any) -> Any:
+        if path == file:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return open_file(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    (found,) = findings(state)
+    assert isinstance(found, Finding)
+    assert found.detail == f"{file} cannot be read: Permission denied"
+    assert found.advice.startswith("make it readable for the user ")

@@ -69,12 +69,11 @@ def begin(folder: Path, first_seq: int, epoch: int, *, broken: bool = False) -> 
 
 
 def segments(folder: Path) -> list[Segment]:
-    """Those that make up the journal, in order; empty if there is none."""
-    try:
-        names = [path.name for path in folder.iterdir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    matches = [(int(match[1]), int(match[2]), match) for match in map(_NAME.fullmatch, names) if match]
+    """Those that make up the journal, in order; empty if there is none.
+
+    What has the name of a segment and is not a file, nor a link to one, counts as missing: opening a pipe would wait.
+    """
+    matches = [(int(match[1]), int(match[2]), match) for match, is_file in _named(folder) if is_file]
     found: list[Segment] = []
     highest = 0
     for first_seq, epoch, match in sorted(matches, key=lambda each: (*each[:2], each[2][0])):
@@ -87,6 +86,20 @@ def segments(folder: Path) -> list[Segment]:
             found[-1] = structs.replace(found[-1], until=first_seq - 1)
         found.append(Segment(first_seq, epoch, folder / match[0], broken=broken))
     return found
+
+
+def not_files(folder: Path) -> list[Path]:
+    """What has the name of a segment and is not a file."""
+    return sorted(folder / match[0] for match, is_file in _named(folder) if not is_file)
+
+
+def _named(folder: Path) -> list[tuple[re.Match[str], bool]]:
+    """The names of segments, and whether each is a file."""
+    try:
+        with os.scandir(folder) as entries:
+            return [(match, entry.is_file()) for entry in entries if (match := _NAME.fullmatch(entry.name))]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def common_seq(folder: Path, epoch: int, seq: int) -> int:

@@ -6,6 +6,7 @@ that is in use, so only what the directory has and the files do not have is a fi
 
 from __future__ import annotations
 
+import getpass
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -137,6 +138,9 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
         yield Finding("warning", about, "a folder whose name is not the id of a session", advice)
         return
     try:
+        if strange := segments.not_files(home):  # what else is missing may follow from it
+            yield from (_not_a_file(about, each) for each in strange)
+            return
         known = known or repair.numbers_of(path, session_id)  # it may be new
         if known is None:
             yield from _orphan(path, folder, home, about)
@@ -145,7 +149,23 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
     except SchemaTooNew as error:
         yield Finding("error", about, str(error), "upgrade Dragoman")
     except OSError as error:
-        yield Finding("error", about, f"cannot be read: {error}")
+        where, why = error.filename or home, error.strerror or error
+        yield Finding("error", about, f"{where} cannot be read: {why}", _readable(error))
+
+
+def _not_a_file(about: str, path: Path) -> Finding:
+    if path.is_symlink() and not path.exists():
+        advice = "put that file back, or remove the link; then run `dragoman doctor` again"
+        return Finding("error", about, f"{path} is a link to {path.readlink()}, which does not exist", advice)
+    advice = "remove it, then run `dragoman doctor` again"
+    return Finding("error", about, f"{path} is not a file", advice)
+
+
+def _readable(error: OSError) -> str:
+    """What to do so that something can be read."""
+    if isinstance(error, PermissionError):
+        return f"make it readable for the user {getpass.getuser()}, with `chmod` or `chown`"
+    return "see what the system's log says of this disk; restore a back-up if it cannot be repaired"
 
 
 def _orphan(path: Path, folder: Folder, home: Path, about: str) -> Findings:
