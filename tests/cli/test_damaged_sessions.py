@@ -67,3 +67,21 @@ async def test_attach_says_what_is_lost(
     done = await run(shell, "sessions", "attach", damaged[0], *way, stdin="")
     said = done.stdout + done.stderr
     assert said.index("first") < said.index(" damaged ") < said.index("third")
+
+
+@pytest.mark.parametrize("way", [[], ["--quiet"]], ids=["plain", "quiet"])
+async def test_exec_says_what_is_lost(
+    shell: CommandLine, damaged: tuple[str, int, int], way: list[str]
+) -> None:
+    done = await run(shell, "exec", *way, "-s", damaged[0], "say fourth")
+    assert (done.returncode, done.stdout) == (0, "fourth\n")
+    told = [line for line in done.stderr.splitlines() if line.startswith("! ")]
+    assert len(told) == 1 and str(damaged[1]) in told[0] and "damaged or missing in the journal" in told[0]
+
+
+async def test_exec_tells_programs_what_is_lost(shell: CommandLine, damaged: tuple[str, int, int]) -> None:
+    done = await run(shell, "exec", "--json", "-s", damaged[0], "say fourth")
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    told = [m["params"] for m in messages if "notice" in str(m.get("params"))]
+    assert [(each["sessionId"], each["update"]["severity"]) for each in told] == [(damaged[0], "error")]
+    assert "damaged or missing in the journal" in told[0]["update"]["title"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import CommandLine
+from support.faults import WRITES, Faults
 from support.gateway import Start, agent
 from support.rpc_peer import is_request
 from support.terminal import CTRL_C
@@ -167,6 +168,33 @@ async def test_a_session_in_the_middle_of_a_turn_is_left_alone(shell: CommandLin
     assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no", (
         "not the script's to answer"
     )
+
+
+@pytest.mark.parametrize("output", [[], ["--quiet"], ["--json"]], ids=["plain", "quiet", "json"])
+def test_a_session_that_can_only_be_read_is_said_not_to_be_saved(
+    shell: CommandLine, faults: Faults, output: list[str]
+) -> None:
+    session = shell.session("say one")
+    faults.fail(*WRITES)
+    done = subprocess.run(
+        faults.command("exec", *output, "-s", session, "say two"),
+        env={**shell.env, **faults.settings["env"]},
+        cwd=shell.folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        text=True,
+        check=False,
+    )
+    words = "This conversation is not being saved: No space is left for the test."
+    assert done.returncode == 0, done.stderr
+    if output == ["--json"]:
+        messages = [json.loads(line) for line in done.stdout.splitlines()]
+        told = [m["params"]["update"] for m in messages if "notice" in str(m.get("params"))]
+        assert told == [{"sessionUpdate": "notice", "severity": "error", "title": words}]
+    else:
+        assert done.stdout == "two\n"
+        assert done.stderr.splitlines().count(f"! {words}") == 1
 
 
 # -- permissions

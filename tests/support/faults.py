@@ -27,6 +27,10 @@ class Faults:
     async def start(self, dragoman: Start, *arguments: str, **settings: Any) -> Dragoman:
         return await dragoman(*arguments, **self.settings, **settings)
 
+    def command(self, *arguments: str) -> list[str]:
+        """The command line of a `dragoman` whose store looks into the folder."""
+        return [sys.executable, str(GATEWAY), sys.executable, "-m", "dragoman", *arguments]
+
     def fail(self, *methods: str) -> None:
         for method in methods:
             (self._folder / f"{method}.fail").touch()

@@ -62,7 +62,10 @@ class Plain:
 
 
 class Quiet:
-    """The agent's last message on stdout, nothing else: what it said before its last tool call is no answer."""
+    """The agent's last message on stdout, nothing else: what it said before its last tool call is no answer.
+
+    Notices of the severity `error` are on stderr: the session is not saved, or events of it are lost.
+    """
 
     def __init__(self) -> None:
         self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
@@ -83,6 +86,8 @@ class Quiet:
                 self._parts = []
             self._complete, self._message = False, update.get("messageId")
             self._parts.append(text)
+        elif kind == "notice" and update.get("severity") == "error":
+            self.narrator.tell(update)
 
     def note(self, text: str) -> None:
         pass

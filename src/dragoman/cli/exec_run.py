@@ -23,7 +23,9 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.transcript import lost_words
+from dragoman.gateway.updates import update_line
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError
 
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
@@ -142,7 +144,18 @@ class Execution:
         await self._connect(Terms(warm=False))
         assert self._conversation is not None
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
-        await self._conversation.call("session/resume", sessionId=record.id, cwd=cwd, mcpServers=[])
+        lost, _ = await asyncio.gather(
+            _lost_words(store, record.id),
+            self._conversation.call("session/resume", sessionId=record.id, cwd=cwd, mcpServers=[]),
+        )
+        if lost is not None:
+            self._warn(lost)
+
+    def _warn(self, title: str) -> None:
+        """Show a notice as if the gateway had sent it."""
+        update = {"sessionUpdate": "notice", "severity": "error", "title": title}
+        self._output.message(update_line(str(self._session), update))
+        self._output.update(update)
 
     def _update(self, update: JsonObject) -> None:
         self._kinds.see(update)
@@ -238,3 +251,11 @@ class Execution:
 
     def _outcome(self, code: int, reason: str | None, error: JsonObject | None) -> Outcome:
         return Outcome(code, self._session, reason, error, kept=self._running.journaling)
+
+
+async def _lost_words(store: Store, session_id: str) -> str | None:
+    """Which events are lost: a resume shows no history, so the gateway does not tell that."""
+    try:
+        return await lost_words(store, session_id)
+    except StoreError as error:
+        return f"The journal of this session cannot be read: {error}"

@@ -116,10 +116,7 @@ async def _load(client: ClientConnection, request: Request) -> None:
         _tell_state(session, attachment)
         request.reply(result_line(None, session.result_for(client), facts))
         revival.tell_loss(session)
-        trouble = client.gateway.trouble or journal.trouble
-        if trouble is not None:
-            title = f"This conversation is not being saved: {trouble}"
-            attachment.send(session.notice_line(client, title, "error"))
+        _tell_trouble(session, attachment)
         if session.pruned:
             attachment.send(session.notice_line(client, PRUNED))
         if session.extra.get("partial"):
@@ -127,6 +124,14 @@ async def _load(client: ClientConnection, request: Request) -> None:
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
+
+
+def _tell_trouble(session: Session, attachment: Attachment) -> None:
+    """Tell a client that comes to a session whose events are not stored."""
+    journal = session.journal
+    trouble = session.gateway.trouble or (journal.trouble if journal is not None else None)
+    if trouble is not None:
+        attachment.tell(f"This conversation is not being saved: {trouble}", "error")
 
 
 async def _announce(session: Session, client: ClientConnection, journal: JournalFeed, until: int) -> int:
@@ -173,6 +178,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         result_line(None, session.result_for(client), {**facts, "seq": until, "epoch": journal.epoch})
     )
     _tell_state(session, attachment)
+    _tell_trouble(session, attachment)
     if after is not None and common < after:
         attachment.tell(REWOUND.format(common=common), "error")
         attachment.start_at(common)

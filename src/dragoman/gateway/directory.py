@@ -235,7 +235,7 @@ class StoreDirectory:
             if record.state in RUNNING_STATES or await transcript.is_in_turn(self.store, session.id, pages=1):
                 await self._repair(session)
         if lease.torn:
-            session.notice(TORN)
+            session.notice(TORN, "error")
         return None
 
     async def _copy(self, original: Session, session: Session) -> None:

@@ -76,6 +76,22 @@ async def last_words(store: Store, session_id: str) -> str | None:
     return None
 
 
+async def lost_words(store: Store, session_id: str) -> str | None:
+    """A sentence about the events that are damaged or missing in the whole journal; None if there are none."""
+    lost: list[Row] = []
+    position = 0
+    while rows := await store.read(session_id, position, READ_BYTES):
+        lost.extend(row for row in rows if row.damaged)
+        position = rows[-1].last_seq
+    if not lost:
+        return None
+    first, last = lost[0].first_seq, lost[-1].last_seq
+    count = sum(row.count for row in lost)
+    if count == last - first + 1:
+        return events.lost_words(first, last)
+    return f"{count} of the events {first} to {last} are damaged or missing in the journal."
+
+
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
     """Pieces of Markdown, for people."""
     async for speaker, text in paragraphs(store, session_id):
