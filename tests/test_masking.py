@@ -85,7 +85,7 @@ def test_an_error_of_somebody_else_is_shown_without_its_secrets(text: str, shown
 
 
 def test_hostile_text_is_masked_in_no_time() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     for text in ("a=" * 1000, "token:" * 300, 'key="' * 400, "\\" * 2000, "x" * 2000, "sk-" * 600):
         mask_text(text)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1

@@ -105,7 +105,7 @@ def whole_text(data: bytes) -> bytes | None:
 
     None for everything else, also for what breaks the protocol: the general reader says what is wrong with it.
     """
-    if data[0] != _TEXT or len(data) < 6:
+    if len(data) < 6 or data[0] != _TEXT:
         return None
     size, start = data[1] - _MASKED, 2
     if size == _TWO_BYTES:

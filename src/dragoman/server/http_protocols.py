@@ -125,7 +125,7 @@ class PlainH11(H11Protocol):
 
     async def stream_send(self, event: StreamEvent) -> None:
         event = _with_headers(event)
-        last = self.connection.their_state is h11.SEND_BODY or self.context.stopping
+        last = self.connection.their_state is h11.SEND_BODY or getattr(self.context, "stopping", False)
         if last and isinstance(event, Response) and event.status_code >= 200:
             event = replace(event, headers=[*event.headers, (b"connection", b"close")])
         await super().stream_send(event)

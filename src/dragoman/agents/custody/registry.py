@@ -202,8 +202,10 @@ class Custody:
         self._restart = asyncio.get_running_loop().call_later(WATCHER_REST, self._rested)
         try:
             self.start()
-        except CustodyError as error:
-            logger.error("%s If the gateway is killed now, its agents go on.", error)
+        except (CustodyError, OSError) as error:
+            logger.error(
+                "the watcher cannot be started: %s; if the gateway is killed now, its agents go on", error
+            )
 
     def _rested(self) -> None:
         self._restart = None
