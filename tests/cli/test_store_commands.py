@@ -74,6 +74,28 @@ async def test_back_up_and_restore_by_command(dragoman: Start, shell: CommandLin
     assert "kept" in (await run(shell, "sessions", "export", session)).stdout
 
 
+async def test_a_backup_of_damaged_sessions_is_made_with_a_warning_for_each(shell: CommandLine) -> None:
+    two, three, four = "dgm_bbbbbbbbbb", "dgm_cccccccccc", "dgm_dddddddddd"
+    await fill(shell, **{each: [chunk("one"), chunk("two")] for each in (ONE, two, three, four)})
+    (flipped,) = (shell.home / "journal" / ONE).glob("*.log")
+    flipped.write_bytes(flipped.read_bytes().replace(b"one", b"ONE"))
+    (newer,) = (shell.home / "journal" / two).glob("*.log")
+    newer.write_bytes(newer.read_bytes().replace(b"#dragoman journal 1 ", b"#dragoman journal 9 "))
+    shutil.rmtree(shell.home / "journal" / three)
+    file = shell.folder / "all.tar"
+    done = await run(shell, "backup", str(file))
+    assert done.returncode == 0 and "4 sessions" in done.stdout and file.exists()
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3 and all(line.endswith("`dragoman doctor` says more") for line in lines)
+    for line, session, words in zip(
+        lines,
+        (ONE, two, three),
+        ("damaged or missing", "newer Dragoman", "its journal is missing"),
+        strict=True,
+    ):
+        assert line.startswith(f"dragoman: warning: session {session}: ") and words in line
+
+
 async def test_a_store_of_the_version_before_is_converted_by_a_backup(shell: CommandLine) -> None:
     old = OldStore(shell.home / "dragoman.db")
     for n in range(3):

@@ -50,6 +50,22 @@ def backup(file: Path) -> None:
     )
     if paths.config_file.exists() and not paths.config_file.is_relative_to(paths.state_dir):
         click.echo(f"not in it: your configuration file, {paths.config_file}")
+    _warn(paths.database)
+
+
+def _warn(database: Path) -> None:
+    """Say which sessions are backed up with damage: the back-up is as good as the store is."""
+    from dragoman.gateway.ports.store import StoreError
+    from dragoman.upkeep.check import check_sessions
+
+    with _Progress() as progress:
+        try:
+            found = list(check_sessions(database, progress))
+        except (StoreError, OSError) as error:
+            complain(f"the sessions could not be checked: {error}")
+            return
+    for finding in found:
+        complain(f"warning: {finding.about}: {finding.detail}; `dragoman doctor` says more")
 
 
 @click.command(cls=StoreCommand, context_settings=SETTINGS)

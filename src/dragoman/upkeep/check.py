@@ -23,6 +23,7 @@ from dragoman.store.database import Database
 from dragoman.store.failure import explained
 from dragoman.store.folder import DESCRIPTION, Folder
 from dragoman.upkeep import repair, restore
+from dragoman.upkeep.archive import Say
 from dragoman.upkeep.repair import Numbers, Span
 
 LITTLE_SPACE = 200 * 1024 * 1024
@@ -77,11 +78,29 @@ def check(path: Path) -> Findings:
         yield Finding("error", "directory", str(error), advice)
         return
     yield from _directory(known, old, folder)
+    yield from _sessions(path, folder, known, old)
+
+
+def check_sessions(path: Path, say: Say) -> Iterator[Finding]:
+    """What is wrong with single sessions of a store whose directory can be read; says how far it is."""
+    folder = Folder(path.absolute().parent)
+    for found in _sessions(path, folder, *_read_directory(path), say):
+        finding = found.finding if isinstance(found, Fix) else found
+        if finding.level == "error":
+            yield finding
+
+
+def _sessions(
+    path: Path, folder: Folder, known: dict[str, Numbers], old: set[str], say: Say | None = None
+) -> Findings:
     with closing(repair.reader(path)) as connection:
         schema.version(
             connection
         )  # connected meanwhile: else each repair would empty the log when it is done
-        for session_id in sorted(known.keys() | set(folder.sessions())):
+        ids = sorted(known.keys() | set(folder.sessions()))
+        for number, session_id in enumerate(ids, 1):
+            if say is not None:
+                say(f"checking: {number} of {len(ids)}")
             if session_id not in old:
                 yield from _session(path, folder, session_id, known.get(session_id))
 
