@@ -349,3 +349,24 @@ async def test_a_full_disk_that_has_room_again_is_used_again(
     assert given == sorted(set(given))
     loaded = await load(gateway, session, workspace)
     assert loaded.texts[-1] == "saved" and "could not be saved" in loaded.texts[-2]
+
+
+async def test_a_turn_whose_end_could_not_be_saved_is_not_said_to_be_cut_off_by_a_restart(
+    dragoman: Start, home: Path, workspace: Path, faults: Faults
+) -> None:
+    gateway = await failing(dragoman, faults, AT_ONCE)
+    session = await gateway.new_session(workspace)
+    turn = gateway.start_prompt(session, "say stored\nsleep-until-cancel")
+    await gateway.text(session, "sleeping")
+    faults.fail(*WRITES)
+    gateway.notify("session/cancel", {"sessionId": session})
+    assert (await turn).stop_reason == "cancelled"
+    await notice(gateway, session, "not being saved any more")
+    gateway.leave()
+    await gateway.wait_exit()
+    faults.heal()
+    later = await dragoman(agents=AGENTS)
+    await later.initialize()
+    await load(later, session, workspace)
+    (ended,) = records(home, session, "turn_ended")
+    assert ended["error"]["message"] == "This turn was interrupted, or its end could not be saved."

@@ -189,7 +189,7 @@ async def test_a_session_whose_owner_was_killed_is_taken_over_with_its_turn_ende
         ("a", "in_progress"),
         ("a", "failed"),
     ]
-    assert "restarted" in records(home, session, "turn_ended")[-1]["error"]["message"]
+    assert "was interrupted" in records(home, session, "turn_ended")[-1]["error"]["message"]
     assert (await other.prompt(session, "say after")).texts == ["after"]
 
 

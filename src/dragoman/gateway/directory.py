@@ -319,7 +319,7 @@ class StoreDirectory:
         return feed
 
     async def _repair(self, session: Session) -> None:
-        """Its process died in the middle of a turn: say so, and leave no tool call spinning."""
+        """Its last turn has no end in the journal: say so, and leave no tool call spinning."""
         tools = OpenTools()
         async for update in transcript.updates(self.store, session.id):
             if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
@@ -328,7 +328,7 @@ class StoreDirectory:
             session.publish(closing)
         async for question in questions.unanswered(self.store, session.id):
             session.record(**question, by="restart")
-        error = {"message": "The gateway was restarted during this turn", "data": {"reason": "restart"}}
+        error = {"message": events.INTERRUPTED, "data": {"reason": "restart"}}
         session.record("turn_ended", error=error)
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})

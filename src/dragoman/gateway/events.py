@@ -59,6 +59,10 @@ TURN_ENDED = record("turn_ended")[:-1]
 """How the record of a turn's end begins."""
 
 
+INTERRUPTED = "This turn was interrupted, or its end could not be saved."
+"""The error of a turn that has no end in the journal: its process died, or could not write any more before it ended."""
+
+
 def lost_words(first_seq: int, last_seq: int) -> str:
     """What stands in the place of events that a journal does not have any more."""
     which = f"Event {first_seq} is" if first_seq == last_seq else f"Events {first_seq} to {last_seq} are"
