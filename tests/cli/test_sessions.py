@@ -513,6 +513,39 @@ async def test_leaving_does_not_answer_a_question_for_others(shell: CommandLine,
     assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "yes"
 
 
+async def test_attach_says_that_a_turn_was_interrupted_and_where(shell: CommandLine, dragoman: Start) -> None:
+    words = "! This turn was interrupted, or its end could not be saved."
+    editor, session = await live(dragoman, shell)
+    with shell.terminal("sessions", "attach", session) as terminal:
+        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
+        editor.start_request(
+            "session/prompt",
+            {"sessionId": session, "prompt": [{"type": "text", "text": "say half\nsleep-until-cancel"}]},
+        )
+        await asyncio.to_thread(terminal.until, "sleeping")
+        await editor.kill()
+        await asyncio.to_thread(terminal.until, words)
+        terminal.type("say goes on\n")
+        await asyncio.to_thread(terminal.until, "\ngoes on")
+        terminal.type(CTRL_D)
+        assert await asyncio.to_thread(terminal.end) == 0
+    again = (await run(shell, "sessions", "attach", session, stdin="")).stdout
+    assert again.count(words) == 1
+    assert again.index("half") < again.index(words) < again.index("> say goes on")
+
+
+async def test_attach_shows_in_a_replay_how_turns_ended(shell: CommandLine, dragoman: Start) -> None:
+    editor, session = await live(dragoman, shell)
+    turn = editor.start_prompt(session, "sleep-until-cancel")
+    await editor.text(session, "sleeping")
+    editor.notify("session/cancel", {"sessionId": session})
+    await turn
+    await editor.prompt(session, "say after")
+    shown = (await run(shell, "sessions", "attach", session, stdin="")).stdout
+    assert shown.index("[cancelled]") < shown.index("> say after")
+    assert "end_turn" not in shown
+
+
 def test_a_session_goes_on_with_whoever_is_left(shell: CommandLine) -> None:
     session = shell.session()
     with shell.terminal("sessions", "attach", session) as first:

@@ -25,6 +25,7 @@ CAPABILITIES: JsonObject = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
     "session": {"notices": {}},
+    "_meta": {"dragoman": {"turnEnds": True}},
 }
 
 

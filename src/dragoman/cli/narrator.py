@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.cli.conversation import Question, facts_of, spoken, text_of
 from dragoman.cli.screen import Screen, one_line
-from dragoman.gateway import tool_text
+from dragoman.gateway import events, tool_text
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.tool_text import ToolContents, said_already
 
@@ -174,4 +174,6 @@ def turn_facts(update: JsonObject) -> JsonObject | None:
     facts = facts_of(update)
     if update.get("sessionUpdate") != "session_info_update":
         return None
+    if facts.get("state") == "interrupted":
+        return {"error": {"message": events.INTERRUPTED}}
     return facts if "stopReason" in facts or "error" in facts else None

@@ -21,6 +21,7 @@ from dragoman.gateway import actions, events, options, replay
 from dragoman.gateway.mirror import Mirror
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.quirks import Corrections
+from dragoman.gateway.updates import update_line
 from dragoman.rpc.link import BulkLink, SplitLink
 from dragoman.wire import limits
 
@@ -70,6 +71,7 @@ class Attachment:
         """The last event that this client has."""
         self._plain = not client.capabilities.seq
         self._shared = client.capabilities.replays
+        self._turn_ends = client.capabilities.turn_ends
         self._hides_booleans = not client.capabilities.boolean_options
         self._bulk = self._plain and self._outlet is None  # the stored lines themselves, without numbers
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
@@ -288,6 +290,8 @@ class Attachment:
                 )
             elif event.startswith(events.UNKEPT):
                 self._show_gap(seq, event)
+            elif self._turn_ends and seq <= self._history_until and event.startswith(events.TURN_ENDED):
+                self._show_turn_end(seq, event)
             if self._due and self._due[0][0] <= seq:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
@@ -318,6 +322,15 @@ class Attachment:
         """What a client that was not there cannot be shown, and one that was should not count on."""
         title = events.unkept_words(events.read_record(event))
         self._show(seq, self.session.notice_line(self.client, title, "error"), None)
+
+    def _show_turn_end(self, seq: int, event: bytes) -> None:
+        """Replay the end of a turn: its own update is state, which a replay leaves out."""
+        if not replay.is_intact(event[1:]):
+            log.error("damaged record left out", extra={"session": self.session.id, "seq": seq})
+            return
+        facts = {name: value for name, value in events.read_record(event).items() if name != "dragoman"}
+        update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}}
+        self._show(seq, update_line(self.session.id, update), None)
 
     def tell(self, title: str, severity: str) -> None:
         """To this client alone, now, whatever is in its way."""

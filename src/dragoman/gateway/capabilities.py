@@ -69,6 +69,11 @@ class ClientCapabilities:
         return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))
 
     @property
+    def turn_ends(self) -> bool:
+        """The client wants the ends of turns in a replay too, as the `session_info_update` that it would see live."""
+        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("turnEnds"))
+
+    @property
     def question_ids(self) -> bool:
         """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that name."""
         return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("questions"))
