@@ -215,8 +215,15 @@ def test_a_session_that_can_only_be_read_is_said_not_to_be_saved(
 def test_permissions_follow_the_rule(shell: CommandLine, approve: list[str], kind: str, option: str) -> None:
     done = shell.run("exec", *approve, PERMISSION % kind)
     assert chosen(done.stdout) == option
-    refused = f"refused: Look ({kind}) (--approve {approve[1] if approve else 'none'})"
+    refused = f"refused: Look ({kind}) (--approve {approve[1] if approve else 'none'}; --approve all"
     assert (refused in done.stderr) == (option == "no")
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"), [("execute", "--approve all allows it)"), ("read", "--approve all or reads allows it)")]
+)
+def test_a_refusal_says_what_would_allow_it(shell: CommandLine, kind: str, hint: str) -> None:
+    assert hint in shell.run("exec", PERMISSION % kind).stderr
 
 
 def test_the_kind_is_known_from_the_tool_call_if_the_question_does_not_say(shell: CommandLine) -> None:

@@ -100,6 +100,8 @@ def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
     return keys
 
 
-def refusal(question: Question, approve: Approve) -> str:
-    """What a person is told about a question that the rule answered with no."""
-    return f"refused: {describe_tool(question.tool)} (--approve {approve})"
+def refusal(question: Question, approve: Approve, kinds: Kinds) -> str:
+    """The note about a question that the rule answered with no, and which rule would allow it."""
+    reads = " or reads" if approve == "none" and kinds.of(question.tool) in READ_KINDS else ""
+    hint = "" if approve == "all" else f"; --approve all{reads} allows it"
+    return f"refused: {describe_tool(question.tool)} (--approve {approve}{hint})"

@@ -179,7 +179,7 @@ class Execution:
             return
         question.allowed = decide(approve or "none", question, self._kinds)
         if not question.allowed:
-            self._output.note(refusal(question, approve or "none"))
+            self._output.note(refusal(question, approve or "none", self._kinds))
 
     def _ask_next(self) -> None:
         self._keyboard.stop()
