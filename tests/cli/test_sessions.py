@@ -163,6 +163,19 @@ def test_a_session_shows_its_turns_and_last_events(shell: CommandLine) -> None:
     assert "Open question" not in shown
 
 
+async def test_the_end_of_an_agent_is_not_among_its_words(shell: CommandLine) -> None:
+    message = "The agent scripted exited with code"
+    ends = [
+        b'R{"dragoman":"agent_exited","message":"%s 0","expected":true}' % message.encode(),
+        b'R{"dragoman":"agent_exited","message":"%s 3","expected":false}' % message.encode(),
+    ]
+    await fill(shell, dgm_abcdefghij=[chunk("said"), *ends])
+    shown = json.loads((await run(shell, "sessions", "show", "dgm_abcdef", "--json")).stdout)
+    assert [(each["who"], each["text"]) for each in shown["lastEvents"]] == [
+        ("agent", "said"), ("process", "agent ended"), ("process", f"{message} 3")
+    ]  # fmt: skip
+
+
 async def test_a_session_that_lives_elsewhere_is_asked_for_its_state(
     shell: CommandLine, dragoman: Start
 ) -> None:

@@ -180,7 +180,7 @@ def _record_summary(record: JsonObject) -> tuple[str, str]:
     if kind == "turn_ended":
         return "turn", str(record.get("stopReason") or as_object(record.get("error")).get("message"))
     if kind == "agent_exited":
-        return "agent", str(record.get("message"))
+        return "process", "agent ended" if record.get("expected") is True else str(record.get("message"))
     if kind == "notice":
         return "notice", str(record.get("title"))
     if kind == "unkept":
