@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types unit again web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -31,7 +31,7 @@ $(WEB): $(READY) web/build.py web/index.html web/reader.html web/package-lock.js
 	@touch $@
 
 test: $(READY) ## all checks and tests
-	@$(MAKE) --no-print-directory -j2 lint types web-test  # one core each, then all for the tests
+	@$(MAKE) --no-print-directory -j2 lint types web-test collect  # one core each, then all for the tests
 	@$(MAKE) --no-print-directory unit
 
 lint: $(READY)
@@ -40,6 +40,9 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+collect: $(READY)  # compiles the tests once: their workers, which start together, would do it once each
+	@$(BIN)/python -m pytest --collect-only -qq >$(VENV)/collected 2>&1 || { cat $(VENV)/collected; exit 1; }
 
 web-test: $(WEB) ## the web chat's own checks
 	$(BIN)/python web/build.py check

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("layers")  # the imports of all files are read once
+
 PACKAGE = "dragoman"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 
@@ -126,7 +128,11 @@ def imports_of(file: Path) -> Iterator[Import]:
 
 
 FILES = sorted(SOURCE.rglob("*.py"))
-IMPORTS = [each for file in FILES for each in imports_of(file) if each.target]
+
+
+@pytest.fixture(scope="module")
+def imports() -> list[Import]:
+    return [each for file in FILES for each in imports_of(file) if each.target]
 
 
 def complaint(wrong: list[Import]) -> str:
@@ -139,23 +145,23 @@ def test_every_folder_is_a_layer_with_a_row_in_the_table() -> None:
     assert found <= ALLOWED.keys(), f"no row in ALLOWED for {sorted(found - ALLOWED.keys())}"
 
 
-def test_no_layer_imports_one_above_it() -> None:
+def test_no_layer_imports_one_above_it(imports: list[Import]) -> None:
     wrong = [
-        each for each in IMPORTS if not each.type_checking and not each.allowed(ALLOWED.get(each.layer, ()))
+        each for each in imports if not each.type_checking and not each.allowed(ALLOWED.get(each.layer, ()))
     ]
     assert not wrong, complaint(wrong)
 
 
-def test_types_are_borrowed_from_the_layers_below_too() -> None:
+def test_types_are_borrowed_from_the_layers_below_too(imports: list[Import]) -> None:
     """`TYPE_CHECKING` breaks circles inside one layer; it is no way around the table."""
-    wrong = [each for each in IMPORTS if each.type_checking and not each.allowed(ALLOWED.get(each.layer, ()))]
+    wrong = [each for each in imports if each.type_checking and not each.allowed(ALLOWED.get(each.layer, ()))]
     assert not wrong, complaint(wrong)
 
 
-def test_ports_do_not_drag_in_the_gateway_behind_them() -> None:
+def test_ports_do_not_drag_in_the_gateway_behind_them(imports: list[Import]) -> None:
     wrong = [
         each
-        for each in IMPORTS
+        for each in imports
         if each.file.is_relative_to(SOURCE / "gateway" / "ports")
         and not any(is_below(each.target, prefix) for prefix in PORTS)
     ]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from support.rules import RULES
+
+pytestmark = pytest.mark.xdist_group("requirements")  # what they read together is read once
 
 TESTS = Path(__file__).parent
 
@@ -17,6 +22,7 @@ def rules_in(source: str) -> Iterator[str]:
             yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))  # type: ignore[misc]
 
 
+@functools.cache
 def proven() -> set[str]:
     return {rule for path in TESTS.rglob("test_*.py") for rule in rules_in(path.read_text())}
 

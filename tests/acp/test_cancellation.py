@@ -181,6 +181,7 @@ async def test_an_agent_that_ignores_the_cancel_is_answered_for(
     await gateway.text(session, {"ignore-cancel": "ignoring", "hang": "hanging"}[script])
     gateway.cancel(session)
     assert (await turn).stop_reason == "cancelled"
+    gateway.end_agents()
 
 
 @pytest.mark.rule("G-093")

@@ -123,6 +123,7 @@ async def test_an_agent_that_reads_nothing_does_not_hold_another_up(dragoman: St
     for _ in range(40):
         gateway.notify("_note", {"sessionId": stuck, "filler": "x" * 100_000})
     assert (await gateway.prompt(quick, "say quick")).texts == ["quick"]
+    gateway.end_agents()
 
 
 @pytest.mark.rule("G-084", "G-052")
@@ -135,6 +136,7 @@ async def test_a_session_that_is_never_made_does_not_hold_another_up(
     gateway.start_request("session/new", params)
     session = await gateway.new_session(workspace)
     assert (await gateway.prompt(session, "say hi")).texts == ["hi"]
+    gateway.end_agents()
 
 
 @pytest.mark.rule("G-086")
@@ -181,3 +183,4 @@ async def test_a_cancel_is_not_held_up_by_another_sessions_backlog(dragoman: Sta
         gateway.notify("_note", {"sessionId": stuck, "filler": "x" * 100_000})
     gateway.cancel(other)
     assert (await turn).stop_reason == "cancelled"
+    gateway.end_agents()

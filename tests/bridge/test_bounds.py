@@ -48,6 +48,7 @@ async def test_commands_of_many_bytes_wait_outside_or_are_refused(
         assert (await page.ask("ping"))["type"] in ("ack", "error")  # the socket stays open
     assert (await other.ask("ping"))["type"] == "ack"
     assert not [event for event in page.received if event.get("clientMessageId") == "m0"]
+    serving.gateway.end_agents()
 
 
 async def test_an_id_of_megabytes_is_nothing_that_is_kept(page: Page) -> None:

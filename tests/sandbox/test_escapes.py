@@ -69,11 +69,9 @@ async def test_the_home_folder_cannot_be_read(attempt: Try, house: Path) -> None
     assert found["code"] != 0
 
 
-@pytest.mark.parametrize(
-    "path", ["/etc/shadow", "/etc/ssh/ssh_host_ed25519_key", "/var/log", "/root/.bash_history"]
-)
-async def test_what_is_not_shown_cannot_be_read(attempt: Try, path: str) -> None:
-    assert (await attempt(f"cat {path}/* {path} 2>/dev/null"))["out"] == ""
+async def test_what_is_not_shown_cannot_be_read(attempt: Try) -> None:
+    for path in ("/etc/shadow", "/etc/ssh/ssh_host_ed25519_key", "/var/log", "/root/.bash_history"):
+        assert (await attempt(f"cat {path}/* {path} 2>/dev/null"))["out"] == "", path
 
 
 async def test_nothing_outside_of_the_workspace_can_be_written(attempt: Try, tmp_path: Path) -> None:

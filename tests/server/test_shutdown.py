@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from support import h2_socket
-from support.gateway import agent, end_process
+from support.gateway import agent
 from support.http_peer import HttpPeer, Stream
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, Socket, read_head
@@ -171,8 +171,6 @@ async def test_whoever_asks_while_the_gateway_ends_is_told_to_come_back(
         assert (status, headers["connection"]) == (503, "close"), path
         assert b"shutting down" in body
         assert await connection[0].read() == b""
-    for pid, command in serving.gateway.processes().items():
-        if "scripted_agent" in command:
-            end_process(pid)
+    serving.gateway.end_agents()
     assert (await answer(silent))[0] == 503, "its request may be on the way"
     assert await serving.gateway.wait_exit() == 0

@@ -142,6 +142,7 @@ def start_sshd(folder: Path) -> Sshd:
         "UsePAM": "no",
         "PermitRootLogin": "yes",
         "PasswordAuthentication": "no",
+        "KexAlgorithms": "curve25519-sha256",  # a third less work for each connection than with the default
     }
     (folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
     if os.getuid() == 0:

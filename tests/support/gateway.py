@@ -165,6 +165,12 @@ class Dragoman(RpcPeer):
         end_process(self.process.pid)
         await self.wait_exit()
 
+    def end_agents(self) -> None:
+        """`kill -9` of its scripted agents: ending those that take no hint takes seconds, and has tests of its own."""
+        for pid, command in self.processes().items():
+            if SCRIPTED_AGENT.name in command:
+                end_process(pid)
+
     async def stop(self, expect_clean: bool = True) -> None:
         """End it as a leaving client does, and make sure that nothing stays behind."""
         try:
