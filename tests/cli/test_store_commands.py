@@ -242,6 +242,31 @@ async def test_doctor_makes_a_lost_directory_again(dragoman: Start, shell: Comma
     assert "still here" in (await run(shell, "sessions", "export", ONE)).stdout
 
 
+async def test_journals_that_a_new_directory_does_not_know_are_told_at_every_start_and_in_lists(
+    dragoman: Start, shell: CommandLine
+) -> None:
+    two = "dgm_bbbbbbbbbb"
+    await fill(shell, **{ONE: [chunk("x")], two: [chunk("y")]})
+    for file in shell.home.glob("dragoman.db*"):
+        file.unlink()
+    words = "2 sessions have journals but are not in the directory: `dragoman doctor --fix` puts them back"
+    for _ in range(2):  # the first start makes an empty directory
+        editor = await dragoman("acp", "scripted")
+        await editor.initialize()
+        editor.leave()
+        await editor.wait_exit()
+        assert words in editor.stderr
+        listed = await run(shell, "sessions", "list")
+        assert (listed.returncode, listed.stdout, listed.stderr) == (0, "", f"dragoman: {words}\n")
+    for command in (("exec", "-s", ONE, "hello"), ("sessions", "show", "aaaaaa")):
+        done = await run(shell, *command)
+        assert done.returncode == 2 and "is not in the directory: `dragoman doctor --fix`" in done.stderr
+    assert "there is no session" in (await run(shell, "sessions", "show", "dgm_zzzzzzzz")).stderr
+    await run(shell, "doctor", "--fix")
+    listed = await run(shell, "sessions", "list")
+    assert ONE[:10] in listed.stdout and listed.stderr == ""
+
+
 async def test_doctor_names_what_is_wrong_with_the_store_and_repairs_it(shell: CommandLine) -> None:
     await fill(shell, **{ONE: [chunk("x")], "dgm_bbbbbbbbbb": [chunk("y")]})
     shutil.rmtree(shell.home / "journal" / ONE)

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,9 @@ OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOIN
 
 FILES = 16384
 """Descriptors, if we may have them: a live session has its journal, its lock, and the pipes of its agent."""
+
+UNLISTED_SECONDS = 1.0
+"""Until journals are compared with the directory, so that a start is not slower; the end waits as long for it."""
 
 SWITCH_INTERVAL = 0.001
 """Seconds until a thread that reads a journal gets its turn; Python's 5 ms would show as latency."""
@@ -102,9 +105,14 @@ async def gateway(
     running = Gateway(config, outside)
     neighbours = await _listen_to_neighbours(running, store)
     gc.freeze()  # what is here now stays: the collector need not look at it again, while everybody waits
+    ending = asyncio.Event()
+    unlisted = asyncio.create_task(_tell_unlisted(store, ending))
     try:
         yield running
     finally:
+        ending.set()
+        await asyncio.wait({unlisted}, timeout=UNLISTED_SECONDS)
+        unlisted.cancel()
         if neighbours is not None:
             await neighbours.close()
         await running.close()
@@ -228,6 +236,24 @@ def find_lost_directory(paths: Paths) -> str | None:
     if not any(Folder(paths.state_dir).sessions()):
         return None
     return f"{paths.database} is missing although there are journals: `dragoman doctor --fix` brings the sessions back"
+
+
+async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
+    """Say how many journals the directory does not know: since it was removed and made anew, for example."""
+    from dragoman.cli.sessions_find import unlisted_words
+    from dragoman.store import FileStore
+
+    if not isinstance(store, FileStore) or not store.writable:
+        return
+    with suppress(TimeoutError):
+        await asyncio.wait_for(ending.wait(), UNLISTED_SECONDS)
+    try:
+        found = await store.unlisted()
+    except StoreError as error:
+        log.info("journals were not compared with the directory: %s", error)
+        return
+    if found:
+        log.warning("%s", unlisted_words(len(found)))
 
 
 def convert_old_sessions(paths: Paths) -> None:

@@ -66,21 +66,23 @@ def sessions() -> None:
 @AS_JSON
 def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool, as_json: bool) -> None:
     """Show sessions, the latest first."""
-    from dragoman.cli.sessions_find import every, with_store
+    from dragoman.cli.sessions_find import every, unlisted_words, with_store
     from dragoman.cli.sessions_state import look
 
     paths, loaded = load_settings(quiet=True)
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
 
-    async def read(store: FileStore) -> list[View]:
+    async def read(store: FileStore) -> tuple[list[View], int]:
+        """Sessions, and where they are few, how many are not listed though they have journals."""
         records = []
         async for record in every(store, cwd=folder, agent=agent):
             records.append(record)
             if len(records) > limit and not show_all:
                 break
-        return await look(store, records, loaded.config.limits.max_message_bytes)
+        unlisted = len(await store.unlisted()) if show_all or len(records) <= limit else 0
+        return await look(store, records, loaded.config.limits.max_message_bytes), unlisted
 
-    views = with_store(paths, read) if _has_any(paths) else []
+    views, unlisted = with_store(paths, read) if _has_any(paths) else ([], 0)
     more = not show_all and len(views) > limit
     views = views if show_all else views[:limit]
     if as_json:
@@ -89,8 +91,12 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
         _print_views(views)
         if more:
             click.echo("There are more: --all shows them, --limit N some.", err=True)
-    else:
-        click.echo("No sessions match." if folder or agent else "No sessions yet.")
+    elif folder or agent:
+        click.echo("No sessions match.")
+    elif not unlisted:
+        click.echo("No sessions yet.")
+    if unlisted:
+        complain(unlisted_words(unlisted))
 
 
 def _print_views(views: list[View]) -> None:

@@ -33,12 +33,27 @@ async def find(store: Store, given: str) -> SessionRecord:
         )
     found = [record async for record in every(store, query=start) if record.id.startswith(start)]
     if not found:
+        unlisted = await store.unlisted() if isinstance(store, FileStore) else []
+        if any(session_id.startswith((given, start)) for session_id in unlisted):
+            raise ConfigError(
+                f'the session "{given}" has a journal but is not in the directory: `dragoman doctor --fix` puts it back'
+            )
         raise ConfigError(f'there is no session "{given}": `dragoman sessions list --all` shows all')
     if len(found) > 1:
         names = "\n".join(f"  {each.id}  {each.title or ''}".rstrip() for each in found[:CANDIDATES])
         more = f"\n  and {len(found) - CANDIDATES} more" if len(found) > CANDIDATES else ""
         raise ConfigError(f'"{given}" is the beginning of several sessions:\n{names}{more}')
     return found[0]
+
+
+def unlisted_words(count: int) -> str:
+    """What to say of journals that are not in the directory."""
+    which, them = (
+        ("1 session has a journal but is", "it")
+        if count == 1
+        else (f"{count} sessions have journals but are", "them")
+    )
+    return f"{which} not in the directory: `dragoman doctor --fix` puts {them} back"
 
 
 async def every(

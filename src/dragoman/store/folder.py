@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.ports.store import StoreBusy, StoreUnavailable, UnknownSession
+from dragoman.store import locks, segments
 
 GATEWAYS = "gateways.lock"
 DESCRIPTION = "session.json"
@@ -23,6 +25,8 @@ _DELETED = ".deleted-"
 _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _OLD_SOCKET = 60.0  # seconds
+_FEW = 100
+"""Sessions that one may look at one by one without delay."""
 
 
 class Folder:
@@ -58,6 +62,26 @@ class Folder:
         with suppress(FileNotFoundError), os.scandir(self.journals) as entries:
             return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
         return []
+
+    def unlisted(self, known: Callable[[], set[str]]) -> list[str]:
+        """Sessions with a folder whose ids the directory does not have; only names are looked at.
+
+        Folders are listed first: a session that is added meanwhile is known then. If few are left, those that a process
+        is just making or deleting, and empty folders, are sorted out.
+        """
+        try:
+            found = set(self.sessions())
+        except OSError:
+            return []  # who reads a session is told what is wrong
+        found = set(filter(_SESSION_ID.fullmatch, found - known())) if found else found
+        if len(found) <= _FEW:
+            found = {name for name in found if self._is_left(self.journals / name)}
+        return sorted(found)
+
+    def _is_left(self, home: Path) -> bool:
+        with suppress(OSError):
+            return ((home / DESCRIPTION).exists() or segments.exist(home)) and locks.holder(home) is None
+        return True  # not ours to read, so not being made here
 
     def describe(self, session_id: str, facts: dict[str, Any]) -> None:
         """Keep beside the journal what is known of its session."""

@@ -113,6 +113,15 @@ class Leases:
         await self._writer.written()
         return await self._threads.call(work)
 
+    async def unlisted(self) -> list[str]:
+        """Sessions that have a journal and are not in the directory: `dragoman doctor --fix` adds them again."""
+
+        def known() -> set[str]:
+            with closing(self._database.reader()) as connection:
+                return directory.ids(connection)
+
+        return await self._threads.call(lambda: self._folder.unlisted(known))
+
     async def get(self, session_id: str) -> port.SessionRecord | None:
         record = await self._query(lambda c: directory.get(c, session_id))
         if record is None:

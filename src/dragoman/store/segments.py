@@ -102,6 +102,10 @@ def _named(folder: Path) -> list[tuple[re.Match[str], bool]]:
         return []
 
 
+def exist(folder: Path) -> bool:
+    return any(is_file for _, is_file in _named(folder))
+
+
 def common_seq(folder: Path, epoch: int, seq: int) -> int:
     """See `Journal.common_seq`. What a reader was shown before a break may be lost."""
     return min([seq, *(each.first_seq - 1 for each in segments(folder) if each.broken > epoch)])
