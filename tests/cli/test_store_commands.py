@@ -222,6 +222,30 @@ async def test_doctor_looks_at_a_store_on_a_read_only_disk(shell: CommandLine) -
     assert "1 sessions, 1 journals" in [each["detail"] for each in found]
 
 
+async def test_doctor_says_that_the_folder_may_not_be_written(shell: CommandLine) -> None:
+    await fill(shell, **{ONE: [chunk("x")]})
+    prefix: list[str] = []
+    if os.geteuid() == 0:  # which may write everything, unless it gives that up
+        if shutil.which("setpriv") is None:
+            pytest.skip("NOT TESTED: without setpriv root cannot give up its rights")
+        prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    for name in ("dragoman.db-wal", "dragoman.db-shm"):
+        (shell.home / name).unlink(missing_ok=True)
+    shell.home.chmod(0o500)
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, [*prefix, sys.executable, "-m", "dragoman", "doctor", "--json"],
+            env=shell.env, cwd=shell.folder, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        shell.home.chmod(0o700)
+    assert done.returncode == 1, done.stderr
+    (error,) = [each for each in json.loads(done.stdout)["store"] if each["level"] == "error"]
+    assert f"{shell.home} cannot be written" in error["detail"]
+    assert "make it writable" in error["advice"]
+    assert "back-up" not in done.stdout and "away" not in done.stdout
+
+
 async def test_doctor_makes_a_lost_directory_again(dragoman: Start, shell: CommandLine) -> None:
     await fill(shell, **{ONE: [chunk("still here")], "dgm_bbbbbbbbbb": [chunk("y")]})
     for file in shell.home.glob("dragoman.db*"):

@@ -16,6 +16,9 @@ Sync: TypeAlias = Literal["normal", "full"]
 """`full`: what is reported as stored also survives a loss of power."""
 
 
+_NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DIRECTORY)
+
+
 class Database:
     """Where the file is and how connections to it are made."""
 
@@ -69,13 +72,16 @@ class Database:
         )
 
     def _find_mode(self) -> None:
-        """WAL makes an index file beside the database. On a read-only disk it cannot; without a log it need not."""
+        """WAL makes an index file beside the database.
+
+        On a read-only disk, or in a folder that may not be written, it cannot; without a log it need not.
+        """
         with closing(self.reader()) as connection:
             try:
                 schema.version(connection)
             except sqlite3.OperationalError as error:
                 log = Path(f"{self.path}-wal")
-                if error.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or (log.exists() and log.stat().st_size):
+                if error.sqlite_errorcode not in _NO_INDEX or (log.exists() and log.stat().st_size):
                     raise
                 self._mode = "immutable=1"
 

@@ -7,6 +7,7 @@ that is in use, so only what the directory has and the files do not have is a fi
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -75,6 +76,8 @@ def check(path: Path) -> Findings:
         known, old = _read_directory(path)
     except StoreError as error:
         advice = f"restore a back-up (`dragoman restore FILE --replace`), or move {path}* away and --fix"
+        if not os.access(folder.root, os.R_OK | os.W_OK | os.X_OK):
+            advice = "nothing is known to be damaged: make the folder writable first, then run `dragoman doctor` again"
         yield Finding("error", "directory", str(error), advice)
         return
     yield from _directory(known, old, folder)
@@ -138,6 +141,13 @@ def _disk(folder: Folder) -> Iterator[Finding]:
         "free some space: sessions wait, and then go on unsaved, when there is none" if level != "ok" else ""
     )
     yield Finding(level, "disk", f"{free // 2**20:,} MB free for {folder.root} ({kind})", advice)
+    if not os.access(folder.root, os.W_OK):
+        read_only = os.statvfs(folder.root).f_flag & os.ST_RDONLY
+        why = "its disk is read-only" if read_only else f"the user {getpass.getuser()} may not"
+        yield Finding(
+            "warning" if read_only else "error", "disk", f"{folder.root} cannot be written: {why}",
+            "make it writable: sessions can be read, and nothing new is kept",
+        )  # fmt: skip
     if machine.is_shared(folder.root):
         advice = "sessions that another machine had open are read-only here until `dragoman sessions take ID`"
         yield Finding(
