@@ -58,7 +58,9 @@ async def test_back_up_and_restore_by_command(dragoman: Start, shell: CommandLin
     await editor.prompt(session, "say kept")
     file = shell.folder / "all.tar.gz"
     done = await run(shell, "backup", str(file))
-    assert done.returncode == 0 and "1 sessions" in done.stdout and "checked" in done.stdout
+    assert (
+        done.returncode == 0 and "1 session, " in done.stdout and " KB, read back and checked" in done.stdout
+    )
     assert done.stderr == ""
     again = await run(shell, "backup", str(file))
     assert again.returncode == 1 and "exists already" in again.stderr
@@ -70,7 +72,7 @@ async def test_back_up_and_restore_by_command(dragoman: Start, shell: CommandLin
     assert full.returncode == 1 and "--replace" in full.stderr
     restored = await run(shell, "restore", str(file), "--replace")
     assert restored.returncode == 0, restored.stderr
-    assert "restored 1 sessions" in restored.stdout and "/before-" in restored.stdout
+    assert "restored 1 session of " in restored.stdout and "/before-" in restored.stdout
     assert "kept" in (await run(shell, "sessions", "export", session)).stdout
 
 
@@ -219,7 +221,7 @@ async def test_doctor_looks_at_a_store_on_a_read_only_disk(shell: CommandLine) -
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     found = json.loads(done.stdout)["store"]
-    assert "1 sessions, 1 journals" in [each["detail"] for each in found]
+    assert "1 session, 1 journal" in [each["detail"] for each in found]
 
 
 async def test_doctor_says_that_the_folder_may_not_be_written(shell: CommandLine) -> None:
@@ -301,6 +303,7 @@ async def test_doctor_names_what_is_wrong_with_the_store_and_repairs_it(shell: C
     assert [each["about"] for each in found if each["level"] == "error"] == [f"session {ONE}"]
     fixed = await run(shell, "doctor", "--fix")
     assert fixed.returncode == 0 and "fixed" in fixed.stdout
+    assert "event 1 is accepted as lost" in fixed.stdout and "missing" not in fixed.stdout
     assert (await run(shell, "doctor")).returncode == 0
 
 

@@ -27,6 +27,7 @@ from dragoman.gateway.ports.store import (
     StoreUnavailable,
 )
 from dragoman.store import FileStore, schema
+from dragoman.store.failure import explain
 from support.mounts import mounting
 from support.store import append, begin, numbered, read_all, record
 
@@ -444,3 +445,12 @@ async def test_what_was_deleted_is_not_left_in_the_file(path: Path, runtime: Pat
     await store.close()
     assert b"a person typed" not in b"".join(files())
     assert not list((path.parent / "journal").iterdir())
+
+
+def test_a_folder_that_may_not_be_read_is_not_called_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path / "journal"))
+    assert str(explain(error, tmp_path)) == f"{tmp_path}/journal cannot be written: permission denied."
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # also for root
+    assert str(explain(error, tmp_path)) == f"{tmp_path}/journal cannot be read: permission denied."

@@ -38,16 +38,15 @@ def backup(file: Path) -> None:
     """
     from dragoman.upkeep import conversion
     from dragoman.upkeep.archive import back_up
+    from dragoman.upkeep.words import counted, size
 
     paths, _ = load_settings(quiet=True)
     if conversion.is_needed(paths.database):
         conversion.convert(paths.database, complain)
     with _Progress() as progress:
         manifest = back_up(paths.state_dir, file.absolute(), progress)
-    size = file.stat().st_size
-    click.echo(
-        f"{file}: {manifest.sessions} sessions, {len(manifest.files)} files, {size / 1e6:,.1f} MB, read back and checked"
-    )
+    what = f"{counted(manifest.sessions, 'session')}, {counted(len(manifest.files), 'file')}"
+    click.echo(f"{file}: {what}, {size(file.stat().st_size)}, read back and checked")
     if paths.config_file.exists() and not paths.config_file.is_relative_to(paths.state_dir):
         click.echo(f"not in it: your configuration file, {paths.config_file}")
     _warn(paths.database)
@@ -77,11 +76,12 @@ def restore(file: Path, replace: bool) -> None:
     No Dragoman process may run. Clients that saw later events than FILE has are told so when they come back.
     """
     from dragoman.upkeep.restore import restore as put_back
+    from dragoman.upkeep.words import counted
 
     paths, _ = load_settings(quiet=True)
     with _Progress() as progress:
         manifest, before = put_back(file.absolute(), paths.state_dir, progress, replace=replace)
-    click.echo(f"restored {manifest.sessions} sessions of {manifest.created} to {paths.state_dir}")
+    click.echo(f"restored {counted(manifest.sessions, 'session')} of {manifest.created} to {paths.state_dir}")
     if before is not None:
         click.echo(f"what was there before is in {before}")
 

@@ -63,7 +63,7 @@ def _store(database: Path, fix: bool) -> list[dict[str, str]]:
         if fix and isinstance(each, Fix):
             try:
                 each.do()
-                finding = Finding("fixed", finding.about, finding.detail)
+                finding = Finding("fixed", finding.about, each.done or finding.detail)
             except (StoreError, OSError) as error:
                 detail = f"{finding.detail}; not repaired: {error}"
                 finding = Finding(finding.level, finding.about, detail, finding.advice)

@@ -43,7 +43,10 @@ def print_session(view: View, history: History) -> None:
         "created": f"{record.created_at} ({ago(record.created_at)})",
         "updated": f"{record.updated_at} ({ago(record.updated_at)})",
         "events": _events(view),
-        "lost": ", ".join(f"{first} to {last}" for first, last in history.lost[:SHOWN_LOSSES])
+        "lost": ", ".join(
+            f"{first} to {last}" if first != last else f"{first}"
+            for first, last in history.lost[:SHOWN_LOSSES]
+        )
         + (" and more" if len(history.lost) > SHOWN_LOSSES else ""),
     }
     for label, fact in facts.items():

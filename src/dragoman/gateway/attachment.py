@@ -43,12 +43,10 @@ FIRST_EVENTS = 32
 
 def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
     """For a client that asks for events that retention has removed, or that the disk did not keep."""
-    why = (
-        "are damaged in the journal and left out"
-        if damaged
-        else "are not kept any more (sessions.retain_bytes)"
-    )
-    return f"Events {first_seq} to {last_seq} of this conversation {why}."
+    why = "damaged in the journal and left out" if damaged else "not kept any more (sessions.retain_bytes)"
+    if first_seq == last_seq:
+        return f"Event {first_seq} of this conversation is {why}."
+    return f"Events {first_seq} to {last_seq} of this conversation are {why}."
 
 
 class Attachment:

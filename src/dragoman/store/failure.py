@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,8 +37,8 @@ _BY_ERRNO: dict[int, tuple[type[port.StoreError], str]] = {
     errno.EDQUOT: (port.StoreFull, "The disk quota is used up; {path} cannot grow."),
     errno.EMFILE: (port.StoreUnavailable, "{path} cannot be opened: too many open files; raise `ulimit -n`."),
     errno.EROFS: (port.StoreReadOnly, "{path} cannot be written: the disk is read-only."),
-    errno.EACCES: (port.StoreReadOnly, "{path} cannot be written: permission denied."),
-    errno.EPERM: (port.StoreReadOnly, "{path} cannot be written: not permitted."),
+    errno.EACCES: (port.StoreReadOnly, "{path} cannot be {verb}: permission denied."),
+    errno.EPERM: (port.StoreReadOnly, "{path} cannot be {verb}: not permitted."),
 }
 
 _OTHER: tuple[type[port.StoreError], str] = (port.StoreUnavailable, "{path} failed: {detail}.")
@@ -56,13 +57,21 @@ def explain(error: Exception, path: Path) -> port.StoreError:
     """The store error for an exception from below, with `path` named in it."""
     if isinstance(error, OSError) and error.errno is not None:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
-        return kind(text.format(path=error.filename or path, detail=error.strerror))
+        place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
+        return kind(text.format(path=place, detail=error.strerror, verb=_refused(place)))
     if not isinstance(error, (sqlite3.Error, OSError)):
         return port.BadEvent(f"The record cannot be stored: {error}.")
     # Errors of the Python module itself ("Cannot operate on a closed database") carry no code.
     code = getattr(error, "sqlite_errorcode", None) or 0
     kind, text = _BY_CODE.get(code) or _BY_CODE.get(code & 0xFF) or _OTHER
     return kind(text.format(path=path, detail=error))
+
+
+def _refused(path: str) -> str:
+    """What may not be done with a path: one that cannot even be read, or looked for, is not just read-only."""
+    place = path if os.path.exists(path) else os.path.dirname(path)  # noqa: PTH110, PTH120 (no error for a folder without rights)
+    needed = os.R_OK | os.X_OK if os.path.isdir(place) else os.R_OK  # noqa: PTH112
+    return "written" if os.access(place, needed) else "read"
 
 
 def too_new(path: Path, found: int, known: int) -> port.SchemaTooNew:

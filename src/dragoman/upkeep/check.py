@@ -25,14 +25,14 @@ from dragoman.store.failure import explained
 from dragoman.store.folder import DESCRIPTION, Folder
 from dragoman.upkeep import repair, restore
 from dragoman.upkeep.archive import Say
-from dragoman.upkeep.repair import Numbers, Span
+from dragoman.upkeep.repair import Numbers
+from dragoman.upkeep.words import are, counted, events
 
 LITTLE_SPACE = 200 * 1024 * 1024
 NEW_SECONDS = 60.0
 """An empty folder that is younger may be the beginning of a session."""
 PRUNE_SECONDS = 0.5
 """Retention removes files first and tells the directory then."""
-SHOWN_SPANS = 5
 
 
 class Finding(Struct, frozen=True):
@@ -47,6 +47,8 @@ class Finding(Struct, frozen=True):
 class Fix(Struct, frozen=True):
     finding: Finding
     do: Callable[[], object]
+    done: str = ""
+    """What to say of it afterwards, if not what was found."""
 
 
 Findings: TypeAlias = Iterator[Finding | Fix]
@@ -65,8 +67,9 @@ def check(path: Path) -> Findings:
         if not journals:
             yield Finding("ok", "store", f"no sessions yet ({path} does not exist)")
             return
+        there = f"there {'is' if journals == 1 else 'are'} {counted(journals, 'journal')}"
         yield _fix(
-            "error", "directory", f"{path} is missing, and there are {journals} journals",
+            "error", "directory", f"{path} is missing, and {there}",
             "restore a back-up, or --fix to make it again from the journals", lambda: repair.make_directory(path),
         )  # fmt: skip
         if not path.exists():
@@ -108,8 +111,8 @@ def _sessions(
                 yield from _session(path, folder, session_id, known.get(session_id))
 
 
-def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], object]) -> Fix:
-    return Fix(Finding(level, about, detail, advice, fixable=True), do)
+def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], object], done: str = "") -> Fix:
+    return Fix(Finding(level, about, detail, advice, fixable=True), do, done)
 
 
 def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
@@ -127,10 +130,16 @@ def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
 
 def _directory(known: dict[str, Numbers], old: set[str], folder: Folder) -> Iterator[Finding]:
     if old:
-        detail = f"{len(old)} sessions are of an older Dragoman and are converted at the next start"
+        which = (
+            "1 session is of an older Dragoman and is"
+            if len(old) == 1
+            else f"{len(old)} sessions are of an older Dragoman and are"
+        )
+        detail = f"{which} converted at the next start"
         advice = "nothing to do: `dragoman serve`, an editor or `dragoman sessions list` is a start"
         yield Finding("warning", "directory", detail, advice)
-    yield Finding("ok", "directory", f"{len(known)} sessions, {len(list(folder.sessions()))} journals")
+    journals = counted(len(folder.sessions()), "journal")
+    yield Finding("ok", "directory", f"{counted(len(known), 'session')}, {journals}")
 
 
 def _disk(folder: Folder) -> Iterator[Finding]:
@@ -233,25 +242,20 @@ def _journal(path: Path, folder: Folder, home: Path, about: str, known: Numbers)
     lost, end = repair.lost_spans(home, known)
     new = [span for span in lost if span not in repair.accepted(home)]
     if not found:
-        detail = f"its journal is missing (events {known.first_seq} to {known.last_seq})"
+        detail = f"its journal is missing ({events([(known.first_seq, known.last_seq)])})"
     else:
-        detail = f"{_spans(new)} are damaged or missing"
+        detail = f"{events(new)} {are(new)} damaged or missing"
     if new:
         yield _fix(
             "error", about, detail, "restore a back-up, or --fix to go on without them",
             lambda: repair.accept_loss(path, folder, home.name),
+            f"{events(new)} {are(new)} accepted as lost",
         )  # fmt: skip
     elif lost:
-        yield Finding("ok", about, f"goes on without {_spans(lost)}, which are lost")
+        yield Finding("ok", about, f"goes on without {events(lost)}, which {are(lost)} lost")
     if end.torn and end.last_seq >= known.last_seq and locks.holder(home) is None:
         detail = f"its last write was cut off: {end.torn} bytes at its end are no whole batch"
         advice = (
             "nothing to do: they are never shown, and the next process that opens it begins a new segment"
         )
         yield Finding("warning", about, detail, advice)
-
-
-def _spans(spans: list[Span]) -> str:
-    words = [f"{first} to {last}" for first, last in spans[:SHOWN_SPANS]]
-    more = f" and {len(spans) - SHOWN_SPANS} more parts" if len(spans) > SHOWN_SPANS else ""
-    return f"events {', '.join(words)}{more}"
