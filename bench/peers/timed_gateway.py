@@ -18,7 +18,7 @@ from typing import Any
 HOPS: dict[str, tuple[str, ...]] = {
     "read": (
         "dragoman.transports.stream:StreamLink.data_received",
-        "dragoman.agents.streams:Incoming.data_received",
+        "dragoman.agents.process:AgentProcess._on_stdout",
     ),
     "decode": ("dragoman.wire.message:decode", "dragoman.gateway.agent:read_head"),
     "correlate": ("dragoman.rpc.peer:Peer.link_messages",),
