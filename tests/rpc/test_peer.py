@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from dragoman.rpc.peer import ByteBudget, Peer, Reply, Request, encode
+from dragoman.rpc.peer import ByteBudget, Peer, Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
 from dragoman.wire.framing import FramingError
@@ -359,7 +359,7 @@ class TestOutgoing:
         assert replies == []
 
     def test_notifications_have_no_id(self, wired: Wired) -> None:
-        wired.peer.notify("n", encode({"a": [1]}))
+        wired.peer.notify("n", b'{"a":[1]}')
         assert wired.link.sent == [b'{"jsonrpc":"2.0","method":"n","params":{"a":[1]}}']
 
 
@@ -422,3 +422,23 @@ class TestClosing:
         wired.peer.link_writable(False)
         wired.peer.link_writable(True)
         assert wired.receiver.writable == [False, True]
+
+
+class TestFlushing:
+    def test_a_peer_can_have_its_link_write_before_the_turn_of_the_loop_ends(self) -> None:
+        wired = Wired()
+        written: list[bytes] = []
+
+        class Stream(type(wired.link)):  # type: ignore[misc]
+            def flush(self) -> None:
+                written.extend(self.sent)
+
+        stream = Stream()
+        wired.peer.link_opened(stream)
+        wired.peer.notify("n", b"{}")
+        assert wired.peer.flush is not None
+        wired.peer.flush()
+        assert written == stream.sent != []
+
+    def test_a_link_that_cannot_is_not_asked_to(self) -> None:
+        assert Wired().peer.flush is None

@@ -79,6 +79,7 @@ class AgentProcess:
         self._ward = ward
         self._decoder = LineDecoder(max_message_bytes)
         self._outbox = Outbox(self._loop, handler.link_writable)
+        self.flush = self._outbox.flush
         self._stderr = StderrTail(f"agent {child.pid}")
         self._paused = False
         self._stdout_ended = False

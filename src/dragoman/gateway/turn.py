@@ -55,8 +55,7 @@ class Turn:
         self.settled = False
         self.recaps = False
         """The agent is told the conversation so far with this prompt."""
-        self.done = asyncio.Event()
-        """Set when the answer is on its way to the client."""
+        self._done: asyncio.Event | None = None
         self._params = request.members
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
@@ -98,7 +97,9 @@ class Turn:
     def start(self) -> None:
         session = self.session
         agent = session.require_agent()
-        self._show_prompt()
+        flush = agent.peer.flush if not agent.peer.closed else None
+        if flush is None:
+            self._show_prompt()  # an answer may come before `request` returns
         blocks = self._blocks
         if (
             session.seed is not None and not self._is_command()
@@ -114,6 +115,9 @@ class Turn:
         changes = {"_meta": {**self._meta, **carried}} if carried else {}
         params = prompt_params(self._params, session.agent_session_id, blocks, changes)
         self.call = agent.peer.request("session/prompt", params, self._answered)
+        if flush is not None:
+            flush()  # the agent works while the rest is done
+            self._show_prompt()
         if self.settled:  # its connection was closed already
             return
         agent.origins[self.call] = self.request.id
@@ -219,12 +223,24 @@ class Turn:
             self.session.agent.origins.pop(self.call, None)
         self.session.forget_first()
         endings.turn_ended(self.session, self, reply, outcome)
+        if self.client.peer.flush is not None:
+            self.client.peer.flush()
         self._begin()
         seconds = round(time.monotonic() - self._began, 3)
         # After the answer is written, which uvloop does at the end of the next turn of the loop.
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._after_answer, reply.ok, outcome, seconds)
-        self.done.set()
+        if self._done is not None:
+            self._done.set()
+
+    @property
+    def done(self) -> asyncio.Event:
+        """Set when the answer is on its way to the client."""
+        if self._done is None:
+            self._done = asyncio.Event()
+            if self.settled:
+                self._done.set()
+        return self._done
 
     def _after_answer(self, ok: bool, outcome: JsonObject, seconds: float) -> None:
         """Update metrics, log, directory, parking and watchers."""

@@ -58,6 +58,14 @@ class BulkLink(Protocol):
 
 
 @runtime_checkable
+class FlushLink(Protocol):
+    """A link that can write before the end of this turn of the event loop."""
+
+    def flush(self) -> None:
+        """Write what is queued now."""
+
+
+@runtime_checkable
 class SplitLink(Protocol):
     """A link whose sessions travel apart, each on a stream of its own."""
 

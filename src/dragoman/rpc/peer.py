@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.rpc.batch import Batch
-from dragoman.rpc.link import Link
+from dragoman.rpc.link import FlushLink, Link
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     INTERNAL_ERROR,
@@ -222,6 +222,8 @@ class Peer:
         self.reads = 0
         """How often something was read: whoever waits for an answer sees by it that the other side is not silent."""
         self.closed = False
+        self.flush: Callable[[], None] | None = None
+        """Writes what was sent so far before this turn of the loop ends; None if the link cannot."""
         self.on_answer: Callable[[str, bool], None] | None = None
         """Told of each request of the peer that was answered: its method, and whether with an error."""
 
@@ -264,6 +266,7 @@ class Peer:
 
     def link_opened(self, link: Link) -> None:
         self.link = link
+        self.flush = link.flush if isinstance(link, FlushLink) else None
 
     def link_messages(self, frames: list[Frame]) -> None:
         self.reads += 1
@@ -471,8 +474,3 @@ def _raw_id(envelope: Envelope) -> bytes:
 
 def _params(envelope: Envelope) -> bytes:
     return message.EMPTY if envelope.params is ABSENT else bytes(envelope.params)
-
-
-def encode(value: object) -> bytes:
-    """Params or a result of our own making."""
-    return msgspec.json.encode(value)

@@ -161,6 +161,7 @@ class WebSocket(asyncio.Protocol):
         self._outbox.use_framing(join_masked_frames if client else join_frames)
         self.send = self._outbox.send  # itself: every update passes here
         self.send_all = self._outbox.send_all
+        self.flush = self._outbox.flush
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()

@@ -20,6 +20,7 @@ class StreamLink(asyncio.Protocol):
         self._outbox = Outbox(asyncio.get_running_loop(), handler.link_writable)
         self.send = self._outbox.send  # itself: every update passes here
         self.send_all = self._outbox.send_all
+        self.flush = self._outbox.flush
         self._reader: asyncio.ReadTransport | None = None
         self._paused = False
         self._congested = False
