@@ -108,6 +108,7 @@ async def test_a_message_that_is_being_sent_can_not_be_changed_any_more(
     assert (await page.ask("drop_queued", sessionId=session, queuedId="n"))["type"] == "ack"
     (tmp_path / "ready").touch()
     await page.next("message_chunk", content="later")
+    await page.next("turn_complete")  # or the next turn would be taken for over with this one
     await page.turn(session, "say end")
     assert said(page, session)[1:] == ["say later", "say end"]
 
