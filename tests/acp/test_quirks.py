@@ -67,6 +67,26 @@ async def test_a_tool_call_that_was_told_is_not_told_again(client: Dragoman, wor
     assert [each["sessionUpdate"] for each in turn.updates].count("tool_call") == 1
 
 
+@pytest.mark.parametrize("reads_meta", [True, False])
+async def test_clients_that_read_terminals_from_meta_keep_them(
+    dragoman: Start, workspace: Path, reads_meta: bool
+) -> None:
+    client = await dragoman("acp", "scripted")
+    await client.initialize(clientCapabilities={"_meta": {"terminal_output": reads_meta}})
+    call = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "shell__1",
+        "locations": [{"path": "made.txt"}],
+        "content": [{"type": "terminal", "terminalId": "shell__1"}],
+        "_meta": {"terminal_output": {"data": "built"}},
+    }
+    turn = await client.prompt(await client.new_session(workspace), update(**call))
+    (shown,) = [each for each in turn.updates if each["sessionUpdate"] == "tool_call_update"][:1]
+    text = {"type": "text", "text": "```console\nbuilt\n```"}
+    assert shown["content"] == (call["content"] if reads_meta else [{"type": "content", "content": text}])
+    assert shown["locations"] == [{"path": str(workspace / "made.txt")}]
+
+
 async def test_no_tool_call_is_left_open_when_the_turn_ends(client: Dragoman, workspace: Path) -> None:
     client.on("session/request_permission", REJECT)
     turn = await client.prompt(await client.new_session(workspace), f"permission {json.dumps(QUESTION)}")

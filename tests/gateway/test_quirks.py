@@ -72,8 +72,8 @@ def test_terminal_output_in_meta_becomes_content() -> None:
     corrections = Corrections()
     first, last = told(terminal_output_delta={"data": "bui"}), told(terminal_output_delta={"data": "lt\n"})
     last["_meta"]["terminal_exit"] = {"exit_code": 2}
-    assert corrections.see(first, terminals=False)
-    assert corrections.see(last, terminals=False)
+    assert corrections.terminal_text(first)
+    assert corrections.terminal_text(last)
     assert first["content"][0]["content"]["text"] == "```console\nbui\n```"
     assert last["content"][0]["content"]["text"] == "```console\nbuilt\nexit code 2\n```"
     assert len(last["content"]) == 1
@@ -90,12 +90,6 @@ def test_the_paths_of_a_tool_call_are_absolute() -> None:
     assert not absolute_paths(update, "/w")
 
 
-def test_clients_that_read_terminals_from_meta_keep_them() -> None:
-    update = told(terminal_output={"data": "x"})
-    assert not Corrections().see(update, terminals=True)
-    assert update == told(terminal_output={"data": "x"})
-
-
 def status(kind: str) -> dict[str, Any]:
     return {"sessionUpdate": "session_info_update", "_meta": {"codex": {"threadStatus": {"type": kind}}}}
 
@@ -104,9 +98,9 @@ def test_an_end_turn_that_was_a_failure_is_reported_as_one() -> None:
     corrections = Corrections()
     done = Reply(result=b'{"stopReason":"end_turn"}')
     corrections.turn_begins()
-    corrections.see(status("active"), terminals=True)
+    corrections.follow_status(status("active"))
     assert not corrections.failed(done)
-    corrections.see(status("systemError"), terminals=True)
+    corrections.follow_status(status("systemError"))
     assert corrections.failed(done)
     assert not corrections.failed(Reply(result=b'{"stopReason":"cancelled"}'))
     corrections.turn_begins()

@@ -44,5 +44,5 @@ def test_what_tool_calls_print_is_kept_for_the_last_of_them() -> None:
     corrections = Corrections()
     for number in range(limits.PRINTED_CALLS + 5):
         update = {"sessionUpdate": "tool_call_update", "toolCallId": f"t{number}"}
-        corrections.see({**update, "_meta": {"terminal_output": "x" * 100}}, terminals=False)
+        corrections.terminal_text({**update, "_meta": {"terminal_output": "x" * 100}})
     assert len(corrections._printed) == limits.PRINTED_CALLS

@@ -84,6 +84,8 @@ class LiveTerminals:
 
     def see_call(self, update: JsonObject) -> None:
         """Follow which tool call refers to which terminal."""
+        if not self._told:
+            return
         call, told = update.get("toolCallId"), update.get("content")
         content: list[object] = told if isinstance(told, list) else []
         for item in content:

@@ -27,7 +27,8 @@ class Observer:
         if kind in TOOL_KINDS:
             session.tools.see(update)
             changed = quirks.absolute_paths(update, session.cwd)
-            changed = session.corrections.see(update, terminals=self._terminals_in_meta()) or changed
+            if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
+                changed = session.corrections.terminal_text(update) or changed
             return session.services.tool_content_for_client(update) or changed
         if kind in OPTION_KINDS:
             former = session.options.current()
@@ -37,9 +38,9 @@ class Observer:
         if kind in OLDER_WORDS:
             category, member = OLDER_WORDS[str(kind)]
             session.choices.agent_chose(category, update.get(member))
-        session.corrections.see(update, terminals=True)
-        if kind == "session_info_update" and "title" in update:
-            return self._titled(update)
+        if kind == "session_info_update":
+            session.corrections.follow_status(update)
+            return "title" in update and self._titled(update)
         return False
 
     def _titled(self, update: JsonObject) -> bool:

@@ -194,13 +194,6 @@ class Corrections:
         self._printed: Remembered[str] = Remembered(limits.PRINTED_CALLS)
         self._failed = False
 
-    def see(self, update: JsonObject, *, terminals: bool) -> bool:
-        """Correct an update in place; True if it was edited. `terminals`: the clients read them from `_meta`."""
-        if update.get("sessionUpdate") == "session_info_update":
-            self._follow_status(as_object(as_object(update.get("_meta")).get("codex")).get("threadStatus"))
-            return False
-        return not terminals and self._terminal_text(update)
-
     def turn_begins(self) -> None:
         self._printed.clear()
         self._failed = False
@@ -209,16 +202,19 @@ class Corrections:
         """Whether an `end_turn` was none."""
         return self._failed and reply.ok and decode_object(reply.result).get("stopReason") == "end_turn"
 
-    def _follow_status(self, status: object) -> None:
+    def follow_status(self, update: JsonObject) -> None:
+        """Codex tells in `_meta` of a session's facts that its thread failed."""
+        status = as_object(as_object(update.get("_meta")).get("codex")).get("threadStatus")
         if status is not None:
             kind = as_object(status).get("type", status)
             self._failed = kind == "systemError" or (self._failed and kind == "idle")
 
-    def _terminal_text(self, update: JsonObject) -> bool:
+    def terminal_text(self, update: JsonObject) -> bool:
+        """Show the output that is in the `_meta` of a tool call as text; True if the call was edited."""
         tool, meta = str(update.get("toolCallId")), as_object(update.get("_meta"))
-        code = as_object(meta.get("terminal_exit")).get("exit_code")
         if not tells_terminal(meta):
             return False
+        code = as_object(meta.get("terminal_exit")).get("exit_code")
         printed = (self._printed.get(tool, "") + printed_in(meta))[-KEPT_OUTPUT:]
         self._printed[tool] = printed
         content = update.get("content")
@@ -235,9 +231,9 @@ class Corrections:
         return True
 
 
-def tells_terminal(meta: JsonObject) -> bool:
-    """Whether a tool call is a command whose output is in its `_meta`."""
-    return not _TERMINAL.isdisjoint(meta)
+def tells_terminal(meta: object) -> bool:
+    """Whether a tool call with this `_meta` is a command whose output is in it."""
+    return isinstance(meta, dict) and not _TERMINAL.isdisjoint(meta)
 
 
 def printed_in(meta: JsonObject) -> str:
@@ -261,20 +257,17 @@ def without_text(content: list[object]) -> tuple[list[object], list[object]]:
 
 def absolute_paths(tool: JsonObject, cwd: str) -> bool:
     """Complete the paths of a tool call's diffs and locations in place; True if one was relative."""
-    content, places = tool.get("content"), tool.get("locations")
-    named = [item for item in content if _is_diff(item)] if isinstance(content, list) else []
-    named += [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []
     changed = False
-    for each in named:
-        path = each.get("path")
-        if isinstance(path, str) and path and not path.startswith("/"):
-            each["path"] = posixpath.normpath(posixpath.join(cwd, path))
-            changed = True
+    for member in ("content", "locations"):
+        items = tool.get(member)
+        for item in items if isinstance(items, list) else ():
+            path = item.get("path") if isinstance(item, dict) else None
+            if not path or not isinstance(path, str) or path[0] == "/":
+                continue
+            if member == "locations" or item.get("type") == "diff":
+                item["path"] = posixpath.normpath(posixpath.join(cwd, path))
+                changed = True
     return changed
-
-
-def _is_diff(item: object) -> bool:
-    return isinstance(item, dict) and item.get("type") == "diff"
 
 
 def survives_fs(command: Sequence[str]) -> bool:

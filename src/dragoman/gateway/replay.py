@@ -144,7 +144,7 @@ def _leave_out_booleans(update: JsonObject) -> bool:
 
 def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:
     """The output in `_meta` as text, for a client that does not draw it; `corrections` remember the story so far."""
-    return edited(line, lambda update: corrections.see(update, terminals=False))
+    return edited(line, corrections.terminal_text)
 
 
 def edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:

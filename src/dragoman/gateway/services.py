@@ -134,7 +134,7 @@ class Services:
         """Terminal ids inside a tool call, as the client issued them; True if any changed."""
         changed = False
         content = tool.get("content")
-        for item in content if isinstance(content, list) else []:
+        for item in content if self._terminals and isinstance(content, list) else ():
             terminal = as_object(item).get("terminalId")
             owner = self._terminals.get(terminal) if isinstance(terminal, str) else None
             if owner is not None and self._client_id(str(terminal)) != terminal:

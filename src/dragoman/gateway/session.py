@@ -412,7 +412,7 @@ class Session:
     def _is_varied(self, kind: str, line: bytes) -> bool:
         """Whether clients are shown it differently: terminals are one client's own, not all know boolean options."""
         if kind in TOOL_KINDS:
-            return self.mirrored or b'"terminalId"' in line
+            return b'"terminalId"' in line or self.mirrored
         return kind == OPTION_UPDATE
 
     def record(self, kind: str, **facts: object) -> None:
