@@ -11,6 +11,7 @@ import signal
 import socket
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -396,3 +397,21 @@ async def test_an_epoch_survives_a_lock_that_is_torn_or_lost(store: FileStore, p
     await store.release(session, 3)
     lock_of(path, session).write_bytes(b"\0\0\0")
     assert await store.acquire(session) == Lease(session, 4, 2)
+
+
+def test_a_change_of_the_lock_file_is_noticed_however_long_it_was_ours(tmp_path: Path) -> None:
+    lock = locks.take(tmp_path)
+    assert isinstance(lock, SessionLock)
+    lock.write(Owner("here", "me", "unix:/me"), 7)
+    path, old = tmp_path / locks.NAME, time.time() - 60
+    os.utime(path, (old, old))
+    assert lock.is_ours(7) and lock.is_ours(7)
+    line = path.read_bytes()
+    path.write_bytes(line.replace(b'"epoch":7', b'"epoch":8'))
+    assert not lock.is_ours(7)
+    path.write_bytes(line)
+    assert lock.is_ours(7) and lock.is_ours(7)
+    path.unlink()
+    assert lock.is_ours(7)
+    assert path.exists()
+    lock.close()

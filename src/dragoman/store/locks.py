@@ -29,6 +29,8 @@ from dragoman.gateway.ports.store import Owner, SessionAway, StoreUnavailable
 NAME = "lock"
 
 _ATTEMPTS, _PAUSE = 5, 0.005  # seconds
+_COARSE = 2.0
+"""Seconds within which a file system may give two changes the same time."""
 
 
 class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +61,8 @@ class SessionLock:
         self.folder = path.parent
         self._path = path
         self._descriptor = descriptor
+        self._known: tuple[int, ...] = ()
+        """What `stat` said of the file when it was last found to be ours; empty before."""
         _open.add(self)
 
     def wait(self, kind: int) -> Owner | None:
@@ -101,17 +105,31 @@ class SessionLock:
         return False
 
     def is_ours(self, epoch: int) -> bool:
-        """Whether it is in place, with our epoch on it; one that is gone is made again."""
+        """Whether it is in place, with our epoch on it; one that is gone is made again.
+
+        A file that has not changed since it was ours still is, which one call tells.
+        """
+        with suppress(FileNotFoundError):
+            found = self._path.stat()
+            if _look_of(found) == self._known:
+                return True
+            ours = self.is_in_place() and self.read().epoch == epoch
+            # The clock of a file system is coarse: what was written just now may be written again at the same time.
+            settled = time.time() - found.st_mtime > _COARSE
+            self._known = _look_of(found) if ours and settled else ()
+            return ours
+        return self._make_again(epoch)
+
+    def _make_again(self, epoch: int) -> bool:
         claim = self.read()
-        if not self._path.exists():
-            again: SessionLock | Owner | None = None
-            with suppress(FileNotFoundError):  # with its whole folder
-                again = take(self.folder)
-            if not isinstance(again, SessionLock):
-                return False
-            os.dup2(again._descriptor, self._descriptor, inheritable=False)
-            again.close()
-            self.write(claim.owner, claim.epoch)
+        again: SessionLock | Owner | None = None
+        with suppress(FileNotFoundError):  # with its whole folder
+            again = take(self.folder)
+        if not isinstance(again, SessionLock):
+            return False
+        os.dup2(again._descriptor, self._descriptor, inheritable=False)
+        again.close()
+        self.write(claim.owner, claim.epoch)
         return self.is_in_place() and claim.epoch == epoch
 
     def close(self) -> None:
@@ -149,6 +167,10 @@ def holder(folder: Path) -> Owner | None:
         with closing(lock):
             return lock.wait(fcntl.LOCK_SH)
     return None
+
+
+def _look_of(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check_not_away(folder: Path, claim: Claim) -> None:
