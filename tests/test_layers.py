@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "rpc": ("wire",),
     "gateway": ("wire", "rpc", "config.model", "config.root", "log"),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine"),
-    "sandbox": ("wire", "gateway.ports", "gateway.paths", "config", "agents", "masking"),
+    "sandbox": ("wire", "gateway.ports", "gateway.path_mapping.paths", "config", "agents", "masking"),
     "transports": ("wire", "rpc", "gateway", "terminal"),
     "store": ("wire", "gateway.ports", "config", "machine"),
     "upkeep": ("gateway.ports", "store", "machine"),
@@ -50,7 +50,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "__main__": ("cli",),
     "__init__": (),
 }
-PORTS = ("wire", "rpc", "config.model", "gateway.ports", "gateway.paths")
+PORTS = ("wire", "rpc", "config.model", "gateway.ports", "gateway.path_mapping.paths")
 """What the ports may use: whoever implements one must not drag in the gateway behind it."""
 
 HEAVY = (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dragoman.bridge import shapes
 from dragoman.bridge.records import RECORDS
 from dragoman.bridge.translate import UPDATES, translate
-from dragoman.gateway import events
-from dragoman.gateway.updates import update_line
+from dragoman.gateway.delivery import events
+from dragoman.gateway.rewriting.updates import update_line
 from support.bridge_events import Command, ConfigOption, Entry, Modes, check_event, check_snapshot
 from support.bridge_peer import Page
 from support.json_values import OBJECTS, VALUES

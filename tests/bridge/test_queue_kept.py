@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.bridge.lookback import look_back
 from dragoman.bridge.message import Message
-from dragoman.gateway import events
+from dragoman.gateway.delivery import events
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.gateway.updates import update_line
+from dragoman.gateway.rewriting.updates import update_line
 from dragoman.store import FileStore
 from server.conftest import Serve
 from support.bridge_peer import Page

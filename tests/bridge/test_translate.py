@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.bridge.translate import timestamp, translate
-from dragoman.gateway import events
-from dragoman.gateway.updates import update_line
+from dragoman.gateway.delivery import events
+from dragoman.gateway.rewriting.updates import update_line
 from support.json_values import OBJECTS
 
 Json = dict[str, Any]

@@ -29,12 +29,15 @@ from dragoman.config import environment, load, schema
 from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import PolicyConfig, PolicyRule
-from dragoman.gateway import dialects, events, mcp_servers, policy, reserved, rewrite
-from dragoman.gateway.capabilities import AgentCapabilities
-from dragoman.gateway.content import read_prompt
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.access.capabilities import AgentCapabilities
+from dragoman.gateway.delivery import events
+from dragoman.gateway.lifecycle import mcp_servers
+from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.store import BadCursor, SchemaTooNew
-from dragoman.gateway.updates import UpdateRewriter, read_head
+from dragoman.gateway.rewriting import dialects, reserved, rewrite
+from dragoman.gateway.rewriting.content import read_prompt
+from dragoman.gateway.rewriting.updates import UpdateRewriter, read_head
+from dragoman.gateway.session import policy
 from dragoman.rpc.websocket import WebSocket, frame_masked_text
 from dragoman.server.admission import Admission, Visit
 from dragoman.server.h2_frames import FrameGate, Refused

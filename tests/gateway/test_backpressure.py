@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.gateway.backpressure import MOST_SECONDS, Backpressure
+from dragoman.gateway.delivery.backpressure import MOST_SECONDS, Backpressure
 
 
 class Agent:
@@ -64,7 +64,7 @@ async def test_a_client_that_used_its_moments_up_holds_nothing_until_they_come_b
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("dragoman.gateway.backpressure.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("dragoman.gateway.delivery.backpressure.time", SimpleNamespace(monotonic=lambda: now))
     agent = Agent()
     pressure = Backpressure(cast(Any, Client(attached(agent, journal=True, clients=2))))
     pressure.writable_changed(False)
@@ -82,7 +82,7 @@ async def test_a_client_that_is_alone_and_reads_may_hold_the_agent_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("dragoman.gateway.backpressure.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("dragoman.gateway.delivery.backpressure.time", SimpleNamespace(monotonic=lambda: now))
     agent = Agent()
     pressure = Backpressure(cast(Any, Client(attached(agent, journal=True))))
     for _ in range(3):

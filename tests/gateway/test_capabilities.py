@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from dragoman import __version__
-from dragoman.gateway.capabilities import (
+from dragoman.gateway.access.capabilities import (
     AgentCapabilities,
     ClientCapabilities,
     bound_result,

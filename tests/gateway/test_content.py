@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.gateway.capabilities import AgentCapabilities
-from dragoman.gateway.content import prompt_params, read_prompt
+from dragoman.gateway.access.capabilities import AgentCapabilities
+from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.wire.errors import RpcError
 
 TEXT = {"type": "text", "text": "hi"}

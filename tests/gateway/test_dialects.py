@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.gateway import dialects
+from dragoman.gateway.rewriting import dialects
 from support.json_values import OBJECTS, VALUES
 
 TEXT = {"type": "text", "text": "hi"}

@@ -10,9 +10,9 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from dragoman.cli.sessions_state import look
-from dragoman.gateway import events
-from dragoman.gateway.directory import StoreDirectory
-from dragoman.gateway.transcript import RECENT_EVENTS
+from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.transcript import RECENT_EVENTS
+from dragoman.gateway.ownership.directory import StoreDirectory
 from dragoman.store import FileStore
 from support.store import append, begin
 

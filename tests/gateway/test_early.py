@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.gateway.early import EarlyMessages
+from dragoman.gateway.delivery.early_messages import EarlyMessages
 from dragoman.wire import limits
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway.feed import DirectFeed, Feed
-from dragoman.gateway.journal_feed import JournalFeed
-from dragoman.gateway.keeping import Keeping
+from dragoman.gateway.delivery.feed import DirectFeed, Feed
+from dragoman.gateway.delivery.journal_feed import JournalFeed
+from dragoman.gateway.delivery.journal_state import Keeping
 from dragoman.gateway.ports.store import StoreError
 from dragoman.store import FileStore
 from support.store import begin

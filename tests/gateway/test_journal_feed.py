@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.gateway import events
-from dragoman.gateway.batch import Batch
-from dragoman.gateway.journal_feed import HEAL_SECONDS, JournalFeed
-from dragoman.gateway.keeping import MOVES, Keeping, check_move
+from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.batch import Batch
+from dragoman.gateway.delivery.journal_feed import HEAL_SECONDS, JournalFeed
+from dragoman.gateway.delivery.journal_state import MOVES, Keeping, check_move
 from dragoman.gateway.ports.store import BadEvent, Fenced, SequenceGap, StoreError, StoreFull, UnknownSession
 
 FULL = StoreFull("No space is left.")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.mapped import MappedRewriter, update_params
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.path_mapping.mapped_peer import MappedRewriter, update_params
+from dragoman.gateway.path_mapping.paths import PathMap
 
 PATHS = PathMap([("/home/ada/project", "/workspace")])
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.capabilities import AgentCapabilities
-from dragoman.gateway.mcp_servers import mcp_servers
+from dragoman.gateway.access.capabilities import AgentCapabilities
+from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
 from dragoman.wire.errors import RpcError
 
 

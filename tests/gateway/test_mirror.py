@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dragoman.gateway.mirror import Mirror
-from dragoman.gateway.updates import update_line
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.terminal_mirror import Mirror
 from dragoman.rpc.peer import OnReply, Reply
 from dragoman.wire.errors import internal
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.path_mapping.paths import PathMap
 
 HOST, BOX = "/home/ada/project", "/home/agent/workspace"
 MAP = PathMap([(HOST, BOX)])

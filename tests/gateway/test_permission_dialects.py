@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway import dialects
+from dragoman.gateway.rewriting import dialects
 
 
 class TestPermissions:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.config.model import Decision, PolicyConfig, PolicyRule
-from dragoman.gateway import dialects
-from dragoman.gateway.policy import Verdict, choose_option, decide
+from dragoman.gateway.rewriting import dialects
+from dragoman.gateway.session.policy import Verdict, choose_option, decide
 from support.json_values import VALUES
 
 

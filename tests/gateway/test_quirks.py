@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.json_types import decode_object, encode
-from dragoman.gateway.quirks import QUIRKS, Corrections, absolute_paths, mode_said, with_rpc_code
+from dragoman.gateway.rewriting.quirks import QUIRKS, Corrections, absolute_paths, mode_said, with_rpc_code
 from dragoman.rpc.peer import Reply
 
 ALL = Path(__file__).parents[1]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dragoman.gateway.quirks import Corrections
-from dragoman.gateway.remembered import Remembered
-from dragoman.gateway.tools import OpenTools
+from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.rewriting.quirks import Corrections
+from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.wire import limits
 
 

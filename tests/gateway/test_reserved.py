@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman.gateway.reserved import cleaned
+from dragoman.gateway.rewriting.reserved import cleaned
 
 UPDATE = '{"jsonrpc":"2.0","method":"session/update","params":%s}'
 OURS, MINE = '{"dragoman":{"seq":9}}', '{"mine":1}'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.gateway.rewrite import (
+from dragoman.gateway.rewriting.rewrite import (
     one_session,
     reply_for_client,
     session_of,

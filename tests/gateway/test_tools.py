@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.tools import OpenTools
+from dragoman.gateway.session.open_tools import OpenTools
 
 
 def call(tool_id: str = "t", **members: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dragoman.gateway.dialects import RENAMED_KINDS
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.updates import LOOKED_AT, UpdateRewriter, read_head, update_line
+from dragoman.gateway.rewriting.dialects import RENAMED_KINDS
+from dragoman.gateway.rewriting.updates import LOOKED_AT, UpdateRewriter, read_head, update_line
 from support.exact_json import exact
 from support.json_values import OBJECTS, TEXTS, VALUES, encoded
 

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from dragoman.config.root import MARKERS
-from dragoman.gateway.workspace import check_cwd, check_cwd_exists, check_directories, workspace_root
+from dragoman.gateway.lifecycle.workspace import (
+    check_cwd,
+    check_cwd_exists,
+    check_directories,
+    workspace_root,
+)
 from dragoman.wire.errors import RpcError
 
 

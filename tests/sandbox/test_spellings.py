@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.workspace import workspace_root
+from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.sandbox.mounts import Mount, spelled_map
 from support.boxes import INSIDE, Kind
 from support.gateway import Dragoman, Start

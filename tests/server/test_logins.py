@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway.identity import Identity
+from dragoman.gateway.access.identity import Identity
 from dragoman.server import limits
 from dragoman.server.keys import Keys
 from dragoman.server.logins import LIFETIME, USED_STEP, Logins

@@ -8,7 +8,7 @@ import contextlib
 import httpx
 import pytest
 
-from dragoman.gateway.identity import Identity, Role
+from dragoman.gateway.access.identity import Identity, Role
 from dragoman.server.asgi import HttpError
 from dragoman.server.shares import Shares
 from support import h2_socket

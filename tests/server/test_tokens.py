@@ -11,8 +11,8 @@ import pytest
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
-from dragoman.gateway.identity import LOCAL, Identity, Role
-from dragoman.gateway.meter import Meter
+from dragoman.gateway.access.identity import LOCAL, Identity, Role
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.server.admission import Admission, Refusal, Visit
 from dragoman.server.keys import Keys
 from dragoman.server.tokens import TokenFile

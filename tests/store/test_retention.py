@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.gateway.lifecycle.retention import expire, prune
 from dragoman.gateway.ports.store import Lease, Removed, SessionChanges, StoredSession
-from dragoman.gateway.retention import expire, prune
 from dragoman.store import FileStore
 from support.store import append, begin, numbered, read_all, record
 

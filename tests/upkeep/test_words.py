@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.gateway.attachment import missing
+from dragoman.gateway.delivery.attachment import missing
 from dragoman.upkeep.words import are, counted, events, size
 
 

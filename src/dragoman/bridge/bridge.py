@@ -16,14 +16,14 @@ from dragoman.bridge.lookback import Recalled, look_back
 from dragoman.bridge.room import Room
 from dragoman.bridge.steward import Stewards, Tokens
 from dragoman.bridge.summary import summary
+from dragoman.gateway.access.identity import Identity
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import Terms
-from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.meter import Meter
+from dragoman.gateway.ownership.directory import Kept
 from dragoman.gateway.ports.store import StoreError
-from dragoman.gateway.session import Session
+from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ from dragoman.bridge.hand import Hand
 from dragoman.bridge.room import Room
 from dragoman.bridge.steward import Steward
 from dragoman.bridge.translate import lost, timestamp, translate
-from dragoman.gateway.attachment import missing
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import Terms
+from dragoman.gateway.delivery.attachment import missing
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.gateway.meter import Meter
 from dragoman.gateway.ports.store import StoreError
-from dragoman.gateway.session import Session
+from dragoman.gateway.session.session import Session
 from dragoman.rpc.link import CodedLink, Link, Tap
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError

@@ -15,10 +15,10 @@ from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.message import Message
 from dragoman.bridge.summary import summary
 from dragoman.bridge.translate import lost, timestamp, translate
-from dragoman.gateway.directory import RUNNING_STATES
 from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.ownership.directory import RUNNING_STATES
 from dragoman.gateway.ports.store import BadCursor, Row
-from dragoman.gateway.session import Session
+from dragoman.gateway.session.session import Session
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.bridge import limits
 from dragoman.bridge.commands import COMMANDS, Command, Outcome, Repeated
 from dragoman.bridge.errors import BridgeError, as_bridge_error
-from dragoman.gateway.identity import Role
+from dragoman.gateway.access.identity import Role
 from dragoman.gateway.json_types import JsonObject
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from dragoman import __version__
 from dragoman.bridge.errors import friendly
-from dragoman.gateway import quotas
+from dragoman.gateway.access import quotas
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
-from dragoman.gateway.rewrite import session_of
-from dragoman.gateway.session import Session
+from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
+from dragoman.gateway.session.session import Session
 from dragoman.rpc.link import Tap
 from dragoman.rpc.peer import CANCEL_REQUEST, Reply, Request
 from dragoman.wire import message

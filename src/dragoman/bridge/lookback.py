@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dragoman.bridge import limits
-from dragoman.gateway import events, transcript
+from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import Store
-from dragoman.gateway.session import LATEST
+from dragoman.gateway.session.session import LATEST
 from dragoman.wire.errors import Malformed
 
 PAGE = 2000

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dragoman.bridge import fields
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.summary import kept_of, last_number, snapshot
-from dragoman.gateway.directory import Kept
 from dragoman.gateway.json_types import JsonObject, decode_object
-from dragoman.gateway.session import Session
+from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import Reply
 
 if TYPE_CHECKING:

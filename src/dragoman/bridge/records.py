@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dragoman.bridge import shapes
 from dragoman.bridge.errors import friendly
 from dragoman.bridge.message import Message
-from dragoman.gateway import events
+from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object
 
 Fields = JsonObject

@@ -14,10 +14,10 @@ from dragoman.bridge.lookback import Recalled
 from dragoman.bridge.message import Message
 from dragoman.bridge.steward import Stewards
 from dragoman.bridge.translate import translate
-from dragoman.gateway.content import read_prompt
-from dragoman.gateway.identity import Identity
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.session import Session
+from dragoman.gateway.rewriting.content import read_prompt
+from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError
 

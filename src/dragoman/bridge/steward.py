@@ -10,9 +10,9 @@ from typing import Protocol
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.hand import Hand
 from dragoman.bridge.message import Sender
+from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import LOCAL, Identity, Role
 
 
 class Tokens(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dragoman.bridge import shapes
 from dragoman.bridge.translate import SESSION_STATES, usage_fields
-from dragoman.gateway import events, transcript
-from dragoman.gateway.directory import Kept
+from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.session import Session
+from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.session.session import Session
 
 PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
 

@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.bridge import shapes
 from dragoman.bridge.records import translate_record
-from dragoman.gateway import events
+from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.wire.errors import Malformed
 

@@ -10,8 +10,8 @@ from dragoman import __version__
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.policy import choose_option
-from dragoman.gateway.revival import as_error
+from dragoman.gateway.lifecycle.restart_agent import as_error
+from dragoman.gateway.session.policy import choose_option
 from dragoman.rpc.peer import Peer, Reply, Request
 from dragoman.transports import memory
 from dragoman.transports.dial import UnixDialer

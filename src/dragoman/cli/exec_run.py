@@ -21,11 +21,11 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
+from dragoman.gateway.delivery.transcript import lost_words
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import Store, StoreError
-from dragoman.gateway.transcript import lost_words
-from dragoman.gateway.updates import update_line
+from dragoman.gateway.rewriting.updates import update_line
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError
 
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130

@@ -7,9 +7,10 @@ from typing import Any
 
 from dragoman.cli.conversation import Question, facts_of, spoken, text_of
 from dragoman.cli.screen import Screen, one_line
-from dragoman.gateway import events, tool_text
+from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.tool_text import ToolContents, said_already
+from dragoman.gateway.rewriting import tool_text
+from dragoman.gateway.rewriting.tool_text import ToolContents, said_already
 
 ENDS = {"completed": ("done", "green"), "failed": ("failed", "red")}
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from dragoman.config.errors import ConfigError
-from dragoman.gateway.export import as_markdown, as_ndjson
+from dragoman.gateway.delivery.export import as_markdown, as_ndjson
 from dragoman.gateway.ports.store import SessionRecord, Store
 
 Format: TypeAlias = Literal["ndjson", "markdown", "md"]

@@ -10,10 +10,10 @@ from typing import Any
 from dragoman.cli.conversation import facts_of, text_of
 from dragoman.cli.narrator import describe_tool
 from dragoman.cli.screen import one_line
-from dragoman.gateway import events
+from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import Row, Store
-from dragoman.gateway.transcript import READ_BYTES, read_update
 from dragoman.wire.errors import Malformed
 
 KEPT_TURNS = 10

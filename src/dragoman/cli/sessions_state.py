@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.cli.conversation import Conversation, facts_of
-from dragoman.gateway.directory import RUNNING_STATES, examine
 from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ownership.directory import RUNNING_STATES, examine
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import Owner, SessionRecord, Store
 from dragoman.wire.errors import RpcError

@@ -14,10 +14,10 @@ from dragoman.cli.narrator import Narrator, describe_tool
 from dragoman.cli.screen import Screen
 from dragoman.cli.sessions_find import find, reading
 from dragoman.config.paths import Paths
-from dragoman.gateway import events
+from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import SessionRecord, Store
-from dragoman.gateway.transcript import READ_BYTES, read_update
 
 LOOK_AGAIN = 0.15
 """Seconds between looks at the journal: nothing tells one process what another has written."""

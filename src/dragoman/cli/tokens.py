@@ -12,7 +12,7 @@ import click
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.table import print_table
-from dragoman.gateway.identity import ROLES
+from dragoman.gateway.access.identity import ROLES
 
 if TYPE_CHECKING:
     from dragoman.server.tokens import Token, TokenFile

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
-from dragoman.gateway import endings, pathfields, reserved
-from dragoman.gateway.capabilities import PROTOCOL_VERSION, AgentCapabilities
-from dragoman.gateway.early import EarlyMessages
+from dragoman.gateway.access.capabilities import PROTOCOL_VERSION, AgentCapabilities
+from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.delivery.early_messages import EarlyMessages
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.mapped import MappedPeer, MappedRewriter, update_params
+from dragoman.gateway.lifecycle import endings
+from dragoman.gateway.path_mapping import path_fields
+from dragoman.gateway.path_mapping.mapped_peer import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
-from dragoman.gateway.questions import ELICITATION
 from dragoman.gateway.refusals import log_refusal
-from dragoman.gateway.remembered import Remembered
-from dragoman.gateway.rewrite import one_session, session_of, without_session
-from dragoman.gateway.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
+from dragoman.gateway.rewriting import reserved
+from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
+from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
+from dragoman.gateway.session.questions import ELICITATION
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer, Reply, Request
@@ -36,7 +38,7 @@ from dragoman.wire.errors import (
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.session import Session
+    from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -459,7 +461,7 @@ class AgentConnection:
 
     def _translate(self, request: Request) -> None:
         if self.paths is not None:
-            request.params = pathfields.asked(request.method, request.params, self.paths.to_host)
+            request.params = path_fields.asked(request.method, request.params, self.paths.to_host)
 
     def _stderr(self) -> str:
         tail = self.handle.end().stderr_tail.strip() if self.handle is not None else ""

@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway import comeback, lifecycle, listing, quotas, settings
+from dragoman.gateway.access import quotas
+from dragoman.gateway.access.capabilities import ClientCapabilities
+from dragoman.gateway.access.handshake import Handshake
+from dragoman.gateway.access.identity import LOCAL, Identity
+from dragoman.gateway.access.login import Login
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.agent import AgentConnection
-from dragoman.gateway.attachment import Attachment
-from dragoman.gateway.backpressure import Backpressure
-from dragoman.gateway.capabilities import ClientCapabilities
-from dragoman.gateway.handshake import Handshake
-from dragoman.gateway.identity import LOCAL, Identity
+from dragoman.gateway.delivery.attachment import Attachment
+from dragoman.gateway.delivery.backpressure import Backpressure
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.login import Login
-from dragoman.gateway.meter import Meter
+from dragoman.gateway.lifecycle import create, listing, load
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
-from dragoman.gateway.questions import ELICITATION
-from dragoman.gateway.rewrite import meta_of, one_session, session_in, session_of
-from dragoman.gateway.session import Session, settle
-from dragoman.gateway.turn import CANCELLED
+from dragoman.gateway.rewriting.rewrite import meta_of, one_session, session_in, session_of
+from dragoman.gateway.session import settings
+from dragoman.gateway.session.questions import ELICITATION
+from dragoman.gateway.session.session import Session, settle
+from dragoman.gateway.session.turn import CANCELLED
 from dragoman.log import ABOUT
 from dragoman.rpc.peer import Peer, Request
 from dragoman.wire import limits, message
@@ -228,7 +230,7 @@ class ClientConnection:
                 session_id, f"It belongs to the agent {agent}, this connection is to {self.bound_agent}"
             )
 
-    def setup(self, request: Request, work: lifecycle.Setup) -> None:
+    def setup(self, request: Request, work: create.Setup) -> None:
         """Answer a request that has to wait; cancelled by `$/cancel_request` or the client's end."""
         task = self.gateway.spawn(self._run(request, work))
 
@@ -241,7 +243,7 @@ class ClientConnection:
         task.add_done_callback(done)
         request.on_cancel = partial(_stop, task)
 
-    async def _run(self, request: Request, work: lifecycle.Setup) -> None:
+    async def _run(self, request: Request, work: create.Setup) -> None:
         TRACE.set(meta_of(request.params))
         ABOUT.set(self._about(request))
         try:
@@ -333,7 +335,7 @@ class ClientConnection:
             session.detach(self)
         if not keep:
             await asyncio.gather(
-                *(lifecycle.end_session(session) for session in sessions if not session.attachments)
+                *(create.end_session(session) for session in sessions if not session.attachments)
             )
 
     async def _finish_setups(self) -> None:
@@ -372,7 +374,7 @@ def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-def _in_setup(work: lifecycle.Setup) -> Handler:
+def _in_setup(work: create.Setup) -> Handler:
     return lambda client, request: client.setup(request, work)
 
 
@@ -391,14 +393,14 @@ def _cancel(client: ClientConnection, request: Request) -> None:
 REQUESTS: dict[str, Handler] = {
     "authenticate": _in_setup(lambda client, request: client.login.authenticate(request)),
     "logout": _in_setup(lambda client, request: client.login.logout(request)),
-    "session/new": _in_setup(lifecycle.new),
-    "session/load": _in_setup(comeback.load),
-    "session/resume": _in_setup(comeback.resume),
+    "session/new": _in_setup(create.new),
+    "session/load": _in_setup(load.load),
+    "session/resume": _in_setup(load.resume),
     "session/list": _in_setup(listing.list_sessions),
-    "session/fork": _in_setup(lifecycle.fork),
-    "session/close": _in_setup(lifecycle.close),
-    "session/end": _in_setup(lifecycle.close),  # seed 004's name for it (G-116)
-    "session/delete": _in_setup(lifecycle.delete),
+    "session/fork": _in_setup(create.fork),
+    "session/close": _in_setup(create.close),
+    "session/end": _in_setup(create.close),  # seed 004's name for it (G-116)
+    "session/delete": _in_setup(create.delete),
     "session/prompt": _prompt,
     "session/cancel": _cancel,
     "session/set_mode": settings.set_in_older_words,

@@ -13,14 +13,16 @@ from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from dragoman.config.model import AgentConfig, Config, PolicyConfig
-from dragoman.gateway import owner
-from dragoman.gateway.capabilities import fingerprint
+from dragoman.gateway.access.capabilities import fingerprint
+from dragoman.gateway.access.quotas import Places
 from dragoman.gateway.client import ClientConnection, Terms
-from dragoman.gateway.directory import Directory, StoreDirectory
+from dragoman.gateway.delivery.journal_state import Keeping
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.keeping import Keeping
-from dragoman.gateway.memory_directory import MemoryDirectory
-from dragoman.gateway.parking import Parking
+from dragoman.gateway.lifecycle.parking import Parking
+from dragoman.gateway.lifecycle.retention import keep_house, renew_leases
+from dragoman.gateway.ownership import owner_connection
+from dragoman.gateway.ownership.directory import Directory, StoreDirectory
+from dragoman.gateway.ownership.memory_directory import MemoryDirectory
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.agent import CapabilityCache, Launcher
 from dragoman.gateway.ports.dial import Dialer
@@ -29,9 +31,7 @@ from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
-from dragoman.gateway.quotas import Places
-from dragoman.gateway.retention import keep_house, renew_leases
-from dragoman.gateway.session import Session, settle
+from dragoman.gateway.session.session import Session, settle
 from dragoman.rpc.peer import ByteBudget
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_params
@@ -218,7 +218,9 @@ class Gateway:
 
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
         """Over the socket of the process that has it."""
-        await owner.reach(session, client, lambda handler: self.dialer.dial(held.owner.address, handler))
+        await owner_connection.reach(
+            session, client, lambda handler: self.dialer.dial(held.owner.address, handler)
+        )
 
     def taking(self, session_id: str) -> asyncio.Lock:
         """Held by whoever changes what this process is to a session: its owner, a neighbour of its owner, neither."""

@@ -8,12 +8,12 @@ import os
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway import quirks
+from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.agent import AgentConnection
-from dragoman.gateway.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.gateway.ports.sandbox import Box
+from dragoman.gateway.rewriting import quirks
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError
 

@@ -14,7 +14,7 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig, SandboxConfig
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Enclosed, Shared
 from dragoman.sandbox.allowlist import GENERAL, LOGIN_VARIABLES, TOOL, allowed, login_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from dragoman.config.model import SandboxConfig
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.sandbox import Shared
 
 

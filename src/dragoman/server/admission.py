@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
-from dragoman.gateway.identity import Identity, Role, name_refusal
+from dragoman.gateway.access.identity import Identity, Role, name_refusal
 from dragoman.server.keys import Keys
 from dragoman.server.logins import LIFETIME
 

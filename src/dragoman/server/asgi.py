@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from dragoman.gateway.identity import Identity, Role
-from dragoman.gateway.meter import Meter
+from dragoman.gateway.access.identity import Identity, Role
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
 from dragoman.server.admission import NOBODY, Refusal, Visit

@@ -16,15 +16,15 @@ from dataclasses import replace
 import msgspec
 from msgspec import Raw
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import JsonObject, encode, read_object
+from dragoman.gateway.lifecycle.restart_agent import as_error
+from dragoman.gateway.ownership.takeover import unknown
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
-from dragoman.gateway.revival import as_error
-from dragoman.gateway.rewrite import session_of, with_members
-from dragoman.gateway.session import Session
-from dragoman.gateway.takeover import unknown
+from dragoman.gateway.rewriting.rewrite import session_of, with_members
+from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
 from dragoman.server.asgi import shutting_down
 from dragoman.server.ear import Ear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.gateway.transcript import read_update, said
+from dragoman.gateway.delivery.transcript import read_update, said
 
 
 class Collector:

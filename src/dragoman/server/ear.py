@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dragoman.gateway.session import Session
+from dragoman.gateway.session.session import Session
 from dragoman.server.streams import EventStream
 from dragoman.wire.errors import invalid_request
 

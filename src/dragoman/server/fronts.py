@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dragoman.gateway.access.identity import Identity
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
-from dragoman.gateway.meter import Meter
 from dragoman.rpc.link import LinkHandler
 from dragoman.server.admission import Admission
 from dragoman.server.affinity import Affinity

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.rewrite import session_of, with_members
+from dragoman.gateway.rewriting.rewrite import session_of, with_members
 from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError

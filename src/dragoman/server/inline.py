@@ -12,10 +12,10 @@ import logging
 import re
 from collections.abc import Callable
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
 from dragoman.gateway.json_types import encode
-from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.rpc.peer import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
-from dragoman.gateway.identity import INSTANCE, LOCAL, Identity
-from dragoman.gateway.meter import Meter
+from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
+from dragoman.gateway.access.rate_limit import Meter
 from dragoman.server.logins import Login, Logins, Pair
 from dragoman.server.stamp import Stamp, stamp_of
 from dragoman.server.tokens import Token, TokenFile, digest

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from dragoman import __version__
 from dragoman.gateway.client import REQUESTS
+from dragoman.gateway.delivery.journal_state import Keeping
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.keeping import Keeping
 from dragoman.server import exposition
 from dragoman.server.asgi import Response
 from dragoman.server.exposition import Histogram, Sample

@@ -12,8 +12,8 @@ import logging
 import re
 from collections.abc import Callable
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.client import ClientConnection
-from dragoman.gateway.identity import Identity
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.shares import Shares

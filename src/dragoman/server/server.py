@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
 from dragoman.machine import raise_file_limit
 from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dragoman.gateway.identity import Identity
+from dragoman.gateway.access.identity import Identity
 from dragoman.server.asgi import HttpError
 
 log = logging.getLogger(__name__)

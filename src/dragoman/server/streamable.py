@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Identity
-from dragoman.gateway.rewrite import session_of
+from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response, shutting_down

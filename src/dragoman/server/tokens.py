@@ -23,7 +23,7 @@ import msgspec
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
-from dragoman.gateway.identity import ROLES, TAKEN_NAMES, Identity
+from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
 from dragoman.server.token import PRIVATE
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import dragoman.store
-from dragoman.gateway import retention
+from dragoman.gateway.lifecycle import retention
 from dragoman.gateway.ports.store import Lease
 from dragoman.store import FileStore, limits
 from dragoman.upkeep import archive, conversion

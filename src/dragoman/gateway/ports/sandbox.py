@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.config.model import AgentConfig
-from dragoman.gateway.paths import PathMap
+from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.agent import AgentEnd
 
 

@@ -349,7 +349,7 @@ class Leases(Protocol):
 
 
 class Retention(Protocol):
-    """What removal of old sessions needs (`dragoman.gateway.retention`)."""
+    """What removal of old sessions needs (`dragoman.gateway.lifecycle.retention`)."""
 
     async def stored(self, older_than: str | None = None) -> list[StoredSession]:
         """All sessions, or those not updated since that time; longest untouched first."""

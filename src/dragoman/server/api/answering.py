@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.gateway import events
 from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.gateway.ports.store import Store
-from dragoman.gateway.session import Session
+from dragoman.gateway.session.session import Session
 from dragoman.server.asgi import HttpError
 from dragoman.wire.errors import Malformed
 

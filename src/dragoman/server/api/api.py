@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.gateway.access.identity import Role
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.identity import Role
 from dragoman.server.admission import Admission
 from dragoman.server.api import openapi, page
 from dragoman.server.api.operation import Operation, Routes, Values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.gateway.directory import Kept
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ownership.directory import Kept
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.server.asgi import HttpError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dragoman.gateway.identity import Role
+from dragoman.gateway.access.identity import Role
 from dragoman.server.asgi import HttpError, Request, Response
 
 JSON = "application/json"

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from dragoman.gateway import export
-from dragoman.gateway.directory import Kept
+from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.ownership.directory import Kept
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.peer import Reply
 from dragoman.server.api import answering

@@ -1,0 +1,111 @@
+"""How much there may be at once: live sessions of the gateway, and live sessions and turns of one token.
+
+Counted when asked for, so nothing can be lost. A session takes its place before the first wait on its way to being live
+(`Places.take`), so that requests which come together, in one write or in one batch, see each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.wire.errors import internal, too_many
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.session.session import Session
+
+WAIT_FOR_TURN = 5.0
+WAIT_FOR_SESSION = 60.0
+"""Seconds until it is worth asking again; nobody knows when a turn ends."""
+
+MAKES_SESSION = frozenset({"session/new", "session/fork"})
+
+
+class Places:
+    """Live sessions and those that are about to be; parked and stored ones have no place."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._coming: list[tuple[str, str]] = []
+        """Sessions on their way, each with the token that it is for; one may be asked for twice."""
+
+    @contextmanager
+    def take(self, client: ClientConnection, session_id: str) -> Iterator[None]:
+        """Hold a place until the session is live, or comes to nothing; raises when there is none.
+
+        Observers have no quota of sessions: what they look at stays parked, or is another's.
+        """
+        self._check_room(session_id)
+        if client.may_control:
+            check_sessions(client, session_id)
+        place = (session_id, client.terms.identity.name)
+        self._coming.append(place)
+        try:
+            yield
+        finally:
+            self._coming.remove(place)
+
+    @contextmanager
+    def wake(self, client: ClientConnection, session: Session) -> Iterator[None]:
+        """The same while an agent is brought to a session; one that is not parked has its place already."""
+        if not session.parked:
+            yield
+            return
+        with self.take(client, session.id):
+            yield
+            session.owner = client.terms.identity.name
+
+    def of(self, owner: str) -> set[str]:
+        """Sessions that were created, or brought back, with this token."""
+        live = {each.id for each in self._live() if each.owner == owner}
+        return live | {session_id for session_id, token in self._coming if token == owner}
+
+    def _check_room(self, session_id: str) -> None:
+        gateway = self._gateway
+        limit = gateway.config.limits.max_sessions
+        taken = {each.id for each in self._live()} | {each for each, _ in self._coming}
+        if len(taken - {session_id}) >= limit:
+            raise internal(
+                f"There are {limit} live sessions already (limits.max_sessions); close one first",
+                "session_limit",
+            )
+        if gateway.closing:
+            raise internal("Dragoman is shutting down", "shutdown")
+
+    def _live(self) -> list[Session]:
+        return [session for session in self._gateway.sessions.values() if not session.parked]
+
+
+def check(client: ClientConnection, method: str) -> None:
+    """Raises when this method would be one too many."""
+    if method in MAKES_SESSION:
+        check_sessions(client)
+    elif method == "session/prompt":
+        check_turns(client)
+
+
+def check_sessions(client: ClientConnection, session_id: str = "") -> None:
+    """Raises when there may be none beside those that there are; `session_id` itself does not count."""
+    owner, limit = client.terms.identity.name, client.terms.identity.quota.sessions
+    if not limit:
+        return
+    live = len(client.gateway.places.of(owner) - {session_id})
+    if live >= limit:
+        raise too_many(
+            f"The token {owner} has {live} live sessions already; close one first",
+            WAIT_FOR_SESSION,
+            "sessions",
+        )
+
+
+def check_turns(client: ClientConnection) -> None:
+    owner, limit = client.terms.identity.name, client.terms.identity.quota.turns
+    if not limit:
+        return
+    turns = (each.turn for each in client.gateway.sessions.values())
+    running = sum(turn is not None and turn.client.terms.identity.name == owner for turn in turns)
+    if running >= limit:
+        raise too_many(f"The token {owner} has {running} turns running already", WAIT_FOR_TURN, "turns")

@@ -1,0 +1,1 @@
+"""How a session's events reach clients: the feed, the journal's states, attachments, replays and exports."""

@@ -1,0 +1,62 @@
+"""A session as a file: every event as NDJSON, or the conversation as Markdown. In pieces, however long it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+
+from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.json_types import encode
+from dragoman.gateway.ports.store import SessionRecord, Store
+from dragoman.wire.framing import single_line
+
+_KINDS = {
+    events.HISTORY: (b"update", b"message"),
+    events.PROMPT: (b"prompt", b"message"),
+    events.STATE: (b"state", b"message"),
+    events.RECORD: (b"record", b"record"),
+}
+"""Tag of an event: its `type` in an export, and the member that holds it."""
+OF_THIS_MACHINE = frozenset({"owner", "epoch", "node"})
+"""What a session's record says that means nothing elsewhere."""
+
+
+async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:
+    """The record first, then each event with its number, its time and what clients were sent.
+
+    One line stands for all events of a part that is lost: it has the number of the last, and of the first.
+    """
+    facts = {key: value for key, value in msgspec.to_builtins(record).items() if key not in OF_THIS_MACHINE}
+    yield encode({"type": "session", **facts}) + b"\n"
+    position = 0
+    while rows := await store.read(record.id, position, transcript.READ_BYTES):
+        for row in rows:
+            if row.damaged:
+                yield b'{"seq":%d,"time":null,"type":"events_lost","firstSeq":%d}\n' % (
+                    row.last_seq,
+                    row.first_seq,
+                )
+                position = row.last_seq
+                continue
+            time = _time(row.ts).encode()
+            yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
+            position = row.last_seq
+
+
+def _line(seq: int, time: bytes, event: bytes) -> bytes:
+    kind, member = _KINDS.get(event[:1], (b"record", b"record"))
+    return b'{"seq":%d,"time":"%b","type":"%b","%b":%b}\n' % (seq, time, kind, member, single_line(event[1:]))
+
+
+async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:
+    title = record.title or record.id
+    yield f"# {title}\n\n".encode(errors="replace")
+    yield f"Session `{record.id}` with {record.agent} in `{record.cwd}`, {record.created_at}\n\n".encode()
+    async for piece in transcript.as_markdown(store, record.id):
+        yield piece.encode(errors="replace")
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

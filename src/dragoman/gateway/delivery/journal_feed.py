@@ -1,0 +1,463 @@
+"""The stream of a session with a journal: what is published is stored, then shown.
+
+A batch is what was published in one turn of the event loop. It is stored with one append, numbered as it is sent to the
+store, and handed to every attachment when it is safe, mostly before the append returns. Appends may overlap; the store
+answers in their order, and after one that failed those behind it fail too. When all are answered for, what failed waits
+at the head of `_pending` and is tried again, the first batch alone until one succeeds (see `keeping` for the states).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.delivery import actions, events
+from dragoman.gateway.delivery.actions import Action
+from dragoman.gateway.delivery.batch import Batch, Missing, gap_batch
+from dragoman.gateway.delivery.journal_state import (
+    UNNUMBERED,
+    JournalWatcher,
+    Keeping,
+    check_move,
+    is_hopeless,
+    is_its_own_fault,
+    is_taken,
+)
+from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, StoreError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.delivery.attachment import Attachment
+
+log = logging.getLogger(__name__)
+
+MAX_AUTHORS = 1000
+"""Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
+RETRY_SECONDS = 0.1
+"""Between two tries while events wait."""
+TELL_SECONDS = 0.5
+"""Events wait for so long before people are told: a disk that hesitates is no news."""
+MAX_WAITING_BYTES = 4 * 1024 * 1024
+"""Of batches on their way to a slow disk: beyond it their agent waits too."""
+HEAL_SECONDS = 1.0
+"""Between two tries of a session that goes on unkept."""
+
+
+class JournalFeed:
+    """Implements `Feed`."""
+
+    def __init__(
+        self,
+        store: Store,
+        session_id: str,
+        epoch: int,
+        last_seq: int,
+        watcher: JournalWatcher,
+        patience: float,
+        missing: Missing | None = None,
+    ) -> None:
+        """`missing`: what was shown since `last_seq` and not kept, in this process, by a feed before this one."""
+        self.attachments: list[Attachment] = []
+        self.epoch = epoch
+        self.delivered = last_seq
+        self.store = store
+        self.state = Keeping.STORED
+        self.trouble: StoreError | None = None
+        """Why events are not kept at present."""
+        self.missing = missing
+        """What was shown since the last event that is stored, and is not kept."""
+        self.authors: dict[int, ClientConnection] = {}
+        """Author by seq, of this process's life; authors are not shown their own events again."""
+        self._session_id = session_id
+        self._next = last_seq + 1
+        self._watcher = watcher
+        self._patience = patience
+        self._open: Batch | None = None
+        self._holding = False
+        self._pending: deque[Batch] = deque()
+        """Batches that are not handed over yet: first those that failed, then those in flight, then the rest."""
+        self._in_flight = 0
+        self._waiting_bytes = 0
+        """Of the batches in flight."""
+        self._stored = 0
+        """How many batches at the head of `_pending` are stored and not handed over yet."""
+        self._handing_over = False
+        self._failed = 0
+        self._failures = 0
+        """How often that was so."""
+        self._error: StoreError | None = None
+        """Why the first of those that failed did."""
+        self._waits_since = 0.0
+        self._told = False
+        """People know that events wait."""
+        self._published = 0
+        self._unclaimed = False
+        self._stopped = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        if missing is not None:
+            self._append_all()
+
+    @property
+    def broken(self) -> bool:
+        """Events are shown, but not kept."""
+        return self.state in UNNUMBERED
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event that was published, if everything can be stored."""
+        waiting = 0 if self.broken else sum(len(b.events) for b in self._pending if not b.first_seq)
+        return self._next - 1 + waiting + (len(self._open.events) if self._open is not None else 0)
+
+    @property
+    def published(self) -> int:
+        """How many events there were in this feed's life, kept or not."""
+        return self._published + (len(self._open.events) if self._open is not None else 0)
+
+    # -- publishing
+
+    def publish(
+        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
+    ) -> None:
+        batch = self._open or self._begin(waits=author is not None)
+        if varied:
+            batch.varied = True
+        if author is not None:
+            batch.add_authored(tag + line, author)
+            return
+        batch.events.append(tag + line)
+        batch.lines.append(line)
+
+    def reaches(self, author: ClientConnection) -> bool:
+        return True
+
+    def record(self, event: bytes) -> None:
+        (self._open or self._begin()).events.append(event)
+
+    def add(self, attachment: Attachment) -> None:
+        self.attachments.append(attachment)
+
+    def remove(self, attachment: Attachment) -> None:
+        self.attachments = [each for each in self.attachments if each is not attachment]
+
+    def agent_gone(self) -> None:
+        """Replays come from the journal."""
+
+    def then(self, action: Action) -> None:
+        if self._open is not None:
+            self._open.actions.append(action)
+            self._flush(self._open)
+        elif self._pending:
+            self._pending[-1].actions.append(action)
+        else:
+            actions.run(action, self._session_id)
+
+    def _begin(self, *, waits: bool = False) -> Batch:
+        """`waits`: it begins with a client's own event, which its author is not shown: what the client asked for, such
+        as a prompt to the agent, leaves before it is stored."""
+        batch = self._open = Batch()
+        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
+        return batch
+
+    def _next_turn(self, batch: Batch) -> None:
+        if self._open is batch:
+            self._loop.call_soon(self._flush, batch)
+
+    def hold(self) -> None:
+        """What is published from now on is one batch, which is neither stored nor shown before `let_go`."""
+        if self._open is not None:
+            self._flush(self._open)
+        self._holding = True
+
+    def let_go(self) -> None:
+        self._holding = False
+        if self._open is not None:
+            self._flush(self._open)
+
+    def drop_held(self) -> None:
+        """As if it had never been published; the answers behind it go out."""
+        if self._holding:
+            self._holding = False
+            batch, self._open = self._open, None
+            if batch is not None:
+                self._run(batch)
+
+    @property
+    def held_bytes(self) -> int:
+        return sum(map(len, self._open.events)) if self._holding and self._open is not None else 0
+
+    def _flush(self, batch: Batch) -> None:
+        if self._open is not batch or self._holding:
+            return
+        self._open = None
+        self._published += len(batch.events)
+        self._pending.append(batch)
+        if self.state is Keeping.STORED and not self._failed:
+            self._append(batch)
+        elif self.state is Keeping.FENCED:
+            self._drop_pending()
+        elif self.state is Keeping.ENDED or (self.state is Keeping.UNKEPT and not self._in_flight):
+            self._hand_over_unkept()
+
+    # -- storing
+
+    def _append(self, batch: Batch) -> None:
+        batch.number(self._next)
+        self._next = batch.last_seq + 1
+        for index, author in batch.authors.items():
+            self.authors[batch.first_seq + index] = author
+            if len(self.authors) > MAX_AUTHORS:
+                del self.authors[next(iter(self.authors))]
+        self._in_flight += 1
+        self.store.append(self._session_id, self.epoch, batch.first_seq, batch.events, self._done)
+        if self._in_flight:
+            self._waiting_bytes += batch.size
+            if self._waiting_bytes > MAX_WAITING_BYTES:
+                self._watcher.journal_congested(True)
+
+    def _done(self, error: StoreError | None) -> None:
+        """The store answers in the order of the appends, also before an append returns."""
+        self._in_flight -= 1
+        if self._waiting_bytes and not self._in_flight:
+            self._waiting_bytes = 0
+            self._watcher.journal_congested(False)
+        if error is None and self.state is Keeping.STORED and not self._failed:
+            self._stored += 1
+            self._hand_over_stored()
+        elif self.state in (Keeping.FENCED, Keeping.ENDED):
+            return
+        elif error is None or self._is_there(error):
+            self._recovered()
+        elif is_taken(error):
+            self._move(Keeping.FENCED, error)
+        else:
+            self._failed += 1
+            self._error = self._error or error
+            if not self._in_flight:
+                if self._handing_over:  # what is stored comes first
+                    self._loop.call_soon(self._all_answered)
+                else:
+                    self._all_answered()
+
+    def _hand_over_stored(self) -> None:
+        """One batch after the other: what is published while one is shown comes behind it."""
+        if self._handing_over:
+            return
+        self._handing_over = True
+        try:
+            while self._stored and self._pending:
+                self._stored -= 1
+                batch = self._pending.popleft()
+                self.delivered = batch.last_seq
+                if batch.gap:
+                    self.missing = None
+                self._show(batch)
+        finally:
+            self._handing_over = False
+            self._stored = 0
+
+    def _is_there(self, error: StoreError) -> bool:
+        """An append that was reported as failed and is in the journal all the same: only we write at our epoch."""
+        batch = self._pending[self._stored + self._failed]
+        return isinstance(error, SequenceGap) and not batch.gap and error.last_seq >= batch.last_seq
+
+    def _recovered(self) -> None:
+        """A batch is stored, and with it all before it: numbers have no gaps."""
+        self._stored += self._failed + 1
+        self._failed, self._error = 0, None
+        self._hand_over_stored()
+        if self.state is not Keeping.STORED:
+            self._move(Keeping.STORED, None)
+        else:
+            self._append_unnumbered()
+
+    def _all_answered(self) -> None:
+        """Nothing is in flight, and what failed is first in the queue."""
+        error, self._error, self._failed = self._error, None, 0
+        if error is None:
+            return  # this process ended meanwhile
+        self._failures += 1
+        self._take_numbers_back(error)
+        if self.state is Keeping.UNKEPT:
+            self._hand_over_unkept()
+            self._try_in(HEAL_SECONDS)
+        elif is_its_own_fault(error):
+            log.error("events cannot be stored: %s", error, extra={"session": self._session_id})
+            self._hand_over_unkept(1)
+            self._append_all()
+        elif self.state is Keeping.WAITING:
+            waited = time.monotonic() - self._waits_since
+            over = 0 < self._patience <= waited and not isinstance(error, OutcomeUnknown)
+            if over or is_hopeless(error):
+                self._move(Keeping.UNKEPT, error)
+                return
+            if waited >= TELL_SECONDS and not self._told:
+                self._told, self.trouble = True, error
+                self._watcher.keeping_delayed(error)
+            self._try_in(RETRY_SECONDS)
+        else:
+            self._waits_since = time.monotonic()
+            self._move(Keeping.UNKEPT if is_hopeless(error) else Keeping.WAITING, error)
+
+    def _take_numbers_back(self, error: StoreError) -> None:
+        """Nothing in the queue is stored, so none of it has a number."""
+        self._next = self._pending[0].first_seq
+        if isinstance(error, SequenceGap):
+            self._next = max(self._next, error.last_seq + 1)
+        for batch in self._pending:
+            for index in batch.authors if batch.first_seq else ():
+                self.authors.pop(batch.first_seq + index, None)
+            batch.first_seq = 0
+
+    def _move(self, state: Keeping, error: StoreError | None) -> None:
+        check_move(self.state, state)
+        log.log(
+            logging.INFO if error is None else logging.WARNING,
+            "journal is %s%s",
+            state.value,
+            f": {error}" if error is not None else "",
+            extra={"session": self._session_id},
+        )
+        self.state = state
+        self.trouble = error if state in UNNUMBERED else None
+        self._stop_trying()
+        if state is Keeping.STORED:
+            if self._told:
+                self._told = False
+                self._watcher.keeping_delayed(None)
+            self._append_all()
+            if self.state is not state:
+                return  # the next write failed again, and that was told
+        elif state is Keeping.WAITING:
+            self._try_in(RETRY_SECONDS)
+        elif state is Keeping.FENCED:
+            self._drop_pending()
+        else:
+            self._hand_over_unkept()
+            if state is Keeping.UNKEPT:
+                self._try_in(HEAL_SECONDS)
+        self._watcher.keeping_changed(state, error)
+
+    def _append_all(self) -> None:
+        """Everything that waits, behind a record of what was not kept; what is in flight is not sent twice."""
+        if self.missing is not None and not (self._pending and self._pending[0].gap):
+            self._pending.appendleft(gap_batch(self.missing))
+        self._append_unnumbered()
+
+    def _append_unnumbered(self) -> None:
+        """One of them may fail at once, and then the rest waits, or is shown without a number."""
+        failures = self._failures
+        while failures == self._failures and not self._failed:
+            batch = next((each for each in self._pending if not each.first_seq), None)
+            if batch is None:
+                return
+            self._append(batch)
+
+    # -- trying again
+
+    def begin_unkept(self, error: StoreError, *, for_good: bool) -> None:
+        """Nothing can be stored yet: not before the journal is claimed, and `for_good` if the store is only read."""
+        self.state, self.trouble = Keeping.UNKEPT, error
+        self._unclaimed = True
+        if not for_good:
+            self._try_in(HEAL_SECONDS)
+
+    def claimed(self, epoch: int, last_seq: int) -> None:
+        if self.state is not Keeping.UNKEPT:
+            return
+        self.epoch, self._unclaimed = epoch, False
+        self._next = last_seq + 1
+        self.delivered = max(self.delivered, last_seq)
+        for attachment in self.attachments:
+            if attachment.position < last_seq:  # another process had it meanwhile
+                attachment.start_at(attachment.position)
+        self._try()
+
+    def not_claimed(self, error: StoreError) -> None:
+        if self.state is not Keeping.UNKEPT:
+            return
+        if is_taken(error):
+            self._move(Keeping.FENCED, error)
+        else:
+            self._try_in(HEAL_SECONDS)
+
+    def lose(self, error: StoreError) -> None:
+        """The lease is lost: nothing that follows is stored or shown."""
+        if self.state not in (Keeping.FENCED, Keeping.ENDED):
+            self._move(Keeping.FENCED, error)
+
+    def stop(self) -> None:
+        """The session is put away: nothing is published any more."""
+        self._stopped = True
+        if self.state is Keeping.UNKEPT:
+            self._stop_trying()
+
+    def end(self, *, answered: bool) -> None:
+        """This process ends and does not wait any longer.
+
+        `answered`: the store has just stored something. What an agent said since then is left to it: a client that
+        comes back sees it with its number. Shown now, as not kept, the client would see it twice.
+        """
+        self.drop_held()
+        if self.state is not Keeping.FENCED and self.state is not Keeping.ENDED:
+            if self._open is not None:
+                self._flush(self._open)
+            if answered and self.state is Keeping.STORED and not self._failed:
+                return
+            if self._pending or self.state is Keeping.UNKEPT:
+                self._move(Keeping.ENDED, self.trouble or self._error)
+
+    def _try_in(self, seconds: float) -> None:
+        if not self._stopped or self.state is Keeping.WAITING:
+            self._timer = self._loop.call_later(seconds, self._try)
+
+    def _stop_trying(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _try(self) -> None:
+        self._timer = None
+        if self._unclaimed:
+            self._watcher.claim_journal()
+        elif self.state is Keeping.WAITING:
+            self._append(self._pending[0])
+        elif self.missing is None:  # nothing was said since: the next event tries
+            self._move(Keeping.STORED, None)
+        else:
+            self._append_all()
+
+    # -- showing
+
+    def _hand_over_unkept(self, most: int = -1) -> None:
+        """Show what waits without a number: all of it, or the first `most`."""
+        while self._pending and most:
+            most -= 1
+            batch = self._pending.popleft()
+            if batch.gap:
+                self._run(batch)
+                continue
+            batch.kept, batch.after = False, self.delivered
+            before = self.missing or Missing(0, events.now())
+            self.missing = Missing(before.events + len(batch.events), before.since)
+            self._show(batch)
+
+    def _drop_pending(self) -> None:
+        """Refused: not shown to any client, but the answers behind it go out."""
+        while self._pending:
+            self._run(self._pending.popleft())
+
+    def _show(self, batch: Batch) -> None:
+        for attachment in self.attachments:
+            try:
+                attachment.push(batch)
+            except Exception:  # one client's trouble must not cost the others their events or answers
+                log.exception("events could not be shown", extra={"session": self._session_id})
+        self._run(batch)
+
+    def _run(self, batch: Batch) -> None:
+        for action in batch.actions:
+            actions.run(action, self._session_id)

@@ -1,0 +1,262 @@
+"""A session's conversation as text: for an agent that must be told of it, and for people."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+from dragoman.gateway.delivery import events
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.ports.store import Row, Store
+from dragoman.gateway.rewriting import tool_text
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+
+SEED_BYTES = 100_000
+"""How much of a conversation a new agent is told: the end of it, well below any model's window."""
+RECAP_BEGINS = "This conversation began in an earlier session"
+READ_BYTES = 1024 * 1024
+RECENT_EVENTS = 1000
+OUTPUT_LINES = 500
+"""Of one tool call in a text for people."""
+
+USER = "User"
+TOLD_USER = "User, as the agent tells it"
+"""What an agent says that the user said: its replay of a session that only it knew, or an invention."""
+LOST = "Lost"
+"""Says which events the journal does not have."""
+_LOST_TAG = b""
+
+_SEPARATE = frozenset({"Tool", "Output", LOST})
+"""Each is a paragraph, also beside another of its kind."""
+_SPEAKERS = {
+    "user_message_chunk": USER,
+    "agent_message_chunk": "Assistant",
+    "agent_thought_chunk": "Thinking",
+}
+
+
+async def for_agent(store: Store, session_id: str) -> str:
+    """What a new agent is told; empty if nothing was said yet."""
+    recent, whole = await _recent(store, session_id)
+    shown = [(speaker, text) for speaker, text in _join(recent) if speaker != "Thinking"]
+    told = "\n\n".join(f"[{text}]" if speaker == LOST else f"{speaker}: {text}" for speaker, text in shown)
+    if not told:
+        return ""
+    if not whole or len(told) > SEED_BYTES:
+        told = "[…]\n" + told[-SEED_BYTES:]
+    return (
+        f"{RECAP_BEGINS} that you do not remember. Here is its transcript, as context "
+        f"for what follows; do not repeat work that is done.\n\n<transcript>\n{told}\n</transcript>"
+    )
+
+
+def is_recap(title: object) -> bool:
+    """Whether a title was made of what a new agent is told, which no person said."""
+    return isinstance(title, str) and " ".join(title.split()).startswith(RECAP_BEGINS)
+
+
+async def last_prompt(store: Store, session_id: str) -> str | None:
+    """The last thing that the user said; of a session that only the agent knew, what the agent says of it."""
+    recent, _ = await _recent(store, session_id)
+    for wanted in (USER, TOLD_USER):
+        for speaker, text in reversed(recent):
+            if speaker == wanted and text:
+                return text
+    return None
+
+
+async def last_words(store: Store, session_id: str) -> str | None:
+    """What the agent said last, as one text; None if that may be lost."""
+    recent, _ = await _recent(store, session_id)
+    for speaker, text in reversed(_join(recent)):
+        if speaker in ("Assistant", LOST):
+            return text.strip() if speaker == "Assistant" else None
+    return None
+
+
+async def lost_words(store: Store, session_id: str) -> str | None:
+    """A sentence about the events that are damaged or missing in the whole journal; None if there are none."""
+    lost: list[Row] = []
+    position = 0
+    while rows := await store.read(session_id, position, READ_BYTES):
+        lost.extend(row for row in rows if row.damaged)
+        position = rows[-1].last_seq
+    if not lost:
+        return None
+    first, last = lost[0].first_seq, lost[-1].last_seq
+    count = sum(row.count for row in lost)
+    if count == last - first + 1:
+        return events.lost_words(first, last)
+    return f"{count} of the events {first} to {last} are damaged or missing in the journal."
+
+
+async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
+    """Pieces of Markdown, for people."""
+    async for speaker, text in paragraphs(store, session_id):
+        if speaker == "Output":
+            yield _folded(text)
+        elif speaker == "Tool":
+            yield f"- *{text}*\n\n"
+        elif speaker == LOST:
+            yield f"*[{text}]*\n\n"
+        elif speaker == "Thinking":
+            quoted = "\n".join(f"> {line}" for line in text.splitlines())
+            yield f"{quoted}\n\n"
+        else:
+            yield f"**{speaker}**\n\n{text.strip()}\n\n"
+
+
+async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, str]]:
+    """Who said what: chunks of one speaker are one paragraph, a tool call is its title, outcome and output."""
+    speaker, parts = "", list[str]()
+    contents = tool_text.ToolContents()
+    async for tag, update in _tagged(store, session_id):
+        for who, text in (said(update, tag), ("Output", _output(update, contents))):
+            if text and (who != speaker or who in _SEPARATE):
+                if parts:
+                    yield speaker, "".join(parts)
+                speaker, parts = who, []
+            if text:
+                parts.append(text)
+    if parts:
+        yield speaker, "".join(parts)
+
+
+def _output(update: JsonObject, contents: tool_text.ToolContents) -> str:
+    """What a call brought, with the update that ends it."""
+    if update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
+        return ""
+    contents.see(update)
+    if update.get("status") not in ("completed", "failed"):
+        return ""
+    content = contents.take(update)
+    if tool_text.said_already(update):
+        return ""
+    found = list(tool_text.lines(content))
+    more = len(found) - OUTPUT_LINES
+    return "\n".join([*found[:OUTPUT_LINES], *([f"… {more} more lines"] if more > 0 else [])])
+
+
+def _folded(output: str) -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", output)), 0)
+    return f"<details><summary>Output</summary>\n\n{fence}\n{output}\n{fence}\n\n</details>\n\n"
+
+
+async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
+    """The updates of a conversation, oldest first."""
+    async for tag, update in _tagged(store, session_id):
+        if tag != _LOST_TAG:
+            yield update
+
+
+async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
+    """The same with their tags, and what is lost, with a tag and words of its own."""
+    position = 0
+    while rows := await store.read(session_id, position, READ_BYTES):
+        for row in rows:
+            for tagged in _shown(row):
+                yield tagged
+            position = row.last_seq
+
+
+def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
+    if row.damaged:
+        yield _LOST_TAG, {"title": events.lost_words(row.first_seq, row.last_seq)}
+    for event in row.events():
+        if event.startswith(events.UNKEPT):
+            yield _LOST_TAG, {"title": events.unkept_words(events.read_record(event))}
+        elif event[0] in events.REPLAYED:
+            update = read_update(event[1:])
+            if update is not None:
+                yield event[:1], update
+
+
+async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) -> bool | None:
+    """Whether a journal ends in the middle of a turn: with a prompt behind which no turn ended.
+
+    None if its last `pages` do not say, or if something behind the prompt was not kept.
+    """
+    before = await store.last_seq(session_id) + 1
+    while before > 1 and (rows := await store.read_before(session_id, before, RECENT_EVENTS)):
+        pages -= 1
+        for row in reversed(rows):
+            if row.damaged:
+                return None
+            for event in reversed(row.events()):
+                if event[:1] == events.PROMPT:
+                    return True
+                if event.startswith(events.TURN_ENDED):
+                    return False
+                if event.startswith(events.UNKEPT):
+                    return None
+        before = rows[0].first_seq
+        if not pages:
+            return None
+    return False
+
+
+async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
+    """The end of a conversation, as much as a seed may hold, and whether that is all: long ones are not read whole."""
+    found: list[tuple[str, str]] = []
+    size = 0
+    before = await store.last_seq(session_id) + 1
+    while before > 1 and size < SEED_BYTES:
+        rows = await store.read_before(session_id, before, RECENT_EVENTS)
+        if not rows:
+            break
+        earlier = [said(update, tag) for row in rows for tag, update in _shown(row)]
+        found = [*earlier, *found]
+        size += sum(len(text) for _, text in earlier)
+        before = rows[0].first_seq
+    return found, before <= 1
+
+
+def _join(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    joined: list[tuple[str, str]] = []
+    for speaker, texts in itertools.groupby((each for each in found if each[1]), key=lambda each: each[0]):
+        parts = [text for _, text in texts]
+        joined.extend(
+            [(speaker, part) for part in parts] if speaker in _SEPARATE else [(speaker, "".join(parts))]
+        )
+    return joined
+
+
+def read_update(line: bytes) -> JsonObject | None:
+    try:
+        return as_object(decode_object(message.members(line)["params"]).get("update"))
+    except (Malformed, KeyError):
+        return None
+
+
+def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
+    """Who said what in an update; two empty strings if it says nothing.
+
+    By its tag in the journal: what a user says there are the parts of prompts, all else is an agent's account.
+    """
+    if tag == _LOST_TAG:
+        return LOST, str(update["title"])
+    kind = str(update.get("sessionUpdate"))
+    if kind == "user_message_chunk" and tag != events.PROMPT:
+        return TOLD_USER, _text(as_object(update.get("content")))
+    if kind in _SPEAKERS:
+        return _SPEAKERS[kind], _text(as_object(update.get("content")))
+    if kind == "tool_call":
+        return "Tool", str(update.get("title") or update.get("kind") or "tool call")
+    if kind == "tool_call_update" and update.get("status") == "failed":
+        return "Tool", f"{update.get('title') or 'tool call'} failed"
+    return "", ""
+
+
+def _text(content: JsonObject) -> str:
+    kind = content.get("type")
+    if kind == "text":
+        return str(content.get("text", ""))
+    if kind == "resource_link":
+        return f"[{content.get('name')}]({content.get('uri')})"
+    if kind == "resource":
+        resource = as_object(content.get("resource"))
+        return str(resource.get("text") or f"[{resource.get('uri')}]")
+    return f"[{kind}]" if kind else ""

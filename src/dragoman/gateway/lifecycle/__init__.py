@@ -1,0 +1,1 @@
+"""How sessions begin, come back, wait and end."""

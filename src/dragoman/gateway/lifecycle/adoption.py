@@ -1,0 +1,158 @@
+"""The first load of a session that only its agent knows: the agent's own replay becomes its journal.
+
+One load does it; other clients that come meanwhile, in this process or through another, wait for it and then read the
+journal. When it fails, the next of those who wait tries for itself; it is given up when no client waits any more.
+
+Nothing of a replay is journaled before the agent has answered, and then all of it at once: a load that fails or is cut
+off half way leaves nothing behind that the next one would take for the whole conversation, or journal a second time.
+Only a replay that is larger than memory should hold is journaled as it comes, and marked as partial until it is whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import encode
+from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
+from dragoman.gateway.rewriting.rewrite import reply_for_client
+from dragoman.rpc.peer import Reply
+from dragoman.wire import limits
+from dragoman.wire.errors import RpcError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.delivery.journal_feed import JournalFeed
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+LOOK_INTERVAL = 0.1
+"""Seconds between looks at how much of a replay is held."""
+PARTIAL = "The beginning of this conversation is not complete: the agent was cut off while it told it."
+
+
+async def adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int | None:
+    """Journal the agent's own replay, if only the agent knows the session.
+
+    Returns where history ends; None if nothing of it can be stored.
+    """
+    while client.may_control and (session.adoption is not None or _needed(session, journal)):
+        if journal.broken and session.adoption is None:
+            return None
+        adoption = session.adoption or Adoption(session, client, journal)
+        try:
+            return await adoption.wait(client)
+        except RpcError:
+            if adoption.client is client:
+                raise
+    return journal.delivered
+
+
+def _needed(session: Session, journal: JournalFeed) -> bool:
+    return not journal.seq and session.agent is None and bool(session.agent_session_id)
+
+
+class Adoption:
+    def __init__(self, session: Session, client: ClientConnection, journal: JournalFeed) -> None:
+        self.client = client
+        """Whose load it is; the others only wait for it."""
+        self._session = session
+        self._journal = journal
+        self._end = 0
+        self._waiting: Counter[ClientConnection] = Counter()
+        self._timer: asyncio.TimerHandle | None = None
+        session.adoption = self
+        self._task = session.gateway.spawn(self._run())
+        self._task.add_done_callback(self._over)
+
+    async def wait(self, client: ClientConnection) -> int | None:
+        """Where history ends, if it was stored; raises the `RpcError` with which it failed."""
+        self._waiting[client] += 1
+        try:
+            await asyncio.wait((self._task,))
+        finally:
+            self._waiting[client] -= 1
+            if not self._waiting.total():
+                self._task.cancel()
+        if self._task.cancelled():
+            raise RpcError(-32800, "Request cancelled")
+        return self._task.result()
+
+    async def _run(self) -> int | None:
+        with self._session.gateway.places.wake(self.client, self._session):
+            return await self._journal_replay()
+
+    async def _journal_replay(self) -> int | None:
+        session = self._session
+        agent = await session.gateway.pool.take(
+            self.client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
+        )
+        if not agent.capabilities.load:  # it is brought back by other means, without its history
+            session.gateway.pool.reap(agent)
+            return self._journal.delivered
+        try:
+            await self._load(agent)
+        except BaseException:
+            await self._give_up(agent)
+            raise
+        await session.settled()
+        if self._journal.broken and not self._journal.delivered:
+            return None
+        return min(self._end, self._journal.delivered)
+
+    def _over(self, _: object) -> None:
+        if self._session.adoption is self:
+            self._session.adoption = None
+
+    async def _load(self, agent: AgentConnection) -> None:
+        session = self._session
+        servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
+        session.bind(agent, session.agent_session_id)
+        self._journal.hold()
+        self._look()
+        params = {"sessionId": session.agent_session_id, "cwd": session.cwd, "mcpServers": servers}
+        patience = session.gateway.config.limits.session_timeout
+        reply = await agent.call("session/load", encode(params), heard=self._heard, patience=patience)
+        if not reply.ok:
+            raise restart_agent.as_error(reply_for_client(reply, session.agent_session_id, session.id))
+        session.session_result(reply)
+
+    def _heard(self, reply: Reply) -> None:
+        """What the agent says after its answer is no history."""
+        if reply.ok:
+            self._end = self._journal.seq
+            self._let_go()
+            if self._session.extra.get("partial"):
+                self._session.save_extra(partial=False)
+
+    def _look(self) -> None:
+        if self._journal.held_bytes <= limits.HELD_REPLAY_BYTES:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
+            return
+        log.info("replay is too large to be held", extra={"session": self._session.id})
+        self._session.save_extra(partial=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._journal.let_go()
+
+    async def _give_up(self, agent: AgentConnection) -> None:
+        """It came to nothing: its agent ends, and the session is let go unless others want it."""
+        session = self._session
+        if self._timer is not None:
+            self._timer.cancel()
+        self._journal.drop_held()
+        if session.agent is agent:
+            restart_agent.unbind(session, agent)
+        session.gateway.pool.reap(agent)
+        self._over(None)
+        others = session.comers - self._waiting[self.client]
+        if not session.attachments and not others:
+            await session.gateway.close_session(session)

@@ -1,0 +1,276 @@
+"""How sessions begin and end: new, fork, close, delete (G-050 to G-057). How they come back is in `comeback`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.access.capabilities import AgentCapabilities
+from dragoman.gateway.ids import new_session_id
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, mcp_servers
+from dragoman.gateway.lifecycle.workspace import (
+    check_cwd,
+    check_cwd_exists,
+    check_directories,
+    workspace_root,
+)
+from dragoman.gateway.ports.store import SessionHeld, StoreError
+from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
+from dragoman.gateway.session.session import Session, result_line
+from dragoman.gateway.session.turn import CANCELLED
+from dragoman.rpc.peer import Request
+from dragoman.wire import message
+from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
+
+Setup = Callable[["ClientConnection", Request], Awaitable[None]]
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds an agent has to answer `session/close` before it is ended without (seed 004)."""
+
+
+async def new(client: ClientConnection, request: Request) -> None:
+    session_id = new_session_id()
+    with client.gateway.places.take(client, session_id):
+        await _new(client, request, session_id)
+
+
+async def _new(client: ClientConnection, request: Request, session_id: str) -> None:
+    params = decode_object(request.params)
+    cwd = check_cwd(params.get("cwd"))
+    directories = check_directories(params.get("additionalDirectories"))
+    check_mcp_servers(params.get("mcpServers"))
+    name = client.agent_for(cwd, params)
+    client.gateway.agent_config(name)
+    check_cwd_exists(cwd)
+    workspace = workspace_root(cwd)
+    sandbox = _sandbox(params)
+    agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
+    session = Session(client.gateway, session_id, name, cwd, workspace)
+    session.extra = {} if sandbox is None else {"sandbox": sandbox}
+    session.additional_directories = directories
+    session.setup = params
+    session.owner = client.terms.identity.name
+    try:
+        raw = setup_params(request, params, agent)
+    except RpcError:
+        client.gateway.pool.reap(agent)
+        raise
+    await _create(client, request, agent, session, "session/new", raw)
+
+
+def _sandbox(params: JsonObject) -> str | None:
+    """The box that a client asks for in `_meta.dragoman.sandbox`."""
+    name = as_object(as_object(params.get("_meta")).get("dragoman")).get("sandbox")
+    if name is not None and not isinstance(name, str):
+        raise invalid_params("_meta.dragoman.sandbox must be the name of a sandbox", "sandbox")
+    return name or None
+
+
+async def fork(client: ClientConnection, request: Request) -> None:
+    """By the agent itself where it can; else a copy of the journal, told to a new agent session."""
+    session_id = new_session_id()
+    with client.gateway.places.take(client, session_id):
+        await _fork(client, request, session_id)
+
+
+async def _fork(client: ClientConnection, request: Request, session_id: str) -> None:
+    original = client.require_session(request)
+    params = decode_object(request.params)
+    cwd = check_cwd(params.get("cwd", original.cwd))
+    check_mcp_servers(params.get("mcpServers"))
+    directories = check_directories(params.get("additionalDirectories"))
+    if cwd != original.cwd:
+        check_cwd_exists(cwd)
+    if original.agent is not None:
+        take_directories(directories, original.agent.capabilities, original.agent_name)
+    session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))
+    session.additional_directories = directories
+    session.setup = params
+    session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
+    session.owner = client.terms.identity.name
+    session.title = original.title
+    agent = original.agent
+    if agent is not None and agent.capabilities.session("fork"):
+        raw = setup_params(request, params, agent, original.agent_session_id)
+        await _create(client, request, agent, session, "session/fork", raw, original)
+    elif original.journal is None:
+        raise method_not_found("session/fork")
+    else:
+        await client.gateway.directory.create(session, original)
+        client.gateway.add(session)
+        try:
+            result = await restart_agent.revive(session, client)
+        except (RpcError, asyncio.CancelledError):
+            await client.gateway.close_session(session)
+            await client.gateway.directory.delete(session.id)
+            raise
+        session.attach(client)
+        shown = session.result_for(client, result)
+        request.reply(result_line(session.id, shown, {"forkedFrom": original.id}))
+        restart_agent.tell_loss(session)
+
+
+async def _create(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,
+                  method: str, params: bytes, original: Session | None = None) -> None:  # fmt: skip
+    """Ask the agent for a session; the client hears of it before anything else about it (G-082)."""
+    agent.expect_session()
+    created = kept = False
+    try:
+        patience = client.gateway.config.limits.session_timeout
+        reply = await agent.call(method, params, request, patience=patience)
+        if not reply.ok:
+            request.answer(reply_for_client(reply, "", ""))
+            return
+        session.agent_session_id = restart_agent.new_agent_session(agent, reply)
+        if agent.box is not None:
+            session.stay_in_box(agent.box)
+        kept = True
+        await client.gateway.keep(session, original)
+        if not agent.alive:
+            raise agent.gone_error()
+        # From here to the end nothing awaits: no update can come between.
+        session.bind(agent, session.agent_session_id)
+        created = True
+        client.gateway.add(session)
+        session.attach(client)
+        result = session.result_for(client, session.session_result(reply))
+        session.tell_offer()
+        facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
+        request.reply(result_line(session.id, result, facts))
+    finally:
+        agent.session_created(session if created else None)
+        if not created:
+            client.gateway.pool.reap(agent)
+        if kept and not created:  # nobody has heard of it: it must not be listed
+            client.gateway.spawn(_forget(session))
+    agent.release_early(session)
+    client.gateway.idle(session)
+
+
+async def _forget(session: Session) -> None:
+    try:
+        await session.gateway.directory.delete(session.id)
+    except StoreError as error:
+        log.warning(
+            "a session that came to nothing is still stored: %s", error, extra={"session": session.id}
+        )
+
+
+async def close(client: ClientConnection, request: Request) -> None:
+    """The prompt's answer first, then ours; the agent is told if it wants to know (G-057)."""
+    here = client.gateway.sessions.get(session_of(request.params) or "") if client.terms.neighbour else None
+    session = here or client.require_session(request)
+    if session.remote and session.agent is not None:
+        # For everybody, not only for whoever watches it from here.
+        await session.agent.ask(
+            "session/close", encode({"sessionId": session.agent_session_id}), CLOSE_TIMEOUT
+        )
+    await end_session(session)
+    request.reply(message.EMPTY)
+
+
+async def end_session(session: Session) -> None:
+    """Cancel the turn, tell the agent, let go of everything."""
+    turn = session.turn
+    if turn is not None:
+        session.cancel()
+    agent = session.agent
+    if agent is not None and agent.alive and agent.capabilities.session("close"):
+        params = encode({"sessionId": session.agent_session_id})
+        try:
+            await asyncio.wait_for(agent.call("session/close", params), CLOSE_TIMEOUT)
+        except TimeoutError:
+            pass  # it is ended with its process in any case
+    if turn is not None and not turn.settled:
+        turn.settle(CANCELLED)
+    session.questions.cancel_all("close")
+    await session.gateway.close_session(session)
+
+
+async def delete(client: ClientConnection, request: Request) -> None:
+    """An unknown session is deleted already (ACP v1, session list)."""
+    session_id = str(decode_object(request.params).get("sessionId"))
+    gateway = client.gateway
+    known = await gateway.directory.get(session_id)
+    if known is None:
+        request.reply(message.EMPTY)
+        return
+    client.check_agent(known.agent, session_id)
+    session = gateway.sessions.get(session_id)
+    if known.live and session is None:
+        raise internal("The session is live in another process. Close it there first", "session_held")
+    if known.agent_session_id:
+        await _delete_at_agent(client, known.agent, known.agent_session_id, session)
+    if session is not None:
+        await end_session(session)
+    try:
+        await gateway.directory.delete(session_id)
+    except SessionHeld as error:
+        raise internal(f"{error} Close it there first", "session_held", sessionId=session_id) from error
+    except StoreError as error:
+        raise internal(str(error), error.code) from error
+    gateway.deleted(session_id)
+    request.reply(message.EMPTY)
+
+
+async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id: str,
+                           session: Session | None) -> None:  # fmt: skip
+    """Agents that list their sessions must forget it too, or it would be back in the next list."""
+    running = [agent for agent in client.gateway.pool.agents_of(client) if agent.name == name and agent.alive]
+    agent = session.agent if session is not None and session.agent is not None else next(iter(running), None)
+    if agent is None and client.bound_agent == name:
+        agent = await client.gateway.pool.borrow(client, name)
+    if agent is not None and agent.capabilities.session("delete"):
+        reply = await agent.ask("session/delete", encode({"sessionId": agent_session_id}), CLOSE_TIMEOUT)
+        if not reply.ok and not client.gateway.journaling:
+            raise restart_agent.as_error(reply)
+    elif not client.gateway.journaling:
+        raise method_not_found("session/delete")
+
+
+def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
+                 agent_session_id: str | None = None) -> bytes:  # fmt: skip
+    """What the client sent, with the agent's session id and servers in the shape that the agent takes."""
+    directories = check_directories(params.get("additionalDirectories"))
+    if agent.box is not None:
+        agent.box.check(str(params.get("cwd")), directories)
+    take_directories(directories, agent.capabilities, agent.name)
+    raw = message.members(request.params)
+    if not agent.is_owner:
+        _keep_own_meta(raw)
+    raw["mcpServers"] = Raw(encode(mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name)))
+    if agent_session_id is not None:
+        raw["sessionId"] = Raw(encode(agent_session_id))
+    return encode(raw)
+
+
+def take_directories(directories: list[str], agent: AgentCapabilities, agent_name: str) -> None:
+    """Raises for an agent that would ignore them (G-035)."""
+    if directories and not agent.session("additionalDirectories"):
+        raise invalid_params(
+            f"The agent {agent_name} does not take additionalDirectories "
+            "(it lacks sessionCapabilities.additionalDirectories)",
+            "additionalDirectories",
+            capability="sessionCapabilities.additionalDirectories",
+        )
+
+
+def _keep_own_meta(raw: dict[str, Raw]) -> None:
+    """What is meant for us, such as the name of the agent, would mean something else to a Dragoman behind us."""
+    meta = message.members(raw["_meta"]) if "_meta" in raw else {}
+    if meta.pop("dragoman", None) is not None:
+        del raw["_meta"]
+        if meta:
+            raw["_meta"] = Raw(encode(meta))

@@ -1,0 +1,134 @@
+"""How a turn ends, and how a session lets go of its agent: nothing is left hanging (G-093, G-110)."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.delivery import events
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.rewriting.dialects import STOP_REASONS
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import RpcError, internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.session.session import Session
+    from dragoman.gateway.session.turn import Turn
+
+log = logging.getLogger(__name__)
+
+RUN_ON_GRACE = 0.5
+"""Seconds that an agent has to end the command of a cancelled turn."""
+
+
+def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) -> None:
+    """`outcome` is the result or the error in `reply`."""
+    if session.turn is turn:
+        session.turn = None
+    session.last_used = time.monotonic()
+    session.silence.turn_ends()
+    if len(session.questions):
+        session.questions.cancel_all("turn_end")
+    command = session.tools.command_since() if turn.cancelling else None
+    for closing in session.tools.fail_all():  # quirk tool_call_left_open
+        session.publish(closing)
+    if command is not None and session.agent is not None and not session.shares_agent:
+        session.settling = session.gateway.spawn(_end_command(session, session.agent, command))
+    ok, stop_reason = reply.ok, outcome.get("stopReason")
+    if session.feed.reaches(turn.client) and not session.follows:
+        if ok and isinstance(stop_reason, str) and stop_reason in STOP_REASONS:
+            record, update = _usual_end(session.id, session.state, stop_reason)
+        else:
+            facts = {"stopReason": stop_reason} if ok else {"error": outcome}
+            record, update = _end(session.id, session.state, facts)
+        session.feed.record(record)
+        session.feed.publish(events.STATE, update, turn.client)
+    if ok:
+        session.crashes = 0
+    session.failed = not ok
+    session.stopped = ok and stop_reason == "cancelled"
+    session.after_events(partial(turn.request.answer, reply), turn.client)
+
+
+def _end(session_id: str, state: str, facts: JsonObject) -> tuple[bytes, bytes]:
+    """The end of a turn as the journal's record and as the update that other clients see."""
+    update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": {"state": state, **facts}}}
+    return events.record("turn_ended", **facts), update_line(session_id, update)
+
+
+@functools.lru_cache(maxsize=256)
+def _usual_end(session_id: str, state: str, stop_reason: str) -> tuple[bytes, bytes]:
+    """`_end` of the turns that end alike in a session, which are nearly all."""
+    return _end(session_id, state, {"stopReason": stop_reason})
+
+
+def turn_over(session: Session) -> None:
+    """Update directory, parking and watchers, after the answer was sent."""
+    if not session.follows:
+        session.touch(session.state)
+    session.gateway.idle(session)
+    session.changed()
+
+
+def give_up_agent(session: Session) -> None:
+    """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
+    agent = session.agent
+    if agent is None or session.follows:  # the process that has the session sees to its agent
+        return
+    if session.shares_agent:
+        # What it still says of that turn belongs to an agent session that nobody listens to any more.
+        agent.sessions.pop(session.agent_session_id, None)
+        session.agent_session_id = ""
+        error = internal(f"The agent {session.agent_name} ignored a cancel", "agent_exited")
+        _let_go(session, error, crashed=False)
+        return
+    error = internal(f"The agent {session.agent_name} ignored a cancel and was ended", "agent_exited")
+    _let_go(session, error, crashed=False)
+    agent.sessions.pop(session.agent_session_id, None)
+    session.gateway.spawn(agent.stop())
+
+
+async def _end_command(session: Session, agent: AgentConnection, since: float) -> None:
+    """A command that outlives its cancelled turn ends with its agent; the next prompt resumes it (quirk)."""
+    try:
+        await asyncio.sleep(RUN_ON_GRACE)
+        if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
+            return
+        log.info("a command runs on after cancel, ending its agent", extra={"session": session.id})
+        error = internal(
+            f"The agent {session.agent_name} let a cancelled command run on and was ended", "agent_exited"
+        )
+        _let_go(session, error, crashed=False)
+        agent.sessions.pop(session.agent_session_id, None)
+        await agent.stop()
+    finally:
+        if session.settling is asyncio.current_task():
+            session.settling = None
+
+
+def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
+    """Nothing is left hanging when the agent ends (G-110)."""
+    _let_go(session, error, crashed=not expected)
+    if session.turn is not None:
+        session.turn.fail(error)
+
+
+def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
+    session.agent = None
+    session.gone = error
+    session.crashes += crashed
+    session.record("agent_exited", message=error.message, expected=not crashed)
+    for closing in session.tools.fail_all():
+        session.publish(closing)
+    session.questions.drop_all()
+    session.forwarding.withdraw()
+    session.feed.agent_gone()
+    session.services.release_terminals()
+    session.gateway.spawn(session.services.close())
+    session.changed()

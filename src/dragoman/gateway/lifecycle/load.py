@@ -1,0 +1,355 @@
+"""How a client comes back to a session: `session/load` and `session/resume` (G-053, G-054, G-081).
+
+Where the session is decides the way:
+
+    live in this process, journaled    another attachment, replayed from the journal
+    stored, nobody owns it             taken over: replayed from the journal, its agent revived
+    live in another process            passed through to its owner's socket
+    no journal                         passed through to the agent's own load or resume
+
+An observer comes to see it as it is: no agent is started for it, and nothing of what it asks for is taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.access.capabilities import AgentCapabilities
+from dragoman.gateway.delivery import replay
+from dragoman.gateway.delivery.attachment import Attachment
+from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
+from dragoman.gateway.delivery.journal_feed import JournalFeed
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.lifecycle.adoption import PARTIAL, adopt
+from dragoman.gateway.lifecycle.create import take_directories
+from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers
+from dragoman.gateway.lifecycle.passthrough import LOAD, RESUME, pass_through
+from dragoman.gateway.lifecycle.workspace import check_cwd, check_directories, workspace_root
+from dragoman.gateway.ownership import takeover
+from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
+from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.session import REMEMBERED, Session, result_line
+from dragoman.rpc.peer import Request
+from dragoman.wire.errors import (
+    RpcError,
+    internal,
+    invalid_params,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 15.0
+"""Seconds that people who want to read wait for an agent to come back."""
+BEYOND = "You have event {after} of another journal: this one ends at {until}. Load the session to see what it has."
+REWOUND = (
+    "The journal of this conversation was brought back to an earlier state, from a back-up or by a loss of power: what "
+    "you have after event {common} is not in it. What came since follows."
+)
+PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)."
+
+
+async def load(client: ClientConnection, request: Request) -> None:
+    """The whole conversation first, then commands, mode and options as they stand now, then the answer."""
+    await _wherever_it_is(_load, client, request)
+
+
+async def resume(client: ClientConnection, request: Request) -> None:
+    """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
+    await _wherever_it_is(_resume, client, request)
+
+
+async def _wherever_it_is(
+    come_back: Callable[[ClientConnection, Request], Awaitable[None]],
+    client: ClientConnection,
+    request: Request,
+) -> None:
+    """Again, if the process that had the session ended meanwhile, which may take a moment to let go of it."""
+    lost = False
+    for delay in (*DELAYS, None):
+        try:
+            await come_back(client, request)
+            return
+        except (OwnerGone, takeover.ClosedMeanwhile):
+            lost = True
+            if delay is None:
+                raise
+        except RpcError as error:
+            held = as_object(error.data).get("reason") == "session_held"
+            if not (lost and held) or delay is None:
+                raise
+        log.info("owner ended, trying again", extra={"method": request.method})
+        await asyncio.sleep(delay)
+
+
+async def _load(client: ClientConnection, request: Request) -> None:
+    session, params = await _find(client, request)
+    journal = session.journal
+    if journal is None:
+        with _coming(session):
+            await pass_through(client, request, session, params, LOAD)
+        return
+    with _coming(session):
+        until = await adopt(session, client, journal)
+        if until is None:
+            await _without_journal(client, request, session, params, LOAD)
+            return
+        terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
+        terminals.update(session.services.outputs)
+        if client.capabilities.replays:
+            until = await _announce(session, client, journal, until)
+        attachment = session.reattach(client)
+    attachment.start_at(0, history_until=until, terminals=terminals)
+    if client.capabilities.replays:
+        attachment.after(until, partial(_announce_end, session, client, until))
+    facts = await _revive(session, client)
+
+    def answer() -> None:
+        _tell_state(session, attachment)
+        request.reply(result_line(None, session.result_for(client), facts))
+        restart_agent.tell_loss(session)
+        _tell_trouble(session, attachment)
+        if session.pruned:
+            attachment.send(session.notice_line(client, PRUNED))
+        if session.extra.get("partial"):
+            attachment.send(session.notice_line(client, PARTIAL))
+        session.questions.ask_again(client)
+
+    attachment.after(until, answer)
+
+
+def _tell_trouble(session: Session, attachment: Attachment) -> None:
+    """Tell a client that comes to a session whose events are not stored."""
+    journal = session.journal
+    trouble = session.gateway.trouble or (journal.trouble if journal is not None else None)
+    if trouble is not None:
+        attachment.tell(f"This conversation is not being saved: {trouble}", "error")
+
+
+async def _announce(session: Session, client: ClientConnection, journal: JournalFeed, until: int) -> int:
+    """Tell another process of ours where the replay begins; returns where it ends.
+
+    Its other clients are shown everything up to here and nothing of the replay, so there is no gap and no double.
+    """
+    known = client.attachments.get(session.id)
+    while known is not None and not known.live and client.attachments.get(session.id) is known:
+        there = asyncio.Event()
+        known.after(journal.delivered, there.set)
+        await there.wait()
+    client.peer.notify(REPLAY, encode({"sessionId": session.id}))
+    return until if known is None else journal.delivered
+
+
+def _announce_end(session: Session, client: ClientConnection, until: int) -> None:
+    client.peer.notify(REPLAYED, encode({"sessionId": session.id, "seq": until}))
+
+
+async def _resume(client: ClientConnection, request: Request) -> None:
+    session, params = await _find(client, request)
+    journal = session.journal
+    if journal is None:
+        with _coming(session):
+            await pass_through(client, request, session, params, RESUME)
+        return
+    after = replay.after_seq(params)
+    with _coming(session):
+        if await adopt(session, client, journal) is None:
+            await _without_journal(client, request, session, params, RESUME)
+            return
+        wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
+        facts = await _revive(session, client, wake=wake is not False)
+        if after is not None:
+            facts.update(await _pruned(session, after))
+        common = await _common(session, params, after)
+        # From here to the attachment nothing waits that does not look at the end again.
+        until = journal.delivered
+        if client.capabilities.replays:
+            until = await _announce(session, client, journal, until)
+        attachment = session.reattach(client)
+    request.reply(
+        result_line(None, session.result_for(client), {**facts, "seq": until, "epoch": journal.epoch})
+    )
+    _tell_state(session, attachment)
+    _tell_trouble(session, attachment)
+    if after is not None and common < after:
+        attachment.tell(REWOUND.format(common=common), "error")
+        attachment.start_at(common)
+    elif after is not None and after < until:
+        attachment.start_at(after)
+    elif after is not None and after > until:
+        attachment.tell(BEYOND.format(after=after, until=until), "error")
+    restart_agent.tell_loss(session)
+    session.questions.ask_again(client)
+    if client.capabilities.replays:
+        if after is not None:
+            attachment.after(until, lambda: attachment.send(_caught_up(session)))
+        attachment.after(until, partial(_announce_end, session, client, until))
+    elif after is not None and client.capabilities.seq:
+        session.after_events(lambda: attachment.send(_caught_up(session)), client)
+
+
+async def _common(session: Session, params: JsonObject, after: int | None) -> int:
+    """The last event that a client has in common with the journal; it may say which epoch it was told before."""
+    epoch = as_object(as_object(params.get("_meta")).get("dragoman")).get("epoch")
+    journal = session.journal
+    if after is None or not isinstance(epoch, int) or journal is None or epoch == journal.epoch:
+        return after or 0
+    try:
+        return await journal.store.common_seq(session.id, epoch, after)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
+
+
+async def _pruned(session: Session, after: int) -> JsonObject:
+    """The first event that is kept, for a client that asks for those before it."""
+    known = await session.gateway.directory.get(session.id)
+    return {"firstSeq": known.first_seq} if known is not None and known.first_seq > after + 1 else {}
+
+
+@contextmanager
+def _coming(session: Session) -> Iterator[None]:
+    """Somebody is on the way in: it is not put away for having nobody."""
+    session.comers += 1
+    try:
+        yield
+    finally:
+        session.comers -= 1
+        gateway = session.gateway
+        if not session.attachments and gateway.sessions.get(session.id) is session:  # came in vain
+            gateway.idle(session)
+            gateway.left(session)
+
+
+async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:
+    """The session, live or taken over."""
+    params = decode_object(request.params)
+    session_id = params.get("sessionId")
+    if not isinstance(session_id, str):
+        raise invalid_params("sessionId is required", "sessionId")
+    check_cwd(params.get("cwd"))
+    directories = check_directories(params.get("additionalDirectories"))
+    check_mcp_servers(params.get("mcpServers"))
+    session = await _reach(client, session_id, params)
+    while client.gateway.sessions.get(session_id) is not session:  # its last client left while this one came
+        session = await _reach(client, session_id, params)
+    if not client.may_control:
+        return session, params
+    if directories:
+        await _check_directories(client, session, directories)
+    session.owner = session.owner or client.terms.identity.name
+    session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
+    session.additional_directories = directories or session.additional_directories
+    return session, params
+
+
+async def _check_directories(client: ClientConnection, session: Session, directories: list[str]) -> None:
+    """An agent that is not running is asked what it can do; clients can read without its answer."""
+    agent = session.agent
+    if agent is not None:
+        take_directories(directories, agent.capabilities, session.agent_name)
+        return
+    try:
+        result = await client.gateway.pool.abilities(client, session.agent_name)
+    except RpcError as error:
+        log.warning("cannot tell what the agent takes: %s", error.message, extra={"session": session.id})
+    else:
+        take_directories(directories, AgentCapabilities(result), session.agent_name)
+
+
+async def _reach(client: ClientConnection, session_id: str, params: JsonObject) -> Session:
+    session = client.gateway.sessions.get(session_id)
+    if session is not None:
+        client.check_agent(session.agent_name, session_id)
+        return await takeover.take_over(session, client)
+    known = await client.gateway.directory.get(session_id)
+    if known is None:
+        raise takeover.unknown(client.gateway, session_id)
+    client.check_agent(known.agent, session_id)
+    return await _take(client, known, params)
+
+
+async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
+    """Make a stored session live in this process."""
+    with client.gateway.places.take(client, known.id):
+        return await _take_up(client, known, params)
+
+
+async def _take_up(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
+    gateway = client.gateway
+    cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
+    session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
+    session.agent_session_id = known.agent_session_id or ""
+    session.title = known.title
+    session.has_terminals = known.has_terminals
+    session.pruned = known.pruned
+    session.extra = known.extra
+    session.parked = not client.wakes
+    session.owner = client.terms.identity.name if client.may_control else ""
+    if not gateway.journaling:
+        gateway.add(session)
+        return session
+    return await takeover.take(session, client)
+
+
+async def _without_journal(
+    client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
+) -> None:
+    """Nothing of what its agent told could be stored: the agent shows it, as where no journal is kept.
+
+    The journal stays empty, so that the whole history is stored when the session is loaded anew and there is room.
+    """
+    journal = session.journal
+    if journal is not None:  # another client that waited for the same may have been faster
+        agent, session.feed = session.agent, DirectFeed(session.id)
+        if agent is not None:
+            restart_agent.unbind(session, agent)
+            session.gateway.pool.reap(agent)
+        journal.stop()
+        for attachment in journal.attachments:
+            session.feed.add(attachment)
+    await pass_through(client, request, session, params, method)
+    if journal is not None and session.attachments:
+        session.notice(f"This conversation is not being saved: {journal.trouble}", "error")
+
+
+async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:
+    """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
+    if session.agent is not None:
+        return {"revived": "live", "state": session.state}
+    if not (client.wakes and wake):
+        return {"revived": None, "state": session.state}
+    try:
+        revived = await asyncio.wait_for(restart_agent.revive(session, client), PATIENCE)
+    except TimeoutError:
+        return {"revived": None, "state": "reviving"}  # it goes on; the next prompt waits for it
+    except RpcError as error:
+        log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
+        session.notice(f"The agent is not available: {error.message}")
+        return {"revived": None, "error": error.message, "state": session.state}
+    return {**as_object(as_object(revived.get("_meta")).get("dragoman")), "state": session.state}
+
+
+def _caught_up(session: Session) -> bytes:
+    """Behind all that was missed: from here on it is the present, and this is how the session stands.
+
+    Whoever lost a connection in the middle of a turn knows by it whether its prompt had arrived.
+    """
+    facts: JsonObject = {"state": session.state, "caughtUp": True}
+    return update_line(session.id, {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}})
+
+
+def _tell_state(session: Session, attachment: Attachment) -> None:
+    """Commands, mode and options as they stand now; they are no history (G-163)."""
+    for kind, line in session.current.items():
+        if kind in REMEMBERED:
+            attachment.send(attachment.own_view(line))

@@ -1,0 +1,262 @@
+"""`session/load` and `session/resume` of a session without a journal here (G-053, G-054).
+
+Whoever has the history replays it: the agent itself, or the process that owns the session. Clients that look already
+have seen it, so that a replay goes only to the one who asked. Where it begins and ends differs:
+
+    the agent           begins with the request, ends with the answer; nobody's turn may run meanwhile
+    another process     says both (`_dragoman/replay`, `_dragoman/replayed`): in between live events are its own affair
+
+A replay that another process has begun comes to its end whether or not anybody still waits for it; only then may the
+next one begin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.delivery import replay
+from dragoman.gateway.delivery.feed import DirectFeed
+from dragoman.gateway.delivery.journal_attachment import TappedAttachment, reads_journal
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.lifecycle.create import setup_params
+from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGone
+from dragoman.gateway.rewriting.rewrite import reply_for_client
+from dragoman.gateway.session.session import Session, result_line
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire.errors import METHOD_NOT_FOUND, RpcError, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.delivery.attachment import Attachment
+
+LOAD = "session/load"
+RESUME = "session/resume"
+
+
+async def pass_through(
+    client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
+) -> None:
+    """Whoever has the history replays and answers; we add nothing."""
+    if session.remote:
+        await _from_owner(client, request, session, params, method)
+    elif client.may_control:
+        await _from_agent(client, request, session, params, method)
+    else:
+        _watch(client, request, session)
+
+
+# -- from the process that has the session
+
+
+async def _from_owner(
+    client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
+) -> None:
+    owner, feed = _owner(session), _feed(session)
+    after = replay.after_seq(params)
+    was_attached = session.id in client.attachments
+    attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
+    if isinstance(attachment, TappedAttachment):
+        attachment.follow(after or 0)
+        raw = _watching_params(session, {})  # it reads the past by itself
+    else:
+        if not was_attached:
+            feed.expect_replay(attachment)
+        if client.may_control:
+            raw = setup_params(request, params, owner, session.agent_session_id)
+        else:
+            raw = _watching_params(session, params)
+    hidden = not attachment.tapped and (method == LOAD or after is not None)
+    if not attachment.tapped:  # from here on it goes on if the owner dies
+        attachment.position = after if after is not None else owner.position
+    relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
+    try:
+        reply = await asyncio.shield(relayed)  # a replay that nobody waits for any more is still no news
+    except BaseException:
+        await _give_up(session, feed, attachment, was_attached=was_attached)
+        raise
+    if not reply.ok:
+        await _give_up(session, feed, attachment, was_attached=was_attached)
+        if not (owner.alive or owner.cut_off or request.answered):
+            if attachment.tapped:  # it was shown what it read by itself
+                request.params = encode(replay.with_after_seq(params, attachment.position))
+            gone = owner.gone_error()
+            raise OwnerGone(gone.code, gone.message, gone.data)
+        request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _relay(
+    session: Session,
+    owner: AgentConnection,
+    attachment: Attachment,
+    request: Request,
+    method: str,
+    raw: bytes,
+    *,
+    hidden: bool,
+) -> Reply:
+    """`hidden`: what comes before the replay is in it."""
+    feed = _feed(session)
+
+    def heard(reply: Reply) -> None:
+        _answer(session, attachment.client, request, reply)
+
+    async with feed.replaying:
+        if request.answered:
+            return Reply.failed(RpcError(-32800, "Request cancelled"))
+        feed.waiting = attachment
+        if hidden:
+            feed.expect_replay(attachment)
+        try:
+            patience = session.gateway.config.limits.session_timeout
+            reply = await owner.call(method, raw, request, heard, patience)
+            await feed.replayed()
+        finally:
+            feed.replay_ended()
+    return reply
+
+
+# -- from the agent itself
+
+
+async def _from_agent(
+    client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
+) -> None:
+    """One at a time: the first one brings the agent, the others ask the same."""
+    feed = _feed(session)
+    async with feed.replaying:
+        began_with = None if session.agent is not None else await _take_agent(client, session)
+        agent = began_with or session.require_agent()
+        was_attached = session.id in client.attachments
+        attachment: Attachment | None = None
+        try:
+            raw = setup_params(request, params, agent, session.agent_session_id)
+            session.bind(agent, session.agent_session_id)
+            attachment = session.attach(client)
+            if method == LOAD or not was_attached:
+                feed.expect_replay(attachment)
+            await _quiet(session, attachment)
+            reply = await _replay(agent, session, attachment, method, raw, request)
+        except BaseException:
+            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            raise
+        if not reply.ok:
+            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _take_agent(client: ClientConnection, session: Session) -> AgentConnection:
+    return await client.gateway.pool.take(
+        client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
+    )
+
+
+async def _replay(
+    agent: AgentConnection,
+    session: Session,
+    attachment: Attachment,
+    method: str,
+    raw: bytes,
+    request: Request,
+) -> Reply:
+    feed = _feed(session)
+
+    def over() -> None:
+        session.mute(False)
+        feed.replay_ended()
+
+    def heard(reply: Reply) -> None:
+        over()
+        _answer(session, attachment.client, request, reply)
+
+    feed.waiting = attachment
+    feed.replay_begins()
+    try:
+        return await _ask(agent, session, method, raw, request, heard)
+    finally:
+        over()
+
+
+async def _quiet(session: Session, attachment: Attachment) -> None:
+    """An agent does not say where its replay begins: what others are told in their turn must not pass for it."""
+    while session.turn is not None and any(each is not attachment for each in session.attachments):
+        await session.turn.done.wait()
+
+
+async def _ask(
+    agent: AgentConnection,
+    session: Session,
+    method: str,
+    raw: bytes,
+    request: Request,
+    heard: Callable[[Reply], None],
+) -> Reply:
+    """`resume` is made of `load` for agents that lack it, or advertise it in vain (qwen 0.15): replay swallowed."""
+    patience = session.gateway.config.limits.session_timeout
+    if method == RESUME and agent.capabilities.session("resume"):
+        reply = await agent.call(RESUME, raw, request, heard, patience)
+        if reply.ok or decode_object(reply.error).get("code") != METHOD_NOT_FOUND:
+            return reply
+    if not agent.capabilities.load:
+        raise method_not_found(method)
+    session.mute(method == RESUME)
+    return await agent.call(LOAD, raw, request, heard, patience)
+
+
+def _watch(client: ClientConnection, request: Request, session: Session) -> None:
+    """An observer of a session that keeps no journal here: what it says from now on, nothing of the past."""
+    session.require_agent()
+    session.attach(client)
+    request.reply(result_line(None, session.result_for(client), {"state": session.state}))
+
+
+# -- both
+
+
+def _owner(session: Session) -> OwnerConnection:
+    owner = session.require_agent()
+    assert isinstance(owner, OwnerConnection)
+    return owner
+
+
+def _feed(session: Session) -> DirectFeed:
+    assert isinstance(session.feed, DirectFeed)
+    return session.feed
+
+
+def _watching_params(session: Session, params: JsonObject) -> bytes:
+    """What an observer may say to the process that owns the session: which one, and since when."""
+    return encode(
+        {"sessionId": session.agent_session_id, "cwd": session.cwd, "_meta": params.get("_meta", {})}
+    )
+
+
+def _answer(session: Session, client: ClientConnection, request: Request, reply: Reply) -> None:
+    if reply.ok:
+        result = session.result_for(client, session.session_result(reply))
+        session.after_events(lambda: request.reply(result_line(None, result, {})), client)
+
+
+async def _give_up(
+    session: Session,
+    feed: DirectFeed,
+    attachment: Attachment | None,
+    *,
+    was_attached: bool,
+    began_with: AgentConnection | None = None,
+) -> None:
+    """One client's failed load is not the others' business: the session ends only if no other client wants it."""
+    if attachment is not None:
+        feed.forget_replay(attachment)
+        if not was_attached:
+            session.detach(attachment.client)
+    if began_with is not None:
+        if session.agent is began_with:
+            restart_agent.unbind(session, began_with)
+        session.gateway.pool.reap(began_with)
+    unwanted = not session.attachments and session.comers <= 1
+    if unwanted and (session.remote or began_with is not None):
+        await session.gateway.close_session(session)

@@ -1,0 +1,286 @@
+"""Bringing a session back to life whose agent is gone: crashed, parked, or of a former process.
+
+The rungs, best first. Whatever was not possible is said, never hidden: a session that comes back by `seed` tells its
+people that the agent only heard of the conversation and does not remember it.
+
+    live      the agent never went away
+    resume    the agent's own `session/resume`
+    load      the agent's own `session/load`; its replay is swallowed, people saw it already
+    seed      a new agent session that is told the conversation so far with its next prompt
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.delivery import transcript
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
+from dragoman.gateway.ownership import takeover
+from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
+from dragoman.gateway.rewriting import dialects
+from dragoman.rpc.peer import Reply
+from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+BACKOFF = (0.0, 0.5, 2.0)
+"""Seconds before each try; after the last one the crash loop is reported instead of continued."""
+
+LOST = "The agent was started anew and does not remember this conversation. It gets a transcript with your next message."
+
+
+async def revive(session: Session, client: ClientConnection) -> JsonObject:
+    """Give the session an agent again; returns the agent's session result, `_meta.dragoman.revived` says how.
+
+    Whoever asks while it is under way waits for the same agent: a prompt and a load must not start two.
+    """
+    _check_here(session)
+    if session.reviving is None:
+
+        def done(_: object) -> None:
+            session.reviving = None
+
+        session.reviving = session.gateway.spawn(_try(session, client))
+        session.reviving.add_done_callback(done)
+    return await asyncio.shield(session.reviving)
+
+
+def _check_here(session: Session) -> None:
+    """Another machine may work in its folder at this moment."""
+    trouble = session.journal.trouble if session.journal is not None else None
+    if isinstance(trouble, SessionAway):
+        raise internal(str(trouble), trouble.code, sessionId=session.id)
+
+
+async def ready(session: Session, client: ClientConnection) -> None:
+    """Wait until the session has an agent that may be asked something."""
+    if session.settling is not None:
+        await asyncio.wait((session.settling,))
+    if session.agent is None:
+        await revive(session, client)
+        tell_loss(session)
+
+
+def tell_loss(session: Session) -> None:
+    """Say once that the agent forgot, when those who must know are attached and can be told."""
+    if session.loss_untold:
+        session.loss_untold = False
+        session.notice(LOST)
+
+
+async def _try(session: Session, client: ClientConnection) -> JsonObject:
+    """A session that was parked needs a place among the live ones first."""
+    with session.gateway.places.wake(client, session):
+        return await _try_again(session, client)
+
+
+async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
+    """A few times, each time more patiently."""
+    error: RpcError | None = None
+    for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:
+        await asyncio.sleep(delay)
+        try:
+            return await _once(session, client)
+        except RpcError as failed:
+            if failed.code != INTERNAL_ERROR:
+                raise
+            error = failed
+            session.crashes += 1
+    tail = f" Its last error: {error.message}" if error is not None else ""
+    failure = internal(
+        f"The agent {session.agent_name} could not be brought back: it failed {session.crashes} times in a row.{tail}",
+        "agent_unavailable",
+        agent=session.agent_name,
+    )
+    session.crashes = 0  # a person who tries again gets the whole ladder again
+    raise failure
+
+
+async def _once(session: Session, client: ClientConnection) -> JsonObject:
+    await takeover.take_over(session, client)
+    if session.follows:  # another process was faster, and has an agent or brings it back
+        return {**session.last_result, "_meta": {"dragoman": {"revived": "live"}}}
+    agent = await session.gateway.pool.take(
+        client,
+        session.agent_name,
+        session.cwd,
+        session.workspace,
+        session.sandbox,
+        returning=bool(session.agent_session_id),
+    )
+    try:
+        rung, result = await _climb(session, agent)
+    except BaseException:
+        session.gateway.pool.reap(agent)
+        raise
+    if agent.box is not None:
+        await _keep_box(session)
+    await session.choices.apply(agent)
+    session.record("revived", rung=rung)
+    session.tell_offer()
+    session.changed()
+    log.info("session revived", extra={"session": session.id, "rung": rung})
+    session.loss_untold = session.context_lost
+    meta = result.setdefault("_meta", {})
+    meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
+    return result
+
+
+async def _keep_box(session: Session) -> None:
+    """Its box is in the directory before anything runs in it, so that no later process leaves it out."""
+    try:
+        await session.gateway.directory.get(session.id)
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
+
+
+async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
+    for rung, method, able in (
+        ("resume", "session/resume", agent.capabilities.session("resume")),
+        ("load", "session/load", agent.capabilities.load),
+    ):
+        if not able or not session.agent_session_id:
+            continue
+        reply = await _bring_back(session, agent, method)
+        if reply.ok and (rung == "resume" or await _remembers(session)):
+            session.context_lost = False
+            return rung, session.session_result(reply)
+        if reply.ok:
+            unbind(session, agent)
+        else:
+            _check_failure(agent, reply)
+    if session.journal is None:
+        # Without a journal nobody remembers the conversation: the session is over (G-110).
+        raise session_not_found(session.id, "Its agent is gone and cannot load it again")
+    return "seed", await _seed(session, agent)
+
+
+async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
+    """The agent's own way; what it replays was journaled long ago and is not shown again."""
+    former = session.agent_session_id
+    params = _params(session, agent, former)
+    session.bind(agent, former)
+    session.mute(True)
+    try:
+        limit = session.gateway.config.limits.start_timeout
+        reply = await agent.ask(method, params, limit, heard=lambda reply: session.mute(False))
+    except BaseException:  # bound to an agent that does not know it, it could never be brought back
+        unbind(session, agent)
+        raise
+    if not reply.ok:
+        unbind(session, agent)
+    return reply
+
+
+async def _remembers(session: Session) -> bool:
+    """Compare the agent's replay with the journal: some agents load anything, with nothing in it (qwen 0.15)."""
+    journal = session.journal
+    if journal is None or not journal.delivered:
+        return True
+    try:
+        last = await transcript.last_prompt(journal.store, session.id)
+    except StoreError as error:
+        log.warning("cannot tell whether the agent remembers: %s", error, extra={"session": session.id})
+        return True
+    if last is None:
+        return True
+    replayed = [transcript.read_update(line) or {} for line in session.swallowed]
+    if not replayed:
+        log.warning("agent loaded an empty session", extra={"session": session.id})
+        return False
+    prompts = [text for who, text in map(transcript.said, replayed) if who == "User"]
+    if prompts and not any(_same_words(last, prompt) for prompt in prompts):
+        session.notice("The agent remembers an earlier state of this conversation than the one shown here.")
+    return True
+
+
+def _same_words(one: str, other: str) -> bool:
+    """Agents cut, wrap and decorate what they replay."""
+    mine, theirs = " ".join(one.split())[:200], " ".join(other.split())
+    return bool(mine) and mine in theirs
+
+
+async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
+    agent.expect_session()
+    created = False
+    try:
+        limit = session.gateway.config.limits.start_timeout
+        reply = await agent.ask("session/new", _params(session, agent, None), limit)
+        if reply.ok:
+            session.bind(agent, new_agent_session(agent, reply))
+            created = True
+    finally:
+        agent.session_created(session if created else None)
+    if not reply.ok:
+        raise as_error(reply)
+    agent.release_early(session)
+    journal = session.journal
+    assert journal is not None
+    try:
+        text = await transcript.for_agent(journal.store, session.id)
+        session.context_lost = bool(text)
+    except StoreError as error:
+        log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
+        text, session.context_lost = "", True
+    meta = {"dragoman": {"recap": True}}
+    session.seed = encode({"type": "text", "text": text, "_meta": meta}) if text else None
+    await _rename(session)
+    return session.session_result(reply)
+
+
+async def _rename(session: Session) -> None:
+    """The agent's new id; where another session has the same one, that one is from before a restart (G-040)."""
+    try:
+        await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
+    except StoreError as error:
+        log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
+    session.save(SessionChanges(agent_session_id=session.agent_session_id))
+
+
+def _params(session: Session, agent: AgentConnection, agent_session_id: str | None) -> bytes:
+    servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
+    params: JsonObject = {"cwd": session.cwd, "mcpServers": servers}
+    if session.additional_directories and agent.capabilities.session("additionalDirectories"):
+        params["additionalDirectories"] = session.additional_directories
+    if agent_session_id is not None:
+        params["sessionId"] = agent_session_id
+    return encode(params)
+
+
+def unbind(session: Session, agent: AgentConnection) -> None:
+    agent.sessions.pop(session.agent_session_id, None)
+    session.mute(False)
+    session.agent = None
+
+
+def _check_failure(agent: AgentConnection, reply: Reply) -> None:
+    """ "I cannot" and "I do not know it" lead to the next rung; a dead agent or a login does not."""
+    error = decode_object(reply.error)
+    if not agent.alive:
+        raise agent.gone_error()
+    if error.get("code") == -32000 and not dialects.is_session_lost(error):
+        raise as_error(reply)
+
+
+def new_agent_session(agent: AgentConnection, reply: Reply) -> str:
+    """The id in the answer to `session/new` or `session/fork`."""
+    agent_session_id = decode_object(reply.result).get("sessionId")
+    if not isinstance(agent_session_id, str):
+        raise internal(f"The agent {agent.name} answered without a sessionId", "agent_error")
+    return agent_session_id
+
+
+def as_error(reply: Reply) -> RpcError:
+    error = decode_object(reply.error)
+    code = error.get("code")
+    return RpcError(
+        code if isinstance(code, int) else INTERNAL_ERROR, str(error.get("message")), error.get("data")
+    )

@@ -1,0 +1,131 @@
+"""What is old goes, if the settings say so; whatever goes is said in the log, and live sessions are told."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.lifecycle.create import end_session
+from dragoman.gateway.ports.store import (
+    LEASE_RENEWAL,
+    Removed,
+    SessionAway,
+    SessionHeld,
+    Store,
+    StoredSession,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+FIRST_LOOK = 5.0
+"""Seconds after the start: not while an editor waits for us."""
+INTERVAL = 600.0
+
+
+async def keep_house(gateway: Gateway, store: Store) -> None:
+    """Runs as long as the gateway does; does nothing by default."""
+    settings = gateway.config.sessions
+    if not (settings.expire_after or settings.retain_days or settings.retain_bytes):
+        return
+    await asyncio.sleep(min(FIRST_LOOK, settings.expire_after or FIRST_LOOK))
+    while not gateway.closing:
+        try:
+            await _expire(gateway)
+            await _forget(gateway, store)
+        except StoreError as error:
+            log.error("old sessions could not be removed: %s", error)
+        await asyncio.sleep(min(INTERVAL, settings.expire_after / 2 or INTERVAL))
+
+
+async def renew_leases(gateway: Gateway, store: Store) -> None:
+    """Runs as long as the gateway does."""
+    while not gateway.closing and store.writable:
+        await asyncio.sleep(LEASE_RENEWAL)
+        try:
+            await store.renew()
+        except StoreError as error:
+            log.error("leases could not be renewed: %s", error)
+
+
+async def _expire(gateway: Gateway) -> None:
+    """Close live sessions that nobody used for long (seed 002 §8.4)."""
+    limit = gateway.config.sessions.expire_after
+    if not limit:
+        return
+    for session in list(gateway.sessions.values()):
+        if session.turn is None and not len(session.questions) and _idle_seconds(session) > limit:
+            session.notice(
+                f"This session was not used for {limit:g} s (sessions.expire_after) and was closed."
+            )
+            await session.settled()
+            await end_session(session)
+
+
+async def _forget(gateway: Gateway, store: Store) -> None:
+    settings = gateway.config.sessions
+    if settings.retain_days:
+        since = datetime.now(UTC) - timedelta(days=settings.retain_days)
+        older_than = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        expired = await expire(store, older_than)
+        _tell("sessions.retain_days", expired)
+        for each in expired:
+            gateway.deleted(each.session_id)
+    if settings.retain_bytes:
+        _tell("sessions.retain_bytes", await prune(store, settings.retain_bytes))
+
+
+async def expire(store: Store, older_than: str) -> list[Removed]:
+    """Delete sessions not updated since that time; those with a living owner stay."""
+    stored = await store.stored(older_than)
+    return [gone for session in stored if (gone := await _remove(store, session, store.delete))]
+
+
+async def prune(store: Store, max_bytes: int) -> list[Removed]:
+    """Empty the journals of sessions longest untouched until all are small enough; those with a living owner stay."""
+    stored = await store.stored()
+    total, removed = sum(session.bytes for session in stored), []
+    for session in stored:
+        if total > max_bytes and session.bytes and (gone := await _remove(store, session, store.empty)):
+            total -= gone.bytes
+            removed.append(gone)
+    return removed
+
+
+async def _remove(
+    store: Store, session: StoredSession, remove: Callable[[str], Awaitable[bool]]
+) -> Removed | None:
+    """None for a session that stays: it is live, was used since it was listed, or cannot be removed."""
+    try:
+        record = await store.get(session.id)
+        if record is None or record.owner == store.owner.id or record.updated_at != session.updated_at:
+            return None
+        if not await remove(record.id):
+            return None
+    except (SessionHeld, SessionAway):
+        return None
+    except StoreError as error:
+        log.error("old session could not be removed: %s", error, extra={"session": session.id})
+        return None
+    return Removed(record.id, record.title, record.last_seq - record.first_seq + 1, session.bytes)
+
+
+def _idle_seconds(session: Session) -> float:
+    return time.monotonic() - session.last_used
+
+
+def _tell(setting: str, removed: list[Removed]) -> None:
+    for each in removed:
+        log.warning(
+            "session removed by %s",
+            setting,
+            extra={"session": each.session_id, "events": each.events, "bytes": each.bytes},
+        )

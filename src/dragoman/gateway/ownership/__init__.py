@@ -1,0 +1,1 @@
+"""Which process owns a session, and how other processes reach it."""

@@ -1,0 +1,437 @@
+"""Sessions known by id, live or not, in the store; without a journal they are in `memory_directory`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import msgspec
+from msgspec import structs
+
+from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.delivery.batch import Missing
+from dragoman.gateway.delivery.journal_feed import JournalFeed
+from dragoman.gateway.ids import new_session_id
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.lifecycle.workspace import workspace_root
+from dragoman.gateway.ports.store import (
+    LIST_PAGE,
+    Fenced,
+    HeldElsewhere,
+    Owner,
+    SessionChanges,
+    SessionExists,
+    SessionRecord,
+    Store,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreUnavailable,
+)
+from dragoman.gateway.session import questions
+from dragoman.gateway.session.open_tools import OpenTools
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
+COPY_BYTES = 1024 * 1024
+ADD_ATTEMPTS = 5
+TORN = "The last write to this conversation's journal was cut off, by a crash or a loss of power: what it held is lost."
+MAX_MISSING = 1000
+"""Sessions whose journals owe a record of what they could not keep."""
+
+
+class Kept(msgspec.Struct, kw_only=True):
+    """What is known of a session without it being live here."""
+
+    id: str
+    agent: str
+    cwd: str
+    agent_session_id: str | None = None
+    title: str | None = None
+    updated_at: str | None = None
+    state: str = "stored"
+    live: bool = False
+    """Another process, which is alive, owns it; what lives in this one is in `Gateway.sessions`."""
+    has_terminals: bool = False
+    pruned: bool = False
+    additional_directories: tuple[str, ...] = ()
+    created_at: str | None = None
+    workspace: str | None = None
+    sandbox: str | None = None
+    first_seq: int = 1
+    last_seq: int = 0
+    epoch: int = 0
+    extra: JsonObject = {}
+    info: JsonObject = {}
+    """What else the agent's own list says of it."""
+
+
+Kepts: TypeAlias = list[Kept]  # within the classes below, `list` is a method
+
+
+class KeptPage(msgspec.Struct):
+    sessions: list[Kept]
+    next_cursor: str | None = None
+
+
+class Directory(Protocol):
+    async def create(self, session: Session, original: Session | None) -> None:
+        """Keep a new session; a fork begins with the history of its original."""
+
+    async def get(self, session_id: str) -> Kept | None: ...
+
+    async def list(
+        self,
+        *,
+        cwd: str | None,
+        agent: str | None,
+        cursor: str | None,
+        query: str | None = None,
+        limit: int = LIST_PAGE,
+    ) -> KeptPage: ...
+
+    async def listed(self, agent: str, info: JsonObject) -> None:
+        """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
+
+    async def own(self, session: Session) -> HeldElsewhere | None:
+        """Become the one process that may write it; the other way round, who is."""
+
+    async def release(self, session: Session) -> None: ...
+
+    async def claim_journal(self, session: Session) -> None:
+        """Try again to get the right to write it, for a session that goes on without."""
+
+    async def delete(self, session_id: str) -> None: ...
+
+    async def claim(self, agent: str, agent_session_id: str) -> None:
+        """An agent issued this id anew: a session that had it before has lost its agent's memory (G-040)."""
+
+
+class StoreDirectory:
+    """The store's sessions; makes and repairs their journals."""
+
+    def __init__(self, store: Store, patience: float) -> None:
+        """`patience`: seconds that events wait for a store that fails."""
+        self.store = store
+        self._patience = patience
+        self._unborn: dict[str, SessionRecord] = {}
+        """Live sessions that could not be added to the store yet."""
+        self._missing: dict[str, Missing] = {}
+        """What sessions that were put away could not keep, and could not say so in their journal."""
+
+    async def create(self, session: Session, original: Session | None) -> None:
+        time = events.now()
+        record = SessionRecord(
+            id=session.id,
+            agent=session.agent_name,
+            agent_session_id=session.agent_session_id or None,
+            cwd=session.cwd,
+            workspace=session.workspace,
+            additional_directories=tuple(session.additional_directories),
+            title=session.title,
+            created_at=time,
+            updated_at=time,
+            state="idle",
+            forked_from=original.id if original is not None else None,
+            extra=session.extra,
+            owner=self.store.owner.id,
+            epoch=1,
+        )
+        try:
+            await self._add(record)
+        except StoreUnavailable as error:
+            if not self.store.writable or original is not None:
+                raise
+            log.error("session is not kept: %s", error, extra={"session": session.id})
+            self._unborn[session.id] = record
+            self._open_journal(session, 1, 0).begin_unkept(error, for_good=False)
+            return
+        journal = self._open_journal(session, 1, 0)
+        if original is not None and original.journal is not None:
+            await self._copy(original, session)
+            if journal.trouble is not None:
+                raise journal.trouble
+
+    async def _add(self, record: SessionRecord) -> None:
+        """Two processes of one agent may issue the same id in the same moment: the later one has it (G-040)."""
+        for left in reversed(range(ADD_ATTEMPTS)):
+            await self.claim(record.agent, record.agent_session_id or "")
+            try:
+                await self.store.create(record)
+                return
+            except SessionExists:
+                if not left:
+                    raise
+
+    async def get(self, session_id: str) -> Kept | None:
+        record = await self.store.get(session_id)
+        return (await self._kept([record]))[0] if record is not None else None
+
+    async def list(
+        self,
+        *,
+        cwd: str | None,
+        agent: str | None,
+        cursor: str | None,
+        query: str | None = None,
+        limit: int = LIST_PAGE,
+    ) -> KeptPage:
+        page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
+        return KeptPage(await self._kept(page.records), page.next_cursor)
+
+    async def listed(self, agent: str, info: JsonObject) -> None:
+        title, updated_at, rest = seen(info)
+        record = await self.store.find(agent, str(info["sessionId"]))
+        if record is None:
+            cwd = str(info.get("cwd", ""))
+            time = updated_at or events.now()
+            new = SessionRecord(
+                id=new_session_id(),
+                agent=agent,
+                agent_session_id=str(info["sessionId"]),
+                cwd=cwd,
+                workspace=workspace_root(cwd) if cwd.startswith("/") else cwd,
+                title=title,
+                created_at=time,
+                updated_at=time,
+                state="stored",
+                extra={"info": rest} if rest else {},
+            )
+            try:
+                await self.store.create(new)
+            except SessionExists:
+                pass  # another process, or a session that is just being made, was faster
+        elif (
+            not record.last_seq
+            and record.owner is None
+            and (title, updated_at) != (record.title, record.updated_at)
+        ):
+            changes = SessionChanges(title=title, updated_at=updated_at or record.updated_at)
+            self.store.update(record.id, record.epoch, changes)
+
+    async def own(self, session: Session) -> HeldElsewhere | None:
+        if not self.store.writable:
+            await self._only_read(session, StoreReadOnly("The store can only be read."), for_good=True)
+            return None
+        try:
+            lease = await self.store.acquire(session.id)
+        except (StoreFull, StoreReadOnly) as error:
+            log.error("session can only be read: %s", error, extra={"session": session.id})
+            await self._only_read(session, error, for_good=False)
+            return None
+        if isinstance(lease, HeldElsewhere):
+            return lease
+        self._open_journal(session, lease.epoch, lease.last_seq)
+        # Only now: until we had the lease, its former owner could end the turn and change everything else.
+        record = await self.store.get(session.id)
+        if record is not None:
+            _know(session, record)
+            # The directory may be a second behind the journal. One page of that tells, or it was right already.
+            if record.state in RUNNING_STATES or await transcript.is_in_turn(self.store, session.id, pages=1):
+                await self._repair(session)
+        if lease.torn:
+            session.notice(TORN, "error")
+        return None
+
+    async def _copy(self, original: Session, session: Session) -> None:
+        """A journal of its own with the same history; ids are random, so replacing them is exact.
+
+        What the original has lost is one record: the fork has numbers of its own, and none for events that it lacks.
+        """
+        former, mine = original.id.encode(), session.id.encode()
+        position = 0
+        while rows := await self.store.read(original.id, position, COPY_BYTES):
+            for row in rows:
+                if row.damaged:
+                    session.feed.record(events.copied_loss(row.count))
+                for event in row.events():
+                    session.feed.record(event.replace(former, mine))
+                position = row.last_seq
+            await session.settled()  # as much memory as one read; and who attaches next comes after all of it
+        if original.has_terminals:
+            session.terminals_used()
+
+    async def release(self, session: Session) -> None:
+        journal = session.journal
+        if journal is None:
+            return
+        if self._unborn.pop(session.id, None) is None and journal.missing is not None:
+            self._missing[session.id] = journal.missing
+            if len(self._missing) > MAX_MISSING:
+                del self._missing[next(iter(self._missing))]
+        if journal.epoch:
+            await self.store.release(session.id, journal.epoch)
+
+    async def delete(self, session_id: str) -> None:
+        await self.store.delete(session_id)
+
+    async def claim(self, agent: str, agent_session_id: str) -> None:
+        former = await self.store.find(agent, agent_session_id) if agent_session_id else None
+        if former is not None:
+            self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
+
+    async def claim_journal(self, session: Session) -> None:
+        """What failed when the session was made or taken, once more."""
+        journal = session.journal
+        if journal is None:
+            return
+        try:
+            unborn = self._unborn.get(session.id)
+            if unborn is not None:
+                await self._add(structs.replace(unborn, agent_session_id=session.agent_session_id or None))
+                self._unborn.pop(session.id, None)  # gone already if it was closed meanwhile
+                journal.claimed(unborn.epoch, 0)
+                return
+            lease = await self.store.acquire(session.id)
+            if isinstance(lease, HeldElsewhere):
+                raise Fenced(f"Session {session.id} is owned by another process now.")
+            if session.gateway.sessions.get(session.id) is not session:  # closed meanwhile
+                await self.store.release(session.id, lease.epoch)
+                return
+        except StoreError as error:
+            journal.not_claimed(error)
+        else:
+            journal.claimed(lease.epoch, lease.last_seq)
+
+    async def _only_read(self, session: Session, trouble: StoreError, *, for_good: bool) -> None:
+        """What was stored can be shown, also where there is no room even for the name of its owner."""
+        record = await self.store.get(session.id)
+        if record is not None:
+            _know(session, record)
+        journal = self._open_journal(session, 0, await self.store.last_seq(session.id))
+        journal.begin_unkept(trouble, for_good=for_good)
+
+    def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
+        former = session.feed.attachments
+        missing = self._missing.pop(session.id, None) if epoch else None
+        feed = session.feed = JournalFeed(
+            self.store, session.id, epoch, last_seq, session, self._patience, missing
+        )
+        feed.attachments = former
+        if session.remote:  # its process stored more than it said before it was gone
+            for attachment in former:
+                attachment.go_on(min(attachment.position, last_seq))
+        return feed
+
+    async def _repair(self, session: Session) -> None:
+        """Its last turn has no end in the journal: say so, and leave no tool call spinning."""
+        tools = OpenTools()
+        async for update in transcript.updates(self.store, session.id):
+            if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
+                tools.see(update)
+        for closing in tools.fail_all():
+            session.publish(closing)
+        async for question in questions.unanswered(self.store, session.id):
+            session.record(**question, by="restart")
+        error = {"message": events.INTERRUPTED, "data": {"reason": "restart"}}
+        session.record("turn_ended", error=error)
+        meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
+        session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
+        session.save(SessionChanges(state="idle"))
+        await session.settled()  # it belongs to the history that whoever loads is shown
+
+    async def _kept(self, records: Sequence[SessionRecord]) -> Kepts:
+        examined, holders = await examine(self.store, records)
+        return [_kept(record, holders.get(record.id), self.store.owner) for record in examined]
+
+
+async def examine(
+    store: Store, records: Sequence[SessionRecord]
+) -> tuple[list[SessionRecord], dict[str, Owner]]:
+    """The records with their present state, and the living owners of sessions that have one.
+
+    A session that cannot be looked at, because its journal is newer or its lock unreadable, stays as the directory
+    has it.
+    """
+    holders = await _holders(store, records)
+    examined = []
+    for record in records:
+        if record.owner is not None and record.id not in holders:
+            try:
+                record = await _without_holder(store, record, holders)
+            except StoreError as error:
+                log.warning("session cannot be examined: %s", error, extra={"session": record.id})
+        examined.append(record)
+    return examined, holders
+
+
+async def _holders(store: Store, records: Sequence[SessionRecord]) -> dict[str, Owner]:
+    try:
+        return await store.holders(records)
+    except StoreError:
+        found: dict[str, Owner] = {}
+        for record in records:
+            with suppress(StoreError):  # `examine` asks again, and logs it
+                found.update(await store.holders([record]))
+        return found
+
+
+async def _without_holder(store: Store, record: SessionRecord, holders: dict[str, Owner]) -> SessionRecord:
+    """A turn is called interrupted only by a record that was read after its process was seen dead."""
+    record = await store.get(record.id) or record
+    holders.update(await store.holders([record]))  # another process may have taken it since
+    if record.owner is None or record.id in holders:
+        return record
+    return structs.replace(record, state=await _last_state(store, record))
+
+
+async def _last_state(store: Store, record: SessionRecord) -> str:
+    """Of a session whose process died: the directory may be a second behind the journal."""
+    in_turn = await transcript.is_in_turn(store, record.id, pages=1)
+    if in_turn is None:
+        return record.state
+    return "interrupted" if in_turn else "idle" if record.state in RUNNING_STATES else record.state
+
+
+def _know(session: Session, record: SessionRecord) -> None:
+    """What the former owner left behind."""
+    session.agent_session_id = record.agent_session_id or ""
+    session.title = record.title
+    session.has_terminals = bool(record.extra.get("terminals"))
+    session.pruned = record.first_seq > 1
+    session.extra = record.extra
+
+
+def _kept(record: SessionRecord, owner: Owner | None, me: Owner) -> Kept:
+    state = record.state if owner is not None or record.state not in RUNNING_STATES else "interrupted"
+    info = record.extra.get("info")
+    return Kept(
+        id=record.id,
+        agent=record.agent,
+        cwd=record.cwd,
+        agent_session_id=record.agent_session_id,
+        title=record.title,
+        updated_at=record.updated_at,
+        state=state,
+        live=owner is not None and owner.id != me.id,
+        has_terminals=bool(record.extra.get("terminals")),
+        pruned=record.first_seq > 1,
+        additional_directories=record.additional_directories,
+        created_at=record.created_at,
+        workspace=record.workspace,
+        sandbox=record.sandbox,
+        first_seq=record.first_seq,
+        last_seq=record.last_seq,
+        epoch=record.epoch,
+        extra=record.extra,
+        info=info if isinstance(info, dict) else {},
+    )
+
+
+def seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
+    """Title, time and the rest of an agent's `SessionInfo`; nulls count as absent (D-37)."""
+    rest = {key: value for key, value in info.items() if value is not None}
+    for name in ("sessionId", "cwd"):
+        rest.pop(name, None)
+    title, updated_at = rest.pop("title", None), rest.pop("updatedAt", None)
+    return (
+        title if isinstance(title, str) and not transcript.is_recap(title) else None,
+        updated_at if isinstance(updated_at, str) else None,
+        rest,
+    )

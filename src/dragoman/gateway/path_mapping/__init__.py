@@ -1,0 +1,1 @@
+"""Host paths to sandbox paths and back."""

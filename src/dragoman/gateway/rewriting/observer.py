@@ -1,0 +1,78 @@
+"""What a session learns from its agent's updates, and what is corrected in them on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.ports.store import SessionChanges
+from dragoman.gateway.rewriting import dialects, quirks
+from dragoman.gateway.session.options import MODE, UPDATE, WORDS
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session.session import Session
+
+TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
+OPTION_KINDS = frozenset({UPDATE, dialects.PARTIAL_OPTIONS})
+OLDER_WORDS = {words.update: (category, words.current) for category, words in WORDS.items()}
+
+
+class Observer:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def see(self, update: JsonObject) -> bool:
+        """Follow what the session must know; True if the update was edited."""
+        session, kind = self._session, update.get("sessionUpdate")
+        if kind in TOOL_KINDS:
+            session.tools.see(update)
+            changed = quirks.absolute_paths(update, session.cwd)
+            if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
+                changed = session.corrections.terminal_text(update) or changed
+            return session.services.tool_content_for_client(update) or changed
+        if kind in OPTION_KINDS:
+            former = session.options.current()
+            changed = session.options.read_update(update)
+            session.choices.agent_told_options(former)
+            return changed
+        if kind in OLDER_WORDS:
+            category, member = OLDER_WORDS[str(kind)]
+            session.choices.agent_chose(category, update.get(member))
+        if kind == "session_info_update":
+            session.corrections.follow_status(update)
+            return "title" in update and self._titled(update)
+        return False
+
+    def _titled(self, update: JsonObject) -> bool:
+        session = self._session
+        if session.extra.get("named") or self._is_of_recap(update["title"]):
+            del update["title"]
+            return True
+        title = update["title"]
+        session.title = title if isinstance(title, str) else None
+        session.save(SessionChanges(title=session.title, updated_at=events.now()))
+        session.changed()
+        return False
+
+    def _is_of_recap(self, title: object) -> bool:
+        """An agent that was only told of the conversation would name it after that, or after its last words."""
+        session = self._session
+        return (session.context_lost and session.title is not None) or transcript.is_recap(title)
+
+    def mode_said(self, line: bytes) -> bool:
+        """A chunk that only announces a mode becomes a mode update (quirk mode_in_the_chat)."""
+        update = as_object(as_object(decode_object(line).get("params")).get("update"))
+        mode = quirks.mode_said(update)
+        if mode is not None:
+            self._session.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+            self._session.choices.agent_chose(MODE, mode)
+        return mode is not None
+
+    def _terminals_in_meta(self) -> bool:
+        """Every client that watches draws terminals from `_meta` by itself; where nobody does, who asked counts."""
+        session = self._session
+        clients = [each.client for each in session.attachments]
+        if not clients and session.turn is not None:
+            clients = [session.turn.client]
+        return bool(clients) and all(client.capabilities.draws_terminals for client in clients)

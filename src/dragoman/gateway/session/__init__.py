@@ -1,0 +1,1 @@
+"""One session: its turn, questions, tool calls, options, files and terminals."""

@@ -1,0 +1,128 @@
+"""What is chosen in a session: told to everybody in all words, and to the next agent process again."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
+from dragoman.gateway.rewriting import dialects
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.options import MODE, MODEL, UPDATE, WORDS
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import limits
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+APPLY_TIMEOUT = 10.0
+"""Seconds an agent has for each choice that it is told again."""
+SET_MODE, SET_MODEL, SET_OPTION = "session/set_mode", "session/set_model", "session/set_config_option"
+# Which member of the params names the choice: the last one made under a name counts.
+NAMED_BY = {SET_MODE: None, SET_MODEL: None, SET_OPTION: "configId"}
+CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
+
+
+class Choices:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._made: dict[tuple[str, str], JsonObject] = {}
+        self._model_words = False
+        """Somebody uses `session/set_model`, and so hears of models in those words."""
+
+    def made(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
+        """The agent accepted a choice: whoever comes later sees it, and so does the next process."""
+        self._model_words = self._model_words or request.method == SET_MODEL
+        if method not in NAMED_BY:
+            return
+        chosen = {
+            key: value for key, value in decode_object(params).items() if key not in ("sessionId", "_meta")
+        }
+        name = str(chosen.get(NAMED_BY[method] or "")) if NAMED_BY[method] else ""
+        if len(name) > limits.PEER_ID_LENGTH or (
+            len(self._made) >= limits.CHOICES and (method, name) not in self._made
+        ):
+            log.warning("a setting too many: the next agent is not told", extra={"session": self._session.id})
+        else:
+            self._made[method, name] = chosen
+        self._session.record("setting", method=method, **chosen)
+        self._reflect(request, method, chosen, reply)
+
+    def agent_chose(self, category: str, value: object) -> None:
+        """The agent switched by itself, and said so in the older words."""
+        method = SET_MODE if category == MODE else SET_MODEL
+        option = self._session.options.option(category)
+        if (method, "") in self._made:
+            self._made[method, ""] = {CATEGORY_OF[method][1]: value}
+        if option is not None and (SET_OPTION, str(option.get("id"))) in self._made:
+            self._made[SET_OPTION, str(option.get("id"))]["value"] = value
+        if self._session.options.choose(category, value):
+            self._tell_options()
+
+    def agent_told_options(self, former: dict[str, object]) -> None:
+        """The agent told all its options; `former` is what was chosen before."""
+        self._keep()
+        for category, value in self._session.options.current().items():
+            if former.get(category) != value:
+                self._tell_older(category, value)
+
+    async def apply(self, agent: AgentConnection) -> None:
+        """Tell a new process what holds; what it does not accept is said."""
+        for (method, name), chosen in list(self._made.items()):
+            params = encode({"sessionId": self._session.agent_session_id, **chosen})
+            reply = await agent.ask(method, params, APPLY_TIMEOUT)
+            if not reply.ok:
+                what = name or ", ".join(str(value) for value in chosen.values())
+                error = decode_object(reply.error).get("message")
+                self._session.notice(
+                    f"The agent was started anew and did not accept the setting {what}: {error}"
+                )
+
+    def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
+        """Agents differ in what they say after a change (real-agents.md, item 10): everybody hears it from us."""
+        author, options = self._author(request), self._session.options
+        if method in CATEGORY_OF:
+            category, member = CATEGORY_OF[method]
+            if options.choose(category, chosen.get(member)):
+                self._tell_options()
+            self._tell_older(category, chosen.get(member), author if request.method == method else None)
+            return
+        told = read_object(reply.result)
+        dialects.read_config_options(told)
+        listed = told.get("configOptions")
+        if isinstance(listed, list):
+            former = options.current()
+            options.replace(listed)
+            self._tell_options(author if request.method == method else None)
+            self.agent_told_options(former)
+
+    def _tell_older(self, category: str, value: object, author: ClientConnection | None = None) -> None:
+        known = self._session.options.in_older_words(category, value)
+        if known and (category == MODE or self._model_words):
+            words = WORDS[category]
+            self._tell({"sessionUpdate": words.update, words.current: value}, author)
+        self._keep()
+
+    def _tell_options(self, author: ClientConnection | None = None) -> None:
+        self._keep()
+        options = self._session.options.full
+        self._tell({"sessionUpdate": UPDATE, "configOptions": options}, author)
+
+    def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
+        session = self._session
+        session.current[str(update["sessionUpdate"])] = update_line(session.id, update)
+        if not session.follows:
+            session.publish(update, author)
+
+    def _keep(self) -> None:
+        """For clients that come later."""
+        session = self._session
+        session.last_result = session.options.written(session.last_result)
+
+    def _author(self, request: Request) -> ClientConnection | None:
+        clients = (attachment.client for attachment in self._session.attachments)
+        return next((client for client in clients if client.peer is request.peer), None)

@@ -1,0 +1,106 @@
+"""Requests that pass through a session unread, in both directions, in the order of its events."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.rewriting.rewrite import with_session
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire.errors import Malformed, RpcError, internal, session_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+OnResult = Callable[[Reply], Reply]
+
+
+class Forwarding:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._asked: dict[Request, tuple[ClientConnection, int]] = {}
+        """What clients were asked for the agent and have not answered."""
+
+    def to_agent(
+        self,
+        request: Request,
+        params: bytes | None = None,
+        method: str | None = None,
+        result: OnResult | None = None,
+    ) -> None:
+        """Its answer comes back in the order of the session's events; `result` is shown it first."""
+        session = self._session
+        if session.agent is None or session.settling is not None:
+            session.gateway.spawn(self._revive_and_ask(request, params, method, result))
+            return
+        agent = session.agent
+        session.check_load()
+        raw = with_session(request.params if params is None else params, session.agent_session_id)
+
+        def answer(reply: Reply) -> None:
+            agent.origins.pop(call, None)
+            shown = session.reply_for_client(reply)
+            if shown.ok:
+                session.choices.made(request, method or request.method, raw, shown)
+                shown = result(shown) if result is not None else shown
+            session.after_events(lambda: request.answer(shown))
+
+        call = agent.peer.request(method or request.method, raw, answer)
+        agent.origins[call] = request.id
+        request.on_cancel = lambda: agent.peer.cancel(call)
+
+    async def _revive_and_ask(
+        self, request: Request, params: bytes | None, method: str | None, result: OnResult | None
+    ) -> None:
+        """A session that is parked or lost its agent is brought back for whatever is asked of it."""
+        session = self._session
+        try:
+            clients = session.clients_by_preference()
+            if not clients:
+                raise session_not_found(session.id)
+            await restart_agent.ready(session, clients[0])
+            self.to_agent(request, params, method, result)
+        except RpcError as error:
+            request.fail(error)
+        except Malformed as error:
+            request.fail(error.as_error())
+        except Exception:  # a bug of ours must not cost the client its answer
+            log.exception("request failed", extra={"session": session.id, "method": request.method})
+            request.fail(internal("Internal error in the gateway; its log has the details"))
+
+    def to_client(
+        self, request: Request, client: ClientConnection, params: bytes, result: OnResult | None = None
+    ) -> None:
+        """Ask a client on the agent's behalf, after everything that the agent said before."""
+
+        def ask() -> None:
+            try:
+                call = client.peer.request(request.method, params, answered)
+            except Exception:  # a bug of ours must not leave the agent waiting
+                log.exception(
+                    "client could not be asked",
+                    extra={"session": self._session.id, "method": request.method},
+                )
+                request.fail(internal("Internal error in the gateway; its log has the details"))
+                return
+            if not request.answered:
+                self._asked[request] = (client, call)
+                request.on_cancel = lambda: client.peer.cancel(call)
+
+        def answered(reply: Reply) -> None:
+            self._asked.pop(request, None)
+            request.answer(result(reply) if result is not None else reply)
+
+        self._session.after_events(ask, client)
+
+    def withdraw(self) -> None:
+        """What clients were asked on behalf of an agent that is gone."""
+        for client, call in self._asked.values():
+            client.peer.cancel(call)
+            client.peer.forget(call)
+        self._asked.clear()

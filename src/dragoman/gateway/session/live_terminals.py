@@ -1,0 +1,170 @@
+"""What terminals print while they run, for all who cannot look at them: the journal, and clients that do not run them.
+
+The journal gets what is new, a few times a second, so that its readers add up the pieces. A client is shown the tool
+call that refers to the terminal, with the text so far in the terminal's place; that is not journaled.
+
+How much is told of a terminal while it runs is bounded. What is beyond that, and what the terminal itself has dropped,
+comes with its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.wire import limits
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+INTERVAL = 0.25
+"""Seconds between two looks at a terminal that runs."""
+CLIENT_INTERVAL = 1.0
+"""The same at a client's terminal, which has to be asked for it."""
+SLACK = 0.05
+"""Looks that are due so soon are done together."""
+LIVE_LETTERS = 256 * 1024
+"""Told of one terminal while it runs: a command that prints without end must not fill the journal."""
+SHOWN_LETTERS = 16 * 1024
+"""The end of the output that clients are shown while it runs: each time it is sent again."""
+ANCHOR = 256
+"""Letters at the end of what was told, by which its place in the output is found."""
+KNOWN_CALLS = 256
+DROPPED = "\n[… earlier output was dropped …]\n"
+
+ENDED_CALLS = ("completed", "failed")
+
+
+@dataclass
+class _Told:
+    """How much of a terminal's output is in the journal."""
+
+    interval: float = INTERVAL
+    letters: int = 0
+    end: str = ""
+    over: bool = False
+
+    def news(self, output: str) -> str | None:
+        """What of `output` was not told yet; None when the place is not in it any more."""
+        if output[self.letters - len(self.end) : self.letters] == self.end:
+            return output[self.letters :]
+        place = output.rfind(self.end)
+        return None if place < 0 else output[place + len(self.end) :]
+
+    def add(self, text: str) -> None:
+        self.letters += len(text)
+        self.end = (self.end + text)[-ANCHOR:]
+
+
+class LiveTerminals:
+    def __init__(self, session: Session, look: Callable[[str], bool]) -> None:
+        """`look` reads what a terminal has printed so far, or asks its client; False when it has ended or is gone."""
+        self._session = session
+        self._look = look
+        self._running: dict[str, float] = {}
+        """Terminals that run, with the time of the next look."""
+        self._told: Remembered[_Told] = Remembered(limits.KNOWN_TERMINALS)
+        self._calls: dict[str, JsonObject] = {}
+        """By terminal: the open tool call that refers to it."""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __contains__(self, terminal: object) -> bool:
+        return terminal in self._running
+
+    def begin(self, terminal: str, *, ours: bool) -> None:
+        self._told[terminal] = _Told(INTERVAL if ours else CLIENT_INTERVAL)
+        self._running[terminal] = asyncio.get_running_loop().time() + INTERVAL
+        self._plan()
+
+    def see_call(self, update: JsonObject) -> None:
+        """Follow which tool call refers to which terminal."""
+        if not self._told:
+            return
+        call, told = update.get("toolCallId"), update.get("content")
+        content: list[object] = told if isinstance(told, list) else []
+        for item in content:
+            terminal = as_object(item).get("terminalId")
+            if isinstance(terminal, str) and terminal in self._told:
+                self._calls[terminal] = {"toolCallId": call, "content": list(content)}
+        if len(self._calls) > KNOWN_CALLS:
+            del self._calls[next(iter(self._calls))]
+        if update.get("status") in ENDED_CALLS:
+            self._calls = {
+                terminal: shown for terminal, shown in self._calls.items() if shown["toolCallId"] != call
+            }
+
+    def tell(self, terminal: str, output: str, ends: JsonObject, owner: ClientConnection | None) -> None:
+        """The output as it is now, perhaps with its end; of a terminal that is not known it comes with its release."""
+        told = self._told.get(terminal)
+        over = "exitStatus" in ends
+        if told is None or told.over:
+            return
+        news = told.news(output)
+        if over:
+            self._running.pop(terminal, None)
+            told.over = True
+            self._record(terminal, told, DROPPED + output if news is None else news, ends)
+        elif news and told.letters + len(news) <= LIVE_LETTERS:
+            self._record(terminal, told, news, {})
+        elif not news:
+            return
+        self._show(terminal, output, owner)
+
+    def end(self, terminal: str, output: str | None, ends: JsonObject) -> None:
+        """It is released: the rest of its output is what there is."""
+        self._running.pop(terminal, None)
+        told = self._told.pop(terminal, _Told())
+        if output is not None and not told.over:
+            news = told.news(output)
+            self._record(terminal, told, DROPPED + output if news is None else news, ends)
+            self._show(terminal, output, None)
+        self._calls.pop(terminal, None)
+
+    def close(self) -> None:
+        self._running.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _record(self, terminal: str, told: _Told, news: str, ends: JsonObject) -> None:
+        told.add(news)
+        self._session.record("terminal_output", terminalId=terminal, output=news, **ends)
+
+    def _show(self, terminal: str, output: str, owner: ClientConnection | None) -> None:
+        """To clients that do not run it."""
+        call = self._calls.get(terminal)
+        if call is None:
+            return
+        text = output if len(output) <= SHOWN_LETTERS else "…" + output[-SHOWN_LETTERS:]
+        content = [
+            {"type": "content", "content": {"type": "text", "text": text}}
+            if as_object(item).get("terminalId") == terminal
+            else item
+            for item in call["content"]
+        ]
+        update = {"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "content": content}
+        line = update_line(self._session.id, update)
+        for attachment in self._session.attachments:
+            if attachment.client is not owner:
+                attachment.show_passing(line)
+
+    def _plan(self) -> None:
+        if self._timer is None and self._running:
+            self._timer = asyncio.get_running_loop().call_at(min(self._running.values()), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for terminal in [name for name, due in self._running.items() if due <= now + SLACK]:
+            told = self._told.get(terminal)
+            if told is not None and self._look(terminal):
+                self._running[terminal] = now + told.interval
+            else:
+                self._running.pop(terminal, None)
+        self._plan()

@@ -1,0 +1,67 @@
+"""Tool calls that are still open in a session, so that none is left spinning when its agent dies (G-110)."""
+
+from __future__ import annotations
+
+import time
+
+from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.rewriting.dialects import is_one_of
+from dragoman.wire import limits
+
+FINAL = frozenset({"completed", "failed"})
+
+
+class OpenTools:
+    def __init__(self) -> None:
+        self._open: Remembered[str] = Remembered(limits.OPEN_TOOL_CALLS)
+        """Their kinds by id."""
+        self._since: Remembered[float] = Remembered(limits.OPEN_TOOL_CALLS)
+        self._told: Remembered[None] = Remembered(limits.OPEN_TOOL_CALLS)
+
+    def told(self, tool_id: object) -> bool:
+        """People have seen this call in the present turn."""
+        return tool_id in self._told
+
+    def see(self, tool: JsonObject) -> None:
+        """Follow a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
+        tool_id = tool.get("toolCallId")
+        if not isinstance(tool_id, str):
+            return
+        if "sessionUpdate" in tool:
+            self._told[tool_id] = None
+        if is_one_of(tool.get("status"), FINAL):
+            self._open.pop(tool_id, None)
+            self._since.pop(tool_id, None)
+        elif tool_id not in self._open and (
+            tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None
+        ):
+            self._open[tool_id] = ""
+            self._since[tool_id] = time.monotonic()
+        if tool_id in self._open and isinstance(tool.get("kind"), str):
+            self._open[tool_id] = tool["kind"]
+
+    def with_kind(self, tool: JsonObject) -> JsonObject:
+        """A permission question may leave out what its tool call said before (ACP v1: all of it is optional)."""
+        known = self._open.get(str(tool.get("toolCallId")))
+        return {**tool, "kind": known} if known and tool.get("kind") is None else tool
+
+    def command_since(self) -> float | None:
+        """When the first of the commands was announced that are still said to run."""
+        return min(
+            (self._since[each] for each, kind in self._open.items() if kind == "execute"), default=None
+        )
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def fail_all(self) -> list[JsonObject]:
+        """The updates that close what is open."""
+        closing: list[JsonObject] = [
+            {"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "failed"}
+            for tool_id in self._open
+        ]
+        self._open.clear()
+        self._since.clear()
+        self._told.clear()
+        return closing

@@ -1,0 +1,451 @@
+"""Questions of an agent that wait for a person: permissions and elicitations (G-062, G-065, G-091, G-096 to G-103).
+
+A question goes to every attachment that may answer; the first answer wins, the others see theirs withdrawn. Towards
+the agent each question is answered exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.delivery import replay
+from dragoman.gateway.delivery.replay import NOTHING, lenient_members
+from dragoman.gateway.ids import new_question_id
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.rewriting import dialects, quirks
+from dragoman.gateway.session import policy
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import limits, message
+from dragoman.wire.errors import Malformed, invalid_params, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.delivery.attachment import Attachment
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+PERMISSION = "session/request_permission"
+ELICITATION = "elicitation/create"
+CANCEL_ANSWER = {  # what an agent hears when nobody will answer any more; `timeout` is no outcome (G-102)
+    PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
+    ELICITATION: b'{"action":"cancel"}',
+}
+
+
+# What a journal keeps of a question, and of its answer.
+RECORDED = {
+    PERMISSION: ("question", ("toolCall", "options")),
+    ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
+}
+ENDED_BY = frozenset(
+    {
+        "user",
+        "agent",
+        "agent_exited",
+        "cancel",
+        "client",
+        "close",
+        "disconnect",
+        "restart",
+        "timeout",
+        "turn_end",
+    }
+)
+"""Who or what answers a question, besides rules."""
+MAX_RULE_NAME = 100
+"""Letters of what a client says decided for it."""
+ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
+
+
+class Question:
+    """One open question; `params` is the client's view of it."""
+
+    def __init__(
+        self, request: Request, params: bytes, options: frozenset[str], id: str | None = None
+    ) -> None:
+        self.params = params
+        self.id = id or new_question_id()
+        """Its name in the journal; only one that another process of ours passed on has a name already."""
+        self.request = request
+        self.method = request.method
+        self.options = options
+        self.asked: dict[ClientConnection, int] = {}
+        self.timer: asyncio.TimerHandle | None = None
+        self.observed: Observed | None = None
+
+    @property
+    def named_params(self) -> bytes:
+        """With its id, for other processes of ours: their people see it in the journal and answer by it."""
+        params = message.members(self.params)
+        meta = lenient_members(params.get("_meta", NOTHING))
+        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
+        return encode({**params, "_meta": Raw(encode({**meta, "dragoman": own}))})
+
+
+class Questions:
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open: list[Question] = []
+        self._expected: dict[str, asyncio.Event] = {}
+        self._decisions: dict[str, JsonObject] = {}
+        self._decision_bytes: dict[str, int] = {}
+        """How the last questions were answered, by their ids."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def first(self) -> JsonObject | None:
+        """The permission that has been waiting longest, with the id by which it can be answered."""
+        for question in self._open:
+            if question.method == PERMISSION:
+                asked = decode_object(question.params)
+                return {
+                    "id": question.id,
+                    "toolCall": asked.get("toolCall"),
+                    "options": asked.get("options"),
+                }
+        return None
+
+    def permission(self, request: Request) -> None:
+        params = decode_object(request.params)
+        changed = dialects.read_permission(params)
+        tool = as_object(params.get("toolCall"))
+        self._session.tools.see(tool)
+        changed = quirks.absolute_paths(tool, self._session.cwd) or changed
+        changed = self._session.services.tool_content_for_client(tool) or changed
+        if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
+            request.reply(CANCEL_ANSWER[PERMISSION])
+            return
+        if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
+            announced = quirks.announcement(tool)
+            self._session.tools.see(announced)
+            self._session.publish(announced)
+        if self._decided(request, tool, params.get("options")):
+            return
+        raw = encode(params) if changed else request.params
+        offered = params.get("options")
+        options = frozenset(
+            str(as_object(option).get("optionId"))
+            for option in (offered if isinstance(offered, list) else [])
+        )
+        self._ask(request, raw, options)
+
+    def elicitation(self, request: Request) -> None:
+        mode = decode_object(request.params).get("mode")
+        answering = self._answering()
+        waits = not answering and self._waits  # for whoever comes next; what that client offers is seen then
+        if not waits and not any(a.client.capabilities.elicitation(str(mode)) for a in answering):
+            if not any("elicitation" in a.client.capabilities.raw for a in answering):
+                raise method_not_found(ELICITATION)
+            raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
+        if self._session.cancelling:
+            request.reply(CANCEL_ANSWER[ELICITATION])
+            return
+        self._ask(request, request.params, frozenset())
+
+    def cancel_all(self, why: str) -> None:
+        """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
+        for question in list(self._open):
+            self._give_up(question, why)
+
+    def drop_all(self) -> None:
+        """The agent that asked is gone: nobody is left to be answered."""
+        for question in list(self._open):
+            self._withdraw(question, None)
+            self._close(question, "agent_exited")
+            self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
+
+    def answer(self, question_id: str, result: bytes, client: ClientConnection) -> bool:
+        """The answer of a client that names the question by its id; False if it is not open (any more)."""
+        question = next((each for each in self._open if each.id == question_id), None)
+        if question is None:
+            return False
+        self._settle(question, Reply(result=_read_answer(question, result)), "user", client)
+        return True
+
+    def decision(self, question_id: str) -> JsonObject | None:
+        """Who answered a question of late, and what, as the journal has it."""
+        return self._decisions.get(question_id)
+
+    async def arrives(self, question_id: str, patience: float) -> bool:
+        """Wait for a question that is in the journal of another process, which asks it here a moment later."""
+        if not self._session.follows:
+            return False
+        there = self._expected.setdefault(question_id, asyncio.Event())
+        try:
+            await asyncio.wait_for(there.wait(), patience)
+        except TimeoutError:
+            return False
+        finally:
+            self._expected.pop(question_id, None)
+        return True
+
+    def client_gone(self, client: ClientConnection) -> None:
+        """A question waits for whoever comes next (G-103); without a journal nobody can."""
+        for question in list(self._open):
+            call = question.asked.pop(client, None)
+            if call is None:
+                continue
+            client.peer.cancel(call)  # it may only load the session anew, and is then asked anew
+            client.peer.forget(call)
+            if not question.asked and not self._waits:
+                self._give_up(question, "disconnect")
+
+    def ask_again(self, client: ClientConnection) -> None:
+        """Someone attached while questions are open."""
+        attachment = client.attachments.get(self._session.id)
+        for question in self._open:
+            if attachment is not None and client.may_control:
+                self._offer(question, attachment)
+
+    def _answering(self) -> list[Attachment]:
+        """Whoever may answer; observers are not asked."""
+        return [each for each in self._session.attachments if each.client.may_control]
+
+    @property
+    def _waits(self) -> bool:
+        return self._session.journal is not None
+
+    @property
+    def _asked_by_owner(self) -> bool:
+        """The session lives in another process, whose turns begin and end without our knowing."""
+        return self._session.follows
+
+    def _give_up(self, question: Question, why: str) -> None:
+        """Nobody here will answer; others of the process that has the session still may."""
+        if not self._asked_by_owner:
+            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
+            return
+        question.request.abandon()
+        self._withdraw(question, None)
+        self._close(question, why)
+
+    def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
+        """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
+        verdict = policy.decide(self._session.policy, self._session.tools.with_kind(tool))
+        if verdict.decision == "ask":
+            return False
+        option = policy.choose_option(verdict.decision, options)
+        if option is None and verdict.decision == "allow":
+            return False
+        outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
+        self._session.record(
+            "decision", by=verdict.rule, decision=verdict.decision, toolCall=tool, outcome=outcome
+        )
+        log.info("permission decided by policy", extra={"session": self._session.id, "rule": verdict.rule,
+                                                        "decision": verdict.decision})  # fmt: skip
+        request.reply(encode({"outcome": outcome}))
+        return True
+
+    def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
+        params, given = self._session.for_client(raw), None
+        if self._asked_by_owner:
+            given, params = _take_id(params)
+        if any(question.id == given for question in self._open):
+            given = None  # a name for two questions would make one consent of two
+        question = Question(request, params, options, given)
+        self._open.append(question)
+        if question.id in self._expected:
+            self._expected[question.id].set()
+        asked = decode_object(question.params)
+        kind, shown = RECORDED[question.method]
+        told = "permission" if question.method == PERMISSION else "elicitation"
+        question.observed = self._session.gateway.witness.question(self._session.id, told)
+        self._session.record(kind, id=question.id, **{name: asked.get(name) for name in shown})
+        self._session.changed()
+        timeout = self._session.gateway.config.sessions.question_timeout
+        if timeout:
+            loop = asyncio.get_running_loop()
+            question.timer = loop.call_later(timeout, self._time_over, question, timeout)
+        question.request.on_cancel = lambda: self._settle(
+            question, Reply(result=CANCEL_ANSWER[question.method]), "agent"
+        )
+        self._session.after_events(lambda: self._send(question))
+
+    def _send(self, question: Question) -> None:
+        if question not in self._open:
+            return
+        for attachment in self._answering():
+            self._offer(question, attachment)
+        if not self._answering() and not self._waits:
+            self._give_up(question, "disconnect")
+
+    def _offer(self, question: Question, attachment: Attachment) -> None:
+        """In its place in the order, also for a client that is behind."""
+
+        def send() -> None:
+            if question in self._open and attachment.client not in question.asked:
+                self._send_to(question, attachment.client)
+
+        attachment.after(self._session.feed.delivered, send)
+
+    def _send_to(self, question: Question, client: ClientConnection) -> None:
+        if question.method == ELICITATION:
+            mode = str(decode_object(question.params).get("mode"))
+            if not client.capabilities.elicitation(mode):
+                return
+            self._remember(question, client)
+        params = question.named_params if client.capabilities.question_ids else question.params
+        question.asked[client] = client.peer.request(
+            question.method, params, lambda reply: self._answered(question, client, reply)
+        )
+
+    def _remember(self, question: Question, client: ClientConnection) -> None:
+        shown = decode_object(question.params).get("elicitationId")
+        if isinstance(shown, str) and self._session.agent is not None:
+            self._session.agent.elicitations[shown] = client
+
+    def _answered(self, question: Question, client: ClientConnection, reply: Reply) -> None:
+        if question not in self._open or question.asked.pop(client, None) is None:
+            return
+        if client.peer.closed:
+            if not question.asked and not self._waits:
+                self._give_up(question, "disconnect")
+            return
+        if not reply.ok:
+            if not question.asked:
+                # -32800 and "I cannot ask" alike: towards a v1 agent that is `cancelled` (G-096).
+                if self._asked_by_owner:
+                    question.request.answer(reply)  # its process decides what that means
+                self._give_up(question, "client")
+            return
+        self._settle(question, Reply(result=_read_answer(question, reply.result)), "user", client)
+
+    def _settle(
+        self, question: Question, reply: Reply, by: str, client: ClientConnection | None = None
+    ) -> None:
+        self._close(question, by)
+        question.request.answer(reply)
+        self._record_answer(question, reply.result, by, client)
+        self._withdraw(question, None)
+        self._session.changed()
+        log.info(
+            "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
+        )
+
+    def _close(self, question: Question, by: str) -> None:
+        self._open.remove(question)
+        if question.timer is not None:
+            question.timer.cancel()
+        if question.observed is not None:
+            question.observed.end(by)
+
+    def _record_answer(
+        self, question: Question, result: bytes, by: str, client: ClientConnection | None
+    ) -> None:
+        """Who decided what; what was typed into a form may be a secret and is not kept."""
+        kind, member = ANSWERED[question.method]
+        info = as_object(client.info) if client is not None else {}
+        read = decode_object(result)
+        answer = read.get(member)
+        rule = as_object(as_object(read.get("_meta")).get("dragoman")).get("rule")
+        if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
+            by = rule[:MAX_RULE_NAME]  # a client that answers by a rule says so
+        facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
+        self._session.record(kind, id=question.id, **facts)
+        self._remember_decision(question.id, facts)
+
+    def _remember_decision(self, question_id: str, facts: JsonObject) -> None:
+        """An answer of megabytes is not kept, only whose it was."""
+        size = len(encode(facts))
+        if size > limits.REMEMBERED_DECISION_BYTES:
+            facts = {"by": facts["by"]}
+            size = len(encode(facts))
+        self._decisions[question_id] = facts
+        self._decision_bytes[question_id] = size
+        while (
+            len(self._decisions) > limits.REMEMBERED_DECISIONS
+            or sum(self._decision_bytes.values()) > limits.REMEMBERED_DECISION_BYTES
+        ):
+            oldest = next(iter(self._decisions))
+            del self._decisions[oldest], self._decision_bytes[oldest]
+
+    def _is_ours(self, rule: str) -> bool:
+        """No client can have the record say that the gateway decided: a policy's rule, or the end of something."""
+        return rule in ENDED_BY or rule in policy.names(self._session.policy)
+
+    def _time_over(self, question: Question, timeout: float) -> None:
+        """Denied with an option that the agent offered, if it offered one (G-102)."""
+        if question not in self._open:
+            return
+        answer = CANCEL_ANSWER[question.method]
+        if question.method == PERMISSION:
+            option = policy.choose_option("deny", decode_object(question.params).get("options"))
+            if option is not None:
+                answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
+        self._session.notice(f"Nobody answered within {timeout:g} s (sessions.question_timeout): denied.")
+        self._settle(question, Reply(result=answer), "timeout")
+
+    def _withdraw(self, question: Question, winner: ClientConnection | None) -> None:
+        """Take it back from whoever has not answered; their late answers are dropped."""
+        for client, call in question.asked.items():
+            if client is not winner:
+                client.peer.cancel(call)
+                client.peer.forget(call)
+        question.asked.clear()
+
+
+async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
+    """The answers that questions of a journal lack, as records that say that nobody gave any."""
+    asked = {kind: (*ANSWERED[method], CANCEL_ANSWER[method]) for method, (kind, _) in RECORDED.items()}
+    missing: dict[object, JsonObject] = {}
+    async for record in replay.records(store, session_id):
+        kind = str(record.get("dragoman"))
+        if kind in asked:
+            answered, member, answer = asked[kind]
+            missing[record.get("id")] = {
+                "kind": answered,
+                "id": record.get("id"),
+                member: decode_object(answer)[member],
+            }
+        else:
+            missing.pop(record.get("id"), None)
+    for each in missing.values():
+        yield each
+
+
+def _take_id(params: bytes) -> tuple[str | None, bytes]:
+    """The id that the process which has the session gave it, and the question as the agent asked it."""
+    members = message.members(params)
+    meta = lenient_members(members.pop("_meta", NOTHING))
+    own = lenient_members(meta.pop("dragoman", NOTHING))
+    key = message.id_key(own.pop("requestId", NOTHING))
+    given = key[1] if key is not None else None
+    if not isinstance(given, str):
+        return None, params
+    rest = {**meta, "dragoman": own} if own else meta
+    return given, encode({**members, "_meta": rest} if rest else members)
+
+
+def _read_answer(question: Question, result: bytes) -> bytes:
+    if question.method == PERMISSION:
+        return read_outcome(result, question.options)
+    return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
+
+
+def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
+    """A v1 permission result; an unknown outcome or option never counts as approval (G-101, D-82)."""
+    try:
+        result = decode_object(raw)
+    except Malformed:
+        return CANCEL_ANSWER[PERMISSION]
+    outcome = result.get("outcome")
+    if isinstance(outcome, dict):
+        if outcome.get("outcome") == "cancelled":
+            return raw
+        chosen = outcome.get("optionId")
+        if outcome.get("outcome") == "selected" and isinstance(chosen, str) and chosen in options:
+            return raw
+        return CANCEL_ANSWER[PERMISSION]
+    option = result.get("optionId") if outcome == "selected" else outcome
+    if isinstance(option, str) and option in options:
+        return encode({"outcome": {"outcome": "selected", "optionId": option}})
+    return CANCEL_ANSWER[PERMISSION]

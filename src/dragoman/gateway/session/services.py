@@ -1,0 +1,320 @@
+"""Routes an agent's `fs/*` and `terminal/*` calls (G-037, G-063, G-064, G-069).
+
+They go to the client that offers them, else to the gateway's own services where those are configured. For an agent in
+a box they are always the gateway's: commands run inside, and files are opened without following a symlink. Where the
+files inside are another machine's, there are none to serve.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.delivery.replay import ForeignTerminals
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.lifecycle.workspace import check_agent_path
+from dragoman.gateway.ports.sandbox import Box
+from dragoman.gateway.ports.services import LocalServices
+from dragoman.gateway.session.live_terminals import LiveTerminals
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import limits, message
+from dragoman.wire.errors import Malformed, internal, method_not_found
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+FS_METHODS = frozenset({"fs/read_text_file", "fs/write_text_file"})
+TERMINAL_METHODS = frozenset(
+    f"terminal/{verb}" for verb in ("create", "output", "wait_for_exit", "kill", "release")
+)
+METHODS = FS_METHODS | TERMINAL_METHODS
+
+ENDED = ("exitStatus", "truncated")
+"""What an output tells besides the text."""
+
+
+def _check_path(request: Request) -> None:
+    """Raises for a path that a client could take for another than the agent means."""
+    params = decode_object(request.params)
+    if request.method in FS_METHODS:
+        check_agent_path(params.get("path"), "path")
+    elif params.get("cwd") is not None:
+        check_agent_path(params["cwd"], "cwd")
+
+
+class Services:
+    """One session's calls to its client's files and terminals."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._local: LocalServices | None = None
+        self._terminals: dict[str, ClientConnection] = {}
+        self._renamed: dict[str, str] = {}
+        """The client's own ids of terminals that the agent knows by another."""
+        self._owners: Remembered[ClientConnection | None] = Remembered(limits.KNOWN_TERMINALS)
+        """Terminals of this process's life, by the id that clients know; None for our own, and for those gone."""
+        self._creating = 0
+        """Terminals that clients were asked for."""
+        self._outputs: dict[str, str] = {}
+        self._ends: dict[str, JsonObject] = {}
+        self._asked: set[str] = set()
+        """Terminals whose client has not answered yet what they have printed."""
+        self._live = LiveTerminals(session, self._look)
+
+    def call(self, request: Request) -> None:
+        if request.method in TERMINAL_METHODS and request.method != "terminal/create":
+            self._terminal(request)
+            return
+        client = self._offering(request.method)
+        if client is not None or (self._serves(request.method) and self._box is None):
+            _check_path(request)  # in a box they are the box's own, and checked where they are opened
+        if client is not None:
+            if request.method == "terminal/create":
+                self._take_place()
+            self._forward(request, client)
+        elif self._serves(request.method):
+            self._serve(request)
+        elif not self._session.attachments:
+            raise internal("No client is attached to this session", "no_client")
+        else:
+            raise method_not_found(request.method)
+
+    def _take_place(self) -> None:
+        """Before the client is asked, so that what is asked for at once counts at once."""
+        if len(self._terminals) + self._creating >= limits.OPEN_TERMINALS:
+            raise internal(
+                f"The agent has {limits.OPEN_TERMINALS} terminals open; release some first",
+                "too_many_terminals",
+            )
+        self._creating += 1
+
+    def release_terminals(self) -> None:
+        """The agent is gone and cannot do it any more (G-110, D-92)."""
+        for terminal, client in self._terminals.items():
+            known = self._client_id(terminal)
+            self._record_output(known)
+            params = {"sessionId": self._session.id, "terminalId": known}
+            client.peer.request("terminal/release", encode(params), lambda reply: None)
+        self._terminals.clear()
+        self._renamed.clear()
+        self._creating = 0
+
+    def client_gone(self, client: ClientConnection) -> None:
+        self._terminals = {
+            terminal: owner for terminal, owner in self._terminals.items() if owner is not client
+        }
+        for terminal in [each for each, owner in self._owners.items() if owner is client]:
+            self._owners[terminal] = None
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """The last known output of the terminals of this process's life."""
+        return self._outputs
+
+    def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
+        """What a client sees in place of terminals that run elsewhere."""
+        foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)
+        return ForeignTerminals(foreign, self._outputs, self._live)
+
+    async def close(self) -> None:
+        for terminal in [
+            each for each, owner in self._owners.items() if owner is None and each in self._live
+        ]:
+            self._look(terminal)
+            self._record_output(terminal)
+        self._live.close()
+        if self._local is not None:
+            await self._local.close()
+            self._local = None
+
+    def tool_content_for_client(self, tool: JsonObject) -> bool:
+        """Terminal ids inside a tool call, as the client issued them; True if any changed."""
+        changed = False
+        content = tool.get("content")
+        for item in content if self._terminals and isinstance(content, list) else ():
+            terminal = as_object(item).get("terminalId")
+            owner = self._terminals.get(terminal) if isinstance(terminal, str) else None
+            if owner is not None and self._client_id(str(terminal)) != terminal:
+                item["terminalId"] = self._client_id(str(terminal))
+                changed = True
+        self._live.see_call(tool)
+        return changed
+
+    def _terminal(self, request: Request) -> None:
+        terminal = str(decode_object(request.params).get("terminalId"))
+        client = self._terminals.get(terminal)
+        if client is None and self._local is not None:
+            self._serve(request)
+            return
+        client = client or self._offering(request.method)
+        if client is None:
+            raise method_not_found(request.method)
+        known = self._client_id(terminal)
+        if request.method != "terminal/release":
+            self._forward(request, client, terminalId=known)
+            return
+        self._terminals.pop(terminal, None)
+        # Its last output is what a replay will show: asked for before it is gone.
+        params = encode({"sessionId": self._session.id, "terminalId": known})
+
+        def release(reply: Reply) -> None:
+            self._renamed.pop(terminal, None)
+            if reply.ok:
+                self._keep_output(known, reply.result)
+            self._record_output(known)
+            self._forward(request, client, terminalId=known)
+
+        client.peer.request("terminal/output", params, release)
+
+    def _serve(self, request: Request) -> None:
+        """By ourselves; clients do not know these terminals and see their output instead."""
+        method, params = request.method, request.params
+        if method == "terminal/release":  # its last output is what a replay will show
+            self._look(str(decode_object(params).get("terminalId")))
+
+        def seen(result: bytes) -> None:
+            if method == "terminal/create":
+                self._own(str(decode_object(result).get("terminalId")), None)
+            terminal = str(decode_object(params).get("terminalId"))
+            if method == "terminal/output":
+                self._keep_output(terminal, result)
+            elif method == "terminal/release":
+                self._record_output(terminal)
+
+        request.on_result = seen
+        self._open_local().serve(request)
+
+    def _forward(self, request: Request, client: ClientConnection, **changes: object) -> None:
+        params = message.members(request.params)
+        params["sessionId"] = Raw(encode(self._session.id))
+        for name, value in changes.items():
+            params[name] = Raw(encode(value))
+        self._session.forwarding.to_client(
+            request, client, encode(params), lambda reply: self._result(request, client, reply)
+        )
+
+    def _result(self, request: Request, client: ClientConnection, reply: Reply) -> Reply:
+        if request.method == "terminal/create":
+            self._creating = max(self._creating - 1, 0)
+            return self._created(client, reply) if reply.ok else reply
+        if request.method == "terminal/output" and reply.ok:
+            terminal = self._client_id(str(decode_object(request.params).get("terminalId")))
+            self._keep_output(terminal, reply.result)
+        if request.method == "fs/write_text_file" and reply.ok and reply.result == b"null":
+            return Reply(result=message.EMPTY)  # the documentation's null (D-91)
+        return reply
+
+    def _keep_output(self, terminal: str, result: bytes) -> None:
+        """What other clients see now, and a replay later, in place of the terminal (G-069)."""
+        told = read_object(result)
+        self._outputs[terminal] = str(told.get("output", ""))
+        self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
+        self._live.tell(terminal, self._outputs[terminal], self._ends[terminal], self._owners.get(terminal))
+        size = sum(map(len, self._outputs.values()))
+        while len(self._outputs) > 1 and (
+            len(self._outputs) > limits.TERMINAL_OUTPUTS or size > limits.TERMINAL_OUTPUT_BYTES
+        ):
+            oldest = next(each for each in self._outputs if each != terminal)
+            size -= len(self._outputs.pop(oldest))
+            del self._ends[oldest]
+
+    def _record_output(self, terminal: str) -> None:
+        """What of it was not told while it ran."""
+        self._live.end(terminal, self._outputs.get(terminal), self._ends.get(terminal, {}))
+
+    def _look(self, terminal: str) -> bool:
+        """Read what a terminal of ours has printed so far, or ask its client; False when it has ended or is gone."""
+        client = self._owners.get(terminal)
+        if client is not None:
+            return self._ask_output(terminal, client)
+        output = self._local.terminal_output(terminal) if self._local is not None else None
+        if output is None:
+            return False
+        self._keep_output(terminal, output)
+        return "exitStatus" not in self._ends[terminal]
+
+    def _ask_output(self, terminal: str, client: ClientConnection) -> bool:
+        """For others that look on; a client that is alone sees its own terminal.
+
+        Not beyond the turn: some agents never release a terminal, and nothing would end the asking.
+        """
+        known = (self._client_id(agent_id) for agent_id in self._terminals)
+        if self._session.turn is None or terminal not in known:
+            return False
+        watched = any(attachment.client is not client for attachment in self._session.attachments)
+        if watched and terminal not in self._asked:
+            self._asked.add(terminal)
+            params = {"sessionId": self._session.id, "terminalId": terminal}
+
+            def printed(reply: Reply) -> None:
+                self._asked.discard(terminal)
+                if reply.ok and terminal in self._live:
+                    self._keep_output(terminal, reply.result)
+
+            client.peer.request("terminal/output", encode(params), printed)
+        return True
+
+    def _own(self, terminal: str, client: ClientConnection | None) -> None:
+        self._owners[terminal] = client
+        self._session.record("terminal_created", terminalId=terminal)
+        self._live.begin(terminal, ours=client is None)
+        self._session.terminals_used()
+
+    def _created(self, client: ClientConnection, reply: Reply) -> Reply:
+        try:
+            members = message.members(reply.result)
+            terminal = str(decode_object(reply.result).get("terminalId"))
+        except Malformed:
+            return reply
+        agent_id = self._agent_id(terminal, client)
+        self._terminals[agent_id] = client
+        if agent_id != terminal:
+            self._renamed[agent_id] = terminal
+        self._own(terminal, client)
+        if agent_id == terminal:
+            return reply
+        return Reply(result=encode({**members, "terminalId": agent_id}))
+
+    def _agent_id(self, terminal: str, client: ClientConnection) -> str:
+        """Clients issue terminal ids: two of a session, or of a shared process, may issue the same (G-069)."""
+        taken = self._terminals.get(terminal) not in (None, client)
+        return f"{client.key}:{terminal}" if taken or self._session.shares_agent else terminal
+
+    def _client_id(self, terminal: str) -> str:
+        return self._renamed.get(terminal, terminal)
+
+    @property
+    def _box(self) -> Box | None:
+        """What the agent is enclosed in, if it is."""
+        box = self._session.agent.box if self._session.agent is not None else None
+        return box if box is not None and box.apart else None
+
+    def _offering(self, method: str) -> ClientConnection | None:
+        """The client that prompted if it offers the method, else any other that does.
+
+        Never for an agent in a box. The client is outside: it would run a command there, and follow whatever symlink
+        the agent puts in the place of a file between our look at it and the client's.
+        """
+        if self._box is not None:
+            return None
+        for client in self._session.clients_by_preference():
+            offered = (
+                client.capabilities.has_fs(method) if method in FS_METHODS else client.capabilities.terminal
+            )
+            if offered:
+                return client
+        return None
+
+    def _serves(self, method: str) -> bool:
+        config = self._session.agent_config
+        if self._box is not None:
+            return method in TERMINAL_METHODS or not self._box.elsewhere
+        return config.serve_fs if method in FS_METHODS else config.serve_terminal
+
+    def _open_local(self) -> LocalServices:
+        if self._local is None:
+            self._local = self._session.open_services()
+        return self._local

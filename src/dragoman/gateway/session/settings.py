@@ -1,0 +1,72 @@
+"""Modes, models and config options between clients and agents of different ages (D-35)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import decode_object, encode, read_object
+from dragoman.gateway.session.choices import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
+from dragoman.gateway.session.options import MODE, MODEL, without_booleans
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import message
+from dragoman.wire.errors import invalid_params
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+OLDER = {MODE: SET_MODE, MODEL: SET_MODEL}
+
+
+def set_in_older_words(client: ClientConnection, request: Request) -> None:
+    """For an agent that knows only config options it sets the one of that category."""
+    session = client.require_session(request)
+    category, member = CATEGORY_OF[request.method]
+    option = session.options.option(category)
+    value = decode_object(request.params).get(member)
+    _check_mode(session, category, value, older=True)
+    if category in session.options.native or option is None:
+        session.forwarding.to_agent(request, result=lambda reply: _as_known(client, reply))
+        return
+    params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
+    session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+
+
+def _as_known(client: ClientConnection, reply: Reply) -> Reply:
+    """What the agent answers, without options that this client does not know: some tell them with every answer."""
+    told = read_object(reply.result) if not client.capabilities.boolean_options else {}
+    options = told.get("configOptions")
+    known = without_booleans(options) if isinstance(options, list) else options
+    return reply if known == options else Reply(result=encode({**told, "configOptions": known}))
+
+
+def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:
+    """Not every agent refuses a mode that it does not have (quirk unknown_mode)."""
+    if category == MODE and not session.options.offers(MODE, value, older=older):
+        raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
+
+
+def set_config_option(client: ClientConnection, request: Request) -> None:
+    """Passed on, unless it is an option that stands in for an old agent's modes or models."""
+    session = client.require_session(request)
+    params = decode_object(request.params)
+    stand_ins = {id: category for category, id in session.options.stand_ins.items()}
+    category = stand_ins.get(str(params.get("configId")))
+    mode = session.options.option(MODE)
+    if mode is not None and mode.get("id") == params.get("configId"):
+        _check_mode(session, MODE, params.get("value"))
+
+    def answer(reply: Reply) -> Reply:
+        """All options that this client knows; the agent may have told fewer, or others."""
+        told = read_object(reply.result)
+        if not isinstance(told.get("configOptions"), list) and not stand_ins:
+            return reply
+        told["configOptions"] = session.options.visible(boolean=client.capabilities.boolean_options)
+        return Reply(result=encode(told))
+
+    if category is None:
+        session.forwarding.to_agent(request, result=answer)
+        return
+    method = OLDER[category]
+    old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
+    session.forwarding.to_agent(request, old, method, answer)

@@ -1,0 +1,360 @@
+"""One prompt until its stop reason: every prompt is answered exactly once (G-090 to G-095).
+
+    reviving ──agent is back──► waiting ──agent answers──────────────► settled
+       │ cancel                    │ cancel                               ▲ ▲
+       ▼                           ▼                                      │ │
+    settled                     cancelling ──agent answers────────────────┘ │
+                                   └──────── silent for cancel_timeout ─────┘   the agent is given up
+
+Whatever settles a turn first wins; what comes later is ignored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.lifecycle import endings, restart_agent
+from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
+from dragoman.gateway.refusals import reason
+from dragoman.gateway.rewriting import dialects
+from dragoman.gateway.rewriting.content import prompt_params, read_prompt
+from dragoman.gateway.rewriting.rewrite import meta_in
+from dragoman.gateway.rewriting.updates import update_line
+from dragoman.log import ABOUT, note, prompts_wanted, said
+from dragoman.rpc.peer import Reply, Request
+from dragoman.wire import limits
+from dragoman.wire.errors import Malformed, RpcError, internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
+TITLE_LENGTH = 80
+_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|\Z)")
+"""A path such as `/etc/hosts` is none."""
+
+
+class Turn:
+    def __init__(self, session: Session, client: ClientConnection, request: Request) -> None:
+        self.session = session
+        self.client = client
+        self.request = request
+        self.call: int | None = None
+        self.cancelling = False
+        self.settled = False
+        self.recaps = False
+        """The agent is told the conversation so far with this prompt."""
+        self._done: asyncio.Event | None = None
+        self._params = request.members
+        self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
+        self._blocks: list[Raw] = []
+        self._meta = meta_in(self._params)
+        self._observed: Observed | None = None
+        self._began = 0.0
+        self._timers: list[asyncio.TimerHandle] = []
+        self._shown = False
+        self._on_shown: Callable[[], None] | None = None
+
+    # -- beginning
+
+    def check(self) -> None:
+        """Refuse what this agent cannot take (G-058)."""
+        agent = self.session.require_agent()
+        self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
+        self.session.check_load()
+
+    async def revive_and_start(self) -> None:
+        """Bring the agent back, then go on as usual."""
+        self.request.on_cancel = self.session.cancel
+        TRACE.set({**self._meta, **self._begin().carried})
+        ABOUT.set(self._about)
+        try:
+            await restart_agent.ready(self.session, self.client)
+            if not self.settled:
+                self.check()
+                self.start()
+        except RpcError as error:
+            self.settle(Reply.failed(error))
+        except Malformed as error:
+            self.settle(Reply.failed(error.as_error()))
+        except StoreError as error:
+            self.settle(Reply.failed(internal(str(error), error.code)))
+        except Exception:  # a bug of ours must not leave the session in a turn that never ends
+            log.exception("turn could not start")
+            self.settle(Reply.failed(internal("Internal error in the gateway; its log has the details")))
+
+    def start(self) -> None:
+        session = self.session
+        agent = session.require_agent()
+        flush = agent.peer.flush if not agent.peer.closed else None
+        if flush is None:
+            self._show_prompt()  # an answer may come before `request` returns
+        blocks = self._blocks
+        if (
+            session.seed is not None and not self._is_command()
+        ):  # a command must be what the agent reads first
+            blocks = [Raw(session.seed), *blocks]
+            self.recaps = True
+        session.late_answer()
+        observed = self._begin()
+        if observed is not UNOBSERVED:
+            session.tell_first(observed.first)
+        session.corrections.turn_begins()
+        carried = observed.carried if observed is not UNOBSERVED else None
+        changes = {"_meta": {**self._meta, **carried}} if carried else {}
+        params = prompt_params(self._params, session.agent_session_id, blocks, changes)
+        self.call = agent.peer.request("session/prompt", params, self._answered)
+        if flush is not None:
+            flush()  # the agent works while the rest is done
+            self._show_prompt()
+        if self.settled:  # its connection was closed already
+            return
+        agent.origins[self.call] = self.request.id
+        self.request.on_cancel = self._cancel_requested
+        session.touch("working")
+        session.silence.turn_begins()
+        limit = session.gateway.config.sessions.prompt_timeout
+        if limit:
+            self._later(limit, lambda: self._time_over(limit))
+
+    def _begin(self) -> Observed:
+        """From here on it is a turn; what was refused before is none."""
+        if self._observed is None:
+            session = self.session
+            self._observed = session.gateway.witness.turn(session.id, session.agent_name, self._meta)
+            self._began = time.monotonic()
+            level = logging.INFO if prompts_wanted() else logging.DEBUG  # its end is told in any case
+            if log.isEnabledFor(level):
+                log.log(level, "turn began", extra={**self._about, **self._words()})
+        return self._observed
+
+    @property
+    def _about(self) -> JsonObject:
+        return {
+            "session": self.session.id,
+            "client": self.client.key,
+            "request": self.request.label,
+            "agent": self.session.agent_name,
+        }
+
+    def _words(self) -> JsonObject:
+        """What was asked, only if the log may have it."""
+        return {"prompt": bytes(self._params.get("prompt", b"")).decode()} if prompts_wanted() else {}
+
+    def _show_prompt(self) -> None:
+        """The others see what was asked, and so does whoever loads the session later."""
+        session = self.session
+        if session.feed.reaches(self.client) and not session.follows:
+            named = self._named()
+            for block in self._blocks:
+                update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
+                session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
+        if session.title is None:
+            session.title = _title(self._blocks)
+            session.touch("working", session.title)
+        self._shown = True
+        if self._on_shown is not None:
+            self._on_shown()
+
+    def _is_command(self) -> bool:
+        """Whether the agent will take it for a command; where its commands are not known, whatever looks like one."""
+        found = _COMMAND.match(_first_text(self._blocks))
+        if found is None:
+            return False
+        told = transcript.read_update(self.session.current.get("available_commands_update", b"")) or {}
+        commands = told.get("availableCommands")
+        names = [as_object(each).get("name") for each in commands] if isinstance(commands, list) else []
+        return not names or found[1] in names
+
+    def when_shown(self, action: Callable[[], None]) -> None:
+        """Run `action` when the prompt is among the session's events."""
+        if self._shown:
+            action()
+        else:
+            self._on_shown = action
+
+    def _named(self) -> JsonObject:
+        """The id that the client gave its message: kept, so that it is known again when it is sent again."""
+        if not self._meta:
+            return {}
+        message_id = as_object(self._meta.get("dragoman")).get("clientMessageId")
+        if not isinstance(message_id, str) or len(message_id) > limits.PEER_ID_LENGTH:
+            return {}
+        return {"_meta": {"dragoman": {"clientMessageId": message_id}}}
+
+    # -- ending
+
+    def cancel(self, timeout: float) -> None:
+        """Tell the agent at once, answer its open questions, and wait no longer than `timeout` (G-091, G-093)."""
+        if self.settled:
+            return
+        if self.call is None:
+            self.settle(CANCELLED)
+            return
+        agent = self.session.agent
+        if agent is not None:
+            agent.peer.notify("session/cancel", encode({"sessionId": self.session.agent_session_id}))
+        self.session.questions.cancel_all("cancel")
+        if not self.cancelling:
+            self.cancelling = True
+            self._later(timeout, lambda: self._give_up(timeout))
+
+    def settle(self, reply: Reply, outcome: JsonObject | None = None) -> None:
+        """Answer the prompt with `reply`; `outcome` is the result or the error in it, if it was read already."""
+        if self.settled:
+            return
+        self.settled = True
+        if outcome is None:
+            outcome = read_object(reply.result if reply.ok else reply.error)
+        for timer in self._timers:
+            timer.cancel()
+        if self.call is not None and self.session.agent is not None:
+            self.session.agent.origins.pop(self.call, None)
+        self.session.forget_first()
+        endings.turn_ended(self.session, self, reply, outcome)
+        if self.client.peer.flush is not None:
+            self.client.peer.flush()
+        self._begin()
+        seconds = round(time.monotonic() - self._began, 3)
+        # After the answer is written, which uvloop does at the end of the next turn of the loop.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._after_answer, reply.ok, outcome, seconds)
+        if self._done is not None:
+            self._done.set()
+
+    @property
+    def done(self) -> asyncio.Event:
+        """Set when the answer is on its way to the client."""
+        if self._done is None:
+            self._done = asyncio.Event()
+            if self.settled:
+                self._done.set()
+        return self._done
+
+    def _after_answer(self, ok: bool, outcome: JsonObject, seconds: float) -> None:
+        """Update metrics, log, directory, parking and watchers."""
+        stop_reason = str(outcome.get("stopReason")) if ok else "error"
+        error = "" if ok else str(outcome.get("message"))
+        self._begin().end(stop_reason, error)
+        facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
+        if not ok:
+            # An agent may repeat what it was asked.
+            facts |= {"code": outcome.get("code"), "error": said(error), "data": said(reason(outcome))}
+        note(log, "turn ended", facts)
+        endings.turn_over(self.session)
+
+    def fail(self, error: RpcError) -> None:
+        """The agent is gone; after a cancel that is what the user wanted (G-110)."""
+        self.settle(CANCELLED if self.cancelling else Reply.failed(error))
+
+    def _answered(self, reply: Reply) -> None:
+        if self.settled:
+            self.session.late_answer()
+        elif reply.ok:
+            if self.recaps:  # now the agent knows; a prompt that failed gets it again
+                self.session.seed = None
+                self.session.context_lost = False
+            answer, outcome = _read_result(reply)
+            if self._killed(answer, outcome):
+                return  # its link ends in a moment, and the turn with it: a prompt before that would reach no agent
+            if self.session.corrections.failed(answer):
+                self.session.gateway.spawn(self._fail_in_its_words())
+            else:
+                self.settle(answer, outcome)
+        elif self.cancelling:
+            self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
+        else:
+            self.settle(self.session.reply_for_client(reply))
+
+    def _killed(self, answer: Reply, outcome: JsonObject) -> bool:
+        """The program is dead, and what it had started says `cancelled` although no client cancelled (quirk)."""
+        if not answer.ok or outcome.get("stopReason") != "cancelled" or self.cancelling:
+            return False
+        agent = self.session.agent
+        if agent is None or agent.handle is None:
+            return False
+        end = agent.handle.end()
+        return end.exit_code is not None or end.signal is not None
+
+    async def _fail_in_its_words(self) -> None:
+        """The agent said in the chat why the turn failed (quirk failure_as_end_turn)."""
+        await self.session.settled()
+        journal, words = self.session.journal, None
+        if journal is not None:
+            try:
+                words = await transcript.last_words(journal.store, self.session.id)
+            except StoreError as error:  # the turn ends all the same, only less is said
+                log.warning("the agent's last words cannot be read: %s", error, extra=self._about)
+        why = f": {words}" if words else "; the agent's last message says why"
+        self.settle(Reply.failed(internal(f"The turn failed{why}", "agent_error")))
+
+    def _cancel_requested(self) -> None:
+        """`$/cancel_request` for a prompt: passed on, and said in the words that every agent knows (G-095)."""
+        agent = self.session.agent
+        if agent is not None and self.call is not None:
+            agent.peer.cancel(self.call)
+        self.session.cancel()
+
+    # -- time limits
+
+    def _time_over(self, limit: float) -> None:
+        self.session.notice(
+            f"The turn took longer than {limit:g} s (sessions.prompt_timeout) and was cancelled."
+        )
+        self.session.cancel()
+
+    def _give_up(self, timeout: float) -> None:
+        log.warning("agent is silent %g s after cancel", timeout, extra={"session": self.session.id})
+        self.settle(CANCELLED)
+        endings.give_up_agent(self.session)
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+
+
+def _read_result(reply: Reply) -> tuple[Reply, JsonObject]:
+    """The agent's answer to a prompt as the client gets it, and the result or error in it."""
+    try:
+        result = decode_object(reply.result)
+    except Malformed:
+        return _failed(internal("The agent answered the prompt with something that is not an object"))
+    if result.get("stopReason") == "error":  # seeds 000 and 002; not a v1 stop reason (D-50)
+        return _failed(internal("The agent ended the turn with an error", "agent_error", result=result))
+    changed = dialects.read_stop_reason(result)
+    return (reply, result) if changed is None else (Reply(result=encode(changed)), changed)
+
+
+def _failed(error: RpcError) -> tuple[Reply, JsonObject]:
+    raw = error.encode()
+    return Reply(error=raw), decode_object(raw)
+
+
+def _title(blocks: list[Raw]) -> str | None:
+    """The first words of the first prompt, until the agent finds a better title."""
+    text = _first_text(blocks)
+    if not text:
+        return None
+    line = text.splitlines()[0].strip()
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def _first_text(blocks: list[Raw]) -> str:
+    for raw in blocks:
+        block = read_object(raw)  # an agent may take numbers that we cannot read
+        text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
+        if text:
+            return text
+    return ""
