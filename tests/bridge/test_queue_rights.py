@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.server.tokens import TokenFile
+from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
 from support.bridge_peer import Event, Page
 from support.gateway import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dragoman.server.tokens import TokenFile
+from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
 from support.bridge_peer import Page
 from support.gateway import agent

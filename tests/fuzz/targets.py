@@ -39,11 +39,11 @@ from dragoman.gateway.rewriting.content import read_prompt
 from dragoman.gateway.rewriting.updates import UpdateRewriter, read_head
 from dragoman.gateway.session import policy
 from dragoman.rpc.websocket import WebSocket, frame_masked_text
-from dragoman.server.admission import Admission, Visit
-from dragoman.server.h2_frames import FrameGate, Refused
-from dragoman.server.keys import Keys
-from dragoman.server.strict_h11 import head_size, strict_connection
-from dragoman.server.trusted_proxies import TrustedProxies
+from dragoman.server.auth.admission import Admission, Visit
+from dragoman.server.auth.keys import Keys
+from dragoman.server.hypercorn.h2_frames import FrameGate, Refused
+from dragoman.server.hypercorn.strict_h11 import head_size, strict_connection
+from dragoman.server.listen.trusted_proxies import TrustedProxies
 from dragoman.store import directory, segments
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError

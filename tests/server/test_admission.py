@@ -7,10 +7,10 @@ from urllib.parse import unquote, urlencode
 
 import pytest
 
-from dragoman.server.admission import Admission, Refusal, Visit, came_secure
 from dragoman.server.asgi import header_bytes
-from dragoman.server.door import response
-from dragoman.server.keys import Keys
+from dragoman.server.auth.admission import Admission, Refusal, Visit, came_secure
+from dragoman.server.auth.keys import Keys
+from dragoman.server.listen.protocol_sniffer import response
 
 TOKEN = "a-token-that-nobody-guesses"
 ADMISSION = Admission(

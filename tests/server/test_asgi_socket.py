@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dragoman.server import limits
-from dragoman.server.asgi_socket import AsgiSocket
-from dragoman.server.fronts import Speaker
+from dragoman.server.fronts.asgi_socket import AsgiSocket
+from dragoman.server.fronts.fronts import Speaker
 from support import h2_socket
 from support.link_recorder import LinkRecorder
 from support.rpc_peer import PATIENCE, is_request

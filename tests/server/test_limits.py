@@ -17,9 +17,9 @@ from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
 
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Request, Scope, Send, Stalled
-from dragoman.server.crowd import Crowd, origin_of
-from dragoman.server.entrance import PAUSE
-from dragoman.server.http_leg import HttpLeg
+from dragoman.server.hypercorn.connection import HttpLeg
+from dragoman.server.listen.acceptor import PAUSE
+from dragoman.server.listen.connection_limit import Crowd, origin_of
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, WebSocketFraming, read_head

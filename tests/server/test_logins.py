@@ -9,9 +9,9 @@ import pytest
 
 from dragoman.gateway.access.identity import Identity
 from dragoman.server import limits
-from dragoman.server.keys import Keys
-from dragoman.server.logins import LIFETIME, USED_STEP, Logins
-from dragoman.server.tokens import TokenFile, digest
+from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.logins import LIFETIME, USED_STEP, Logins
+from dragoman.server.auth.named_tokens import TokenFile, digest
 
 TOKEN = digest("a token")
 DAY = 24 * 3600

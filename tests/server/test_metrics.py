@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.server.metrics import METRICS
+from dragoman.server.monitoring.metrics import METRICS
 from support.faults import WRITES, Faults
 from support.gateway import Start
 from support.rpc_peer import PATIENCE, is_request
@@ -167,7 +167,7 @@ async def test_every_metric_is_announced_with_its_kind(serving: Serving) -> None
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_the_guide_has_every_metric(metric: object) -> None:
-    from dragoman.server.metrics import Metric
+    from dragoman.server.monitoring.metrics import Metric
 
     assert isinstance(metric, Metric)
     labels = ", ".join(f"`{label}`" for label in metric.labels)

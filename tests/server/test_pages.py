@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.server.admission import Refusal, Visit
 from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.auth.admission import Refusal, Visit
 from dragoman.server.pages import Pages, missing_page, refused_page
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.server.tokens import TokenFile
+from dragoman.server.auth.named_tokens import TokenFile
 from support.attaching import rememberer, setup
 from support.bridge_peer import Page
 from support.gateway import Start, agent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.server.tokens import TokenFile
+from dragoman.server.auth.named_tokens import TokenFile
 from support.gateway import Start
 from support.http_peer import HttpPeer
 from support.rpc_peer import RpcFailure

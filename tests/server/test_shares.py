@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.gateway.access.identity import Identity, Role
 from dragoman.server.asgi import HttpError
-from dragoman.server.shares import Shares
+from dragoman.server.listen.token_shares import Shares
 from support import h2_socket
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from dragoman.server.streams import EventStream, Kept
+from dragoman.server.fronts.event_stream import EventStream, Kept
 
 
 def made() -> EventStream:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.server import limits
-from dragoman.server.admission import Visit
-from dragoman.server.crowd import Crowd
-from dragoman.server.door import Door
-from dragoman.server.entrance import Entrance
-from dragoman.server.tls import Certificate
+from dragoman.server.auth.admission import Visit
+from dragoman.server.listen.acceptor import Entrance
+from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.protocol_sniffer import Door
+from dragoman.server.listen.tls import Certificate
 from support.certificates import make_certificate
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, read_head

@@ -13,9 +13,9 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.access.rate_limit import Meter
-from dragoman.server.admission import Admission, Refusal, Visit
-from dragoman.server.keys import Keys
-from dragoman.server.tokens import TokenFile
+from dragoman.server.auth.admission import Admission, Refusal, Visit
+from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.named_tokens import TokenFile
 from dragoman.wire.errors import RpcError
 
 INSTANCE = "the-token-of-the-instance"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.server.admission import Admission, Identity, Refusal, Visit
 from dragoman.server.asgi import HttpError
-from dragoman.server.crowd import Crowd
-from dragoman.server.keys import Keys
-from dragoman.server.trusted_proxies import TrustedProxies, parse_network
+from dragoman.server.auth.admission import Admission, Identity, Refusal, Visit
+from dragoman.server.auth.keys import Keys
+from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.trusted_proxies import TrustedProxies, parse_network
 from support.serving import Refused, Serving
 
 from .conftest import Serve, works

@@ -36,7 +36,7 @@ from dragoman.transports.followers import SocketFollowers
 from dragoman.transports.listen import Listener, ListenError
 
 if TYPE_CHECKING:
-    from dragoman.server.traces import Traces
+    from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def open_traces(config: Config) -> list[Traces]:
     if os.environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
         return []
     try:
-        from dragoman.server.traces import Traces
+        from dragoman.server.monitoring.traces import Traces
     except ImportError as error:
         if config.traces.endpoint is not None:
             raise ConfigError("traces.endpoint needs OpenTelemetry: install dragoman[traces]") from error

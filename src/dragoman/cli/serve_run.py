@@ -24,14 +24,14 @@ from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.server.admission import Admission
-from dragoman.server.keys import Keys
-from dragoman.server.logins import Logins
-from dragoman.server.metrics import Metrics
+from dragoman.server.auth.admission import Admission
+from dragoman.server.auth.instance_token import instance_token
+from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.logins import Logins
+from dragoman.server.auth.named_tokens import TokenFile
+from dragoman.server.listen.tls import Certificate
+from dragoman.server.monitoring.metrics import Metrics
 from dragoman.server.server import Server
-from dragoman.server.tls import Certificate
-from dragoman.server.token import instance_token
-from dragoman.server.tokens import TokenFile
 from dragoman.transports.listen import Listener, ListenError
 from dragoman.transports.socket_path import short_path
 

@@ -15,7 +15,7 @@ from dragoman.cli.table import print_table
 from dragoman.gateway.access.identity import ROLES
 
 if TYPE_CHECKING:
-    from dragoman.server.tokens import Token, TokenFile
+    from dragoman.server.auth.named_tokens import Token, TokenFile
 
 UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -94,7 +94,7 @@ def revoke(name: str) -> None:
 
 
 def _file() -> TokenFile:
-    from dragoman.server.tokens import TokenFile
+    from dragoman.server.auth.named_tokens import TokenFile
 
     paths, _ = load_settings(quiet=True)
     paths.ensure(paths.state_dir)
@@ -102,7 +102,7 @@ def _file() -> TokenFile:
 
 
 def _day(moment: float) -> str:
-    from dragoman.server.tokens import date_of
+    from dragoman.server.auth.named_tokens import date_of
 
     return date_of(moment).strftime("%Y-%m-%d %H:%M")
 

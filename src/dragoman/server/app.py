@@ -8,16 +8,6 @@ from collections.abc import Awaitable, Callable
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.store import StoreError
 from dragoman.log import ABOUT
-from dragoman.server import health
-from dragoman.server.admission import (
-    ASSETS,
-    NOBODY,
-    PAGE_WANTED,
-    WORKER,
-    Admission,
-    Refusal,
-    strict_transport,
-)
 from dragoman.server.asgi import (
     HttpError,
     Receive,
@@ -28,13 +18,23 @@ from dragoman.server.asgi import (
     Stalled,
     shutting_down,
 )
-from dragoman.server.asgi_socket import AsgiSocket, refuse
-from dragoman.server.crowd import Crowd
-from dragoman.server.fronts import ACP, API, INLINE, Fronts
-from dragoman.server.metrics import Metrics
+from dragoman.server.auth.admission import (
+    ASSETS,
+    NOBODY,
+    PAGE_WANTED,
+    WORKER,
+    Admission,
+    Refusal,
+    strict_transport,
+)
+from dragoman.server.fronts.asgi_socket import AsgiSocket, refuse
+from dragoman.server.fronts.fronts import ACP, API, INLINE, Fronts
+from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.trusted_proxies import TrustedProxies
+from dragoman.server.monitoring import health
+from dragoman.server.monitoring.metrics import Metrics
 from dragoman.server.pages import Pages, missing_page, refused_page
-from dragoman.server.shares import Shares
-from dragoman.server.trusted_proxies import TrustedProxies
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from dragoman.gateway.access.identity import Identity, Role
 from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
-from dragoman.server.admission import NOBODY, Refusal, Visit
-from dragoman.server.statuses import BY_REASON, reason_of, status_of
+from dragoman.server.auth.admission import NOBODY, Refusal, Visit
+from dragoman.server.fronts.http_status import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import single_line
 

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from dragoman.server.admission import ASSETS, Refusal, Visit
 from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.auth.admission import ASSETS, Refusal, Visit
 
 BUILT = Path(__file__).parent.parent / "web_assets"
 

@@ -14,19 +14,19 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.machine import raise_file_limit
 from dragoman.rpc.link import CodedLink, Link
 from dragoman.server import limits
-from dragoman.server.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError, shutting_down
-from dragoman.server.crowd import Crowd
-from dragoman.server.door import Door
-from dragoman.server.entrance import Entrance
-from dragoman.server.fronts import Fronts, Opener
-from dragoman.server.http_leg import HttpLeg
-from dragoman.server.metrics import Metrics
-from dragoman.server.shares import Shares
-from dragoman.server.tls import Certificate
-from dragoman.server.trusted_proxies import TrustedProxies
-from dragoman.server.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
+from dragoman.server.auth.admission import Admission, Refusal, Visit, strict_transport
+from dragoman.server.fronts.fronts import Fronts, Opener
+from dragoman.server.fronts.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
+from dragoman.server.hypercorn.connection import HttpLeg
+from dragoman.server.listen.acceptor import Entrance
+from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.protocol_sniffer import Door
+from dragoman.server.listen.tls import Certificate
+from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.trusted_proxies import TrustedProxies
+from dragoman.server.monitoring.metrics import Metrics
 from dragoman.transports.listen import ListenError, explain
 from dragoman.wire.errors import RpcError
 

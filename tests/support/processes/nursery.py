@@ -43,7 +43,7 @@ LOADED = {
         "dragoman.cli.serve",
         "dragoman.cli.serve_run",
         "dragoman.sandbox.boxes",
-        "dragoman.server.http_leg",
+        "dragoman.server.hypercorn.connection",
         "dragoman.store",
         "dragoman.transports.stdio",
         "dragoman.upkeep.conversion",

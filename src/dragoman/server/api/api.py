@@ -6,7 +6,6 @@ import msgspec
 
 from dragoman.gateway.access.identity import Role
 from dragoman.gateway.gateway import Gateway
-from dragoman.server.admission import Admission
 from dragoman.server.api import openapi, page
 from dragoman.server.api.operation import Operation, Routes, Values
 from dragoman.server.api.sessions import Sessions
@@ -28,7 +27,8 @@ from dragoman.server.api.shapes import (
 )
 from dragoman.server.api.tokens import Tokens
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.caller import Callers
+from dragoman.server.auth.admission import Admission
+from dragoman.server.fronts.gateway_client import Callers
 
 NO_SESSION = {404: "There is no such session."}
 HELD = {**NO_SESSION, 409: "Another program has it open."}

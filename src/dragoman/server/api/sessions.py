@@ -18,8 +18,8 @@ from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
 from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
-from dragoman.server.caller import Caller, Callers, error_of
-from dragoman.server.collector import Collector
+from dragoman.server.fronts.gateway_client import Caller, Callers, error_of
+from dragoman.server.fronts.turn_text import Collector
 from dragoman.wire.errors import RpcError
 
 Exporter = Callable[[Store, SessionRecord], AsyncIterator[bytes]]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from dragoman.server.tokens import MAX_LIFETIME
+from dragoman.server.auth.named_tokens import MAX_LIFETIME
 
 JsonValue = Any
 

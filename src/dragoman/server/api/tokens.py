@@ -12,7 +12,7 @@ from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import MadeToken, NewToken, TokenList, TokenView
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.tokens import Token, TokenFile
+from dragoman.server.auth.named_tokens import Token, TokenFile
 
 
 class Tokens:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.gateway.session.session import Session
-from dragoman.server.streams import EventStream
+from dragoman.server.fronts.event_stream import EventStream
 from dragoman.wire.errors import invalid_request
 
 

@@ -15,9 +15,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dragoman.server import limits
-from dragoman.server.crowd import Crowd
-from dragoman.server.door import Door, response
-from dragoman.server.tls import Certificate
+from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.protocol_sniffer import Door, response
+from dragoman.server.listen.tls import Certificate
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from dragoman.gateway.rewriting.rewrite import session_of, with_members
 from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError
-from dragoman.server.streams import EventStream
+from dragoman.server.fronts.event_stream import EventStream
 from dragoman.wire import message
 from dragoman.wire.message import ABSENT
 

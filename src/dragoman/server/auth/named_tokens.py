@@ -24,7 +24,7 @@ import msgspec
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
-from dragoman.server.token import PRIVATE
+from dragoman.server.auth.instance_token import PRIVATE
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.client import ClientConnection
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.shares import Shares
-from dragoman.server.streamable import SWEEP, send_events
-from dragoman.server.streams import EventStream
+from dragoman.server.fronts.event_stream import EventStream
+from dragoman.server.fronts.streamable import SWEEP, send_events
+from dragoman.server.listen.token_shares import Shares
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.limits import MAX_BATCH_ENTRIES

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from dragoman.server.admission import Visit, came_secure
+from dragoman.server.auth.admission import Visit, came_secure
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

@@ -22,8 +22,8 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.gateway.access.identity import Identity, Role, name_refusal
-from dragoman.server.keys import Keys
-from dragoman.server.logins import LIFETIME
+from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.logins import LIFETIME
 
 OPEN_PATHS = frozenset({"/healthz"})
 """Probes have no token, and these say nothing worth one."""

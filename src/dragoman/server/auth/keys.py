@@ -14,9 +14,9 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
 from dragoman.gateway.access.rate_limit import Meter
-from dragoman.server.logins import Login, Logins, Pair
-from dragoman.server.stamp import Stamp, stamp_of
-from dragoman.server.tokens import Token, TokenFile, digest
+from dragoman.server.auth.logins import Login, Logins, Pair
+from dragoman.server.auth.named_tokens import Token, TokenFile, digest
+from dragoman.server.file_stamp import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
 

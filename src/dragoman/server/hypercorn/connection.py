@@ -12,12 +12,13 @@ from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config
 from hypercorn.events import Event, Updated
 
-from dragoman.server import http_protocols, limits
+from dragoman.server import limits
+from dragoman.server.hypercorn import protocols
 
 log = logging.getLogger(__name__)
 
 
-http_protocols.install()
+protocols.install()
 
 
 class Connection(TCPServer):
@@ -47,7 +48,7 @@ class Connection(TCPServer):
         await asyncio.shield(self._initiate_server_close())
 
     async def _initiate_server_close(self) -> None:
-        if isinstance(self.protocol.protocol, http_protocols.PatientH2):
+        if isinstance(self.protocol.protocol, protocols.PatientH2):
             await self.protocol.protocol.say_goodbye()
         await super()._initiate_server_close()
 
@@ -105,7 +106,7 @@ class HttpLeg:
         self._config = _config()
         self._config.websocket_max_message_size = max_message_bytes
         self._config.websocket_ping_interval = ping_interval
-        self._context = http_protocols.Context(None)
+        self._context = protocols.Context(None)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, transport: asyncio.Transport, early: bytes, on_end: Callable[[], None]) -> None:

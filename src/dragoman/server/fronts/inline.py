@@ -19,9 +19,9 @@ from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.rpc.peer import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.caller import Caller, Callers
-from dragoman.server.streamable import send_events
-from dragoman.server.streams import EventStream
+from dragoman.server.fronts.event_stream import EventStream
+from dragoman.server.fronts.gateway_client import Caller, Callers
+from dragoman.server.fronts.streamable import send_events
 from dragoman.wire import message
 from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
 from dragoman.wire.message import ABSENT, EMPTY, Envelope

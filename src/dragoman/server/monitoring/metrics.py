@@ -15,10 +15,10 @@ from dragoman import __version__
 from dragoman.gateway.client import REQUESTS
 from dragoman.gateway.delivery.journal_state import Keeping
 from dragoman.gateway.gateway import Gateway
-from dragoman.server import exposition
 from dragoman.server.asgi import Response
-from dragoman.server.exposition import Histogram, Sample
-from dragoman.server.traffic import Traffic, process_samples
+from dragoman.server.monitoring import exposition
+from dragoman.server.monitoring.exposition import Histogram, Sample
+from dragoman.server.monitoring.traffic import Traffic, process_samples
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
 """Bounds for everything that is timed: from a local answer to a turn that takes half an hour."""

@@ -13,9 +13,9 @@ from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response, shutting_down
-from dragoman.server.http_connection import Asked, HttpConnection
-from dragoman.server.shares import Shares
-from dragoman.server.streams import EventStream
+from dragoman.server.fronts.event_stream import EventStream
+from dragoman.server.fronts.streamable_client import Asked, HttpConnection
+from dragoman.server.listen.token_shares import Shares
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.message import ABSENT, Envelope

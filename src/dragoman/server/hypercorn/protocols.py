@@ -24,9 +24,9 @@ from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 from dragoman.rpc.turn_budget import turn_budget
 from dragoman.server import limits
 from dragoman.server.asgi import SECURITY_HEADERS
-from dragoman.server.h2_frames import FrameGate, Refused
-from dragoman.server.http_streams import FairHttpStream, FairWebSocketStream
-from dragoman.server.strict_h11 import strict_connection
+from dragoman.server.hypercorn.h2_frames import FrameGate, Refused
+from dragoman.server.hypercorn.streams import FairHttpStream, FairWebSocketStream
+from dragoman.server.hypercorn.strict_h11 import strict_connection
 
 log = logging.getLogger(__name__)
 

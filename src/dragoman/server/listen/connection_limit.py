@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 
 from dragoman.server import limits
-from dragoman.server.admission import Visit
 from dragoman.server.asgi import HttpError
+from dragoman.server.auth.admission import Visit
 
 log = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.rpc.link import LinkHandler
-from dragoman.server.admission import Admission
 from dragoman.server.affinity import Affinity
 from dragoman.server.api.api import Api
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.inline import InlineFront
-from dragoman.server.rpc_front import RpcFront
-from dragoman.server.streamable import CONNECTION, StreamableHttp
+from dragoman.server.auth.admission import Admission
+from dragoman.server.fronts.inline import InlineFront
+from dragoman.server.fronts.rpc_front import RpcFront
+from dragoman.server.fronts.streamable import CONNECTION, StreamableHttp
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 

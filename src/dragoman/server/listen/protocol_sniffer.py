@@ -14,9 +14,9 @@ from typing import Protocol, cast
 import h11
 
 from dragoman.server import limits
-from dragoman.server.admission import Visit
 from dragoman.server.asgi import SECURITY_HEADERS, header_bytes, joined_headers
-from dragoman.server.strict_h11 import head_size, strict_connection
+from dragoman.server.auth.admission import Visit
+from dragoman.server.hypercorn.strict_h11 import head_size, strict_connection
 
 _CLIENT_HELLO = b"\x16"
 """How TLS begins: who tries it where there is none is told at once instead of waiting."""

@@ -27,7 +27,7 @@ from dragoman.gateway.rewriting.rewrite import session_of, with_members
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
 from dragoman.server.asgi import shutting_down
-from dragoman.server.ear import Ear
+from dragoman.server.fronts.session_listeners import Ear
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal
 from dragoman.wire.message import ABSENT

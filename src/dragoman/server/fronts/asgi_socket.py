@@ -14,8 +14,15 @@ from collections.abc import Callable
 from dragoman.rpc.turn_budget import turn_budget
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send, header_bytes
-from dragoman.server.fronts import Speaker
-from dragoman.server.websocket import NORMAL, OVERLOAD, PROTOCOL_ERROR, RESTART, is_initialize, is_noise
+from dragoman.server.fronts.fronts import Speaker
+from dragoman.server.fronts.websocket import (
+    NORMAL,
+    OVERLOAD,
+    PROTOCOL_ERROR,
+    RESTART,
+    is_initialize,
+    is_noise,
+)
 from dragoman.wire.framing import single_line
 from dragoman.wire.limits import FRAMES_AT_ONCE
 

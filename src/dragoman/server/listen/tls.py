@@ -11,7 +11,7 @@ import ssl
 from pathlib import Path
 
 from dragoman.config.errors import ConfigError
-from dragoman.server.stamp import Stamp, stamp_of
+from dragoman.server.file_stamp import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
 

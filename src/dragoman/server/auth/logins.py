@@ -22,8 +22,8 @@ from pathlib import Path
 import msgspec
 
 from dragoman.server import limits
-from dragoman.server.token import PRIVATE
-from dragoman.server.tokens import digest
+from dragoman.server.auth.instance_token import PRIVATE
+from dragoman.server.auth.named_tokens import digest
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.server.asgi import Receive, Send
-from dragoman.server.exposition import Sample
+from dragoman.server.monitoring.exposition import Sample
 
 _STARTED = time.time()
 _PROC = Path("/proc/self")

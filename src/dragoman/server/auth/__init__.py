@@ -1,0 +1,1 @@
+"""Who a request comes from: tokens, browsers' logins, checked hosts and origins."""

@@ -1,0 +1,1 @@
+"""The HTTP and WebSocket shapes of ACP, each a client of the gateway."""

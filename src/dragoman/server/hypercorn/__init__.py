@@ -1,0 +1,1 @@
+"""hypercorn on our own sockets, with its protocols corrected."""
