@@ -182,8 +182,8 @@ def test_wire_does_no_io() -> None:
 
 START_PATH = [
     "dragoman.cli.entry",
-    "dragoman.cli.acp",
-    "dragoman.cli.acp_run",
+    "dragoman.cli.acp.start",
+    "dragoman.cli.acp.run",
     "dragoman.gateway.gateway",
     "dragoman.agents.acp",
     "dragoman.transports.stdio",

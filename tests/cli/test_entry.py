@@ -108,13 +108,13 @@ def test_a_command_starts_by_itself(run: Run, arguments: list[str]) -> None:
 
 RECORD = """
 import sys, types
-stand_in = types.ModuleType("dragoman.cli.acp_run")
+stand_in = types.ModuleType("dragoman.cli.acp.run")
 def run(options, config, paths):
     sys.stderr.write(repr(options) + "\\n")
     sys.stderr.write("modules " + " ".join(sys.modules) + "\\n")
     return 7
 stand_in.run = run
-sys.modules["dragoman.cli.acp_run"] = stand_in
+sys.modules["dragoman.cli.acp.run"] = stand_in
 from dragoman.cli.entry import main
 main(sys.argv[1:])
 """

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.sessions_state import ago, short_ids
+from dragoman.cli.sessions.state import ago, short_ids
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.store import FileStore
 from support.command_line import CommandLine

@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 
-from dragoman.cli.sessions_state import look
+from dragoman.cli.sessions.state import look
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.transcript import RECENT_EVENTS
 from dragoman.gateway.ownership.directory import StoreDirectory

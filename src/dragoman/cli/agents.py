@@ -12,7 +12,7 @@ from dragoman.agents.hosted import HOSTED, with_command
 from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hint, locate
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
-from dragoman.cli.table import print_table
+from dragoman.cli.terminal.table import print_table
 from dragoman.config.edit import add_agent, remove_agent
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer

@@ -10,11 +10,11 @@ import click
 import dragoman
 
 COMMANDS = {
-    "acp": ("dragoman.cli.acp_command:acp", "Speak ACP on stdio (or TCP), for editors."),
+    "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
     "agents": ("dragoman.cli.agents:agents", "List, check, add and remove agents."),
-    "exec": ("dragoman.cli.exec_command:exec_", "Send one prompt and print the answer, for scripts."),
+    "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
-        "dragoman.cli.sessions:sessions",
+        "dragoman.cli.sessions.command:sessions",
         "List, show, attach to, export, find, take over, close and delete sessions.",
     ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
@@ -25,7 +25,10 @@ COMMANDS = {
         "dragoman.cli.doctor:doctor",
         "Find what is wrong with stored sessions and sandboxes, and repair what can be repaired.",
     ),
-    "serve": ("dragoman.cli.serve:serve", "Run the gateway for browsers, remote editors and programs."),
+    "serve": (
+        "dragoman.cli.serve.command:serve",
+        "Run the gateway for browsers, remote editors and programs.",
+    ),
 }
 """Name: where the command is, what it does."""
 

@@ -240,7 +240,7 @@ def find_lost_directory(paths: Paths) -> str | None:
 
 async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
     """Say how many journals the directory does not know: since it was removed and made anew, for example."""
-    from dragoman.cli.sessions_find import unlisted_words
+    from dragoman.cli.sessions.find import unlisted_words
     from dragoman.store import FileStore
 
     if not isinstance(store, FileStore) or not store.writable:

@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
-from dragoman.cli.table import print_table
+from dragoman.cli.terminal.table import print_table
 
 COLOURS = {"yes": "green", "no": "red", "ok": "green", "warning": "yellow", "error": "red", "fixed": "green"}
 

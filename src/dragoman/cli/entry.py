@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
         and not any(each.startswith("-") for each in arguments)
     ):
         _import_msgspec()
-        from dragoman.cli.acp import AcpOptions, start
+        from dragoman.cli.acp.start import AcpOptions, start
 
         return start(AcpOptions(agent=arguments[1] if arguments[1:] else None))
     from dragoman.cli.commands import dispatch

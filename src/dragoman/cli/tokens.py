@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
-from dragoman.cli.table import print_table
+from dragoman.cli.terminal.table import print_table
 from dragoman.gateway.access.identity import ROLES
 
 if TYPE_CHECKING:

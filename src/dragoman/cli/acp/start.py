@@ -56,7 +56,7 @@ def start(options: AcpOptions, flags: Sequence[Layer] = ()) -> int:
     code = _connect(options, loaded.config, paths)
     if code is not None:
         return code
-    from dragoman.cli.acp_run import run
+    from dragoman.cli.acp.run import run
 
     return run(options, loaded.config, paths)
 
@@ -72,8 +72,8 @@ def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
             )
         return None
     if paths.socket.exists():
+        from dragoman.cli.acp.relay import NOBODY, relay
         from dragoman.cli.compose import run_loop
-        from dragoman.cli.relay import NOBODY, relay
 
         code = run_loop(relay(paths.socket, options.agent, config.limits.max_message_bytes))
         if code != NOBODY:

@@ -15,9 +15,9 @@ from dragoman.cli.settings import load_settings
 from dragoman.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dragoman.cli.sessions_export import Format
-    from dragoman.cli.sessions_history import History
-    from dragoman.cli.sessions_state import View
+    from dragoman.cli.sessions.export import Format
+    from dragoman.cli.sessions.history import History
+    from dragoman.cli.sessions.state import View
     from dragoman.config.paths import Paths
     from dragoman.store import FileStore
 
@@ -66,8 +66,8 @@ def sessions() -> None:
 @AS_JSON
 def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool, as_json: bool) -> None:
     """Show sessions, the latest first."""
-    from dragoman.cli.sessions_find import every, unlisted_words, with_store
-    from dragoman.cli.sessions_state import look
+    from dragoman.cli.sessions.find import every, unlisted_words, with_store
+    from dragoman.cli.sessions.state import look
 
     paths, loaded = load_settings(quiet=True)
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
@@ -100,9 +100,9 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
 
 
 def _print_views(views: list[View]) -> None:
-    from dragoman.cli.screen import one_line
-    from dragoman.cli.sessions_state import ago, short_ids
-    from dragoman.cli.table import print_table
+    from dragoman.cli.sessions.state import ago, short_ids
+    from dragoman.cli.terminal.screen import one_line
+    from dragoman.cli.terminal.table import print_table
 
     short = short_ids([view.record.id for view in views])
     rows = [
@@ -129,11 +129,11 @@ def _home(path: str) -> str:
 @AS_JSON
 def show(id: str, as_json: bool) -> None:
     """Show one session: what goes on in it, its turns, its last events."""
-    from dragoman.cli.sessions_find import find, with_store
-    from dragoman.cli.sessions_history import read_history
-    from dragoman.cli.sessions_show import as_json as facts
-    from dragoman.cli.sessions_show import print_session
-    from dragoman.cli.sessions_state import look
+    from dragoman.cli.sessions.find import find, with_store
+    from dragoman.cli.sessions.history import read_history
+    from dragoman.cli.sessions.show import as_json as facts
+    from dragoman.cli.sessions.show import print_session
+    from dragoman.cli.sessions.state import look
 
     paths, limit = _load(id)
 
@@ -157,8 +157,8 @@ def show(id: str, as_json: bool) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 def export(id: str, format: Format | None, output: str | None) -> None:
     """Print a session with every event, or as a transcript for people."""
-    from dragoman.cli.sessions_export import export as write
-    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.cli.sessions.export import export as write
+    from dragoman.cli.sessions.find import find, with_store
 
     paths, _ = _load(id)
     file = Path(output) if output not in (None, "-") else None
@@ -174,7 +174,7 @@ def export(id: str, format: Format | None, output: str | None) -> None:
 @click.argument("id")
 def path(id: str) -> None:
     """Print the folder with a session's journal: files to read with less, grep and tail -f."""
-    from dragoman.cli.sessions_find import find, with_store
+    from dragoman.cli.sessions.find import find, with_store
     from dragoman.gateway.ports.store import StoreUnavailable
     from dragoman.store.folder import Folder
 
@@ -200,7 +200,7 @@ def take(id: str) -> None:
     """
     import asyncio
 
-    from dragoman.cli.sessions_find import find
+    from dragoman.cli.sessions.find import find
     from dragoman.gateway.ports.store import HeldElsewhere, SessionHeld
     from dragoman.store import FileStore
 
@@ -228,9 +228,9 @@ def take(id: str) -> None:
 @click.argument("id")
 def close(id: str) -> None:
     """End a session that is running; it stays and can be continued."""
-    from dragoman.cli.sessions_end import close as end
-    from dragoman.cli.sessions_find import find, with_store
-    from dragoman.cli.sessions_state import look
+    from dragoman.cli.sessions.end import close as end
+    from dragoman.cli.sessions.find import find, with_store
+    from dragoman.cli.sessions.state import look
 
     paths, limit = _load(id)
 
@@ -252,9 +252,9 @@ def close(id: str) -> None:
 @click.pass_context
 def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
     """Delete sessions with all that was said in them, for good."""
-    from dragoman.cli.sessions_end import delete as remove
-    from dragoman.cli.sessions_find import find, with_store
-    from dragoman.cli.sessions_state import look
+    from dragoman.cli.sessions.end import delete as remove
+    from dragoman.cli.sessions.find import find, with_store
+    from dragoman.cli.sessions.state import look
 
     paths, limit = _load(*ids)
 
@@ -273,7 +273,7 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
 def _confirm(ctx: click.Context, views: list[View]) -> None:
     import sys
 
-    from dragoman.cli.screen import one_line
+    from dragoman.cli.terminal.screen import one_line
 
     if sys.stdin is None or not sys.stdin.isatty():
         raise click.UsageError("there is nobody to ask: give --yes", ctx)
@@ -294,13 +294,13 @@ def attach(ctx: click.Context, id: str, read_only: bool) -> None:
     What was said comes first, then what is said now. A line that you type is a prompt. Ctrl-C cancels the turn that is
     running, Ctrl-D leaves.
     """
-    from dragoman.cli import sessions_attach, sessions_watch
+    from dragoman.cli.sessions import attach, watch
 
     paths, loaded = load_settings(quiet=True)
     _check_any(paths, id)
     if read_only:
-        ctx.exit(sessions_watch.run(id, paths))
-    ctx.exit(sessions_attach.run(id, loaded.config, paths))
+        ctx.exit(watch.run(id, paths))
+    ctx.exit(attach.run(id, loaded.config, paths))
 
 
 def _load(*ids: str) -> tuple[Paths, int]:

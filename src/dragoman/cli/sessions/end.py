@@ -6,7 +6,7 @@ import asyncio
 from types import TracebackType
 
 from dragoman.cli.conversation import Conversation
-from dragoman.cli.sessions_state import View
+from dragoman.cli.sessions.state import View
 from dragoman.config.paths import Paths
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import SessionHeld

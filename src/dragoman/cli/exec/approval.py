@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from dragoman.cli.conversation import Question
-from dragoman.cli.keyboard import Keyboard
-from dragoman.cli.narrator import Narrator, describe_tool
+from dragoman.cli.terminal.keyboard import Keyboard
+from dragoman.cli.terminal.narrator import Narrator, describe_tool
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.session.policy import choose_option
 

@@ -17,8 +17,8 @@ from dragoman.builtin.model import ModelConfig, Models
 from dragoman.builtin.offered import own_commands
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
-from dragoman.cli.serve import ServeOptions
-from dragoman.cli.serve_address import read_address, remove_address, write_address
+from dragoman.cli.serve.address import read_address, remove_address, write_address
+from dragoman.cli.serve.command import ServeOptions
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths

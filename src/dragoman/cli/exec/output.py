@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dragoman.cli.conversation import spoken
-from dragoman.cli.narrator import Narrator
-from dragoman.cli.screen import Screen
+from dragoman.cli.terminal.narrator import Narrator
+from dragoman.cli.terminal.screen import Screen
 from dragoman.gateway.json_types import JsonObject, encode
 
 

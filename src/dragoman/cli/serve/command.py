@@ -54,7 +54,7 @@ def serve(
     flags = [flag(f"--{key}", ("serve", key), value) for key, value in given.items() if value is not None]
     paths, loaded = load_settings([*flags, *log_flags(**log)])
     if url:
-        from dragoman.cli.serve_run import print_url
+        from dragoman.cli.serve.run import print_url
 
         print_url(loaded.config, paths)
         return
@@ -62,6 +62,6 @@ def serve(
         from dragoman.agents.known import find_agent
 
         find_agent(loaded.config, agent)
-    from dragoman.cli.serve_run import run
+    from dragoman.cli.serve.run import run
 
     ctx.exit(run(ServeOptions(agent, open_, insecure), loaded.config, paths))

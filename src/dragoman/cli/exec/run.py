@@ -10,13 +10,13 @@ import signal
 from dataclasses import dataclass
 
 from dragoman.agents.known import KNOWN, find_agent
-from dragoman.cli.acp import check_sandbox
+from dragoman.cli.acp.start import check_sandbox
 from dragoman.cli.compose import gateway, run_loop
 from dragoman.cli.conversation import Conversation, Question
-from dragoman.cli.exec_approval import Approve, Kinds, ask_person, decide, refusal
-from dragoman.cli.exec_output import Outcome, Output
-from dragoman.cli.keyboard import Keyboard
-from dragoman.cli.sessions_find import find
+from dragoman.cli.exec.approval import Approve, Kinds, ask_person, decide, refusal
+from dragoman.cli.exec.output import Outcome, Output
+from dragoman.cli.sessions.find import find
+from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dragoman.cli.conversation import Question, facts_of, spoken, text_of
-from dragoman.cli.screen import Screen, one_line
+from dragoman.cli.terminal.screen import Screen, one_line
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.rewriting import tool_text

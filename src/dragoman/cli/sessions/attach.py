@@ -13,11 +13,11 @@ from collections import deque
 
 from dragoman.cli.compose import gateway, run_loop
 from dragoman.cli.conversation import Conversation, Question, facts_of
-from dragoman.cli.exec_approval import ask_person
-from dragoman.cli.keyboard import Keyboard
-from dragoman.cli.narrator import Narrator, turn_facts
-from dragoman.cli.screen import Screen
-from dragoman.cli.sessions_find import find
+from dragoman.cli.exec.approval import ask_person
+from dragoman.cli.sessions.find import find
+from dragoman.cli.terminal.keyboard import Keyboard
+from dragoman.cli.terminal.narrator import Narrator, turn_facts
+from dragoman.cli.terminal.screen import Screen
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths

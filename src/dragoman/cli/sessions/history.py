@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.cli.conversation import facts_of, text_of
-from dragoman.cli.narrator import describe_tool
-from dragoman.cli.screen import one_line
+from dragoman.cli.terminal.narrator import describe_tool
+from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
 from dragoman.gateway.json_types import JsonObject, as_object

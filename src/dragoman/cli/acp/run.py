@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any
 
-from dragoman.cli.acp import AcpOptions
+from dragoman.cli.acp.start import AcpOptions
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.listening import check_token, is_loopback
 from dragoman.config.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import click
 
-from dragoman.cli.exec_approval import Approve
+from dragoman.cli.exec.approval import Approve
 from dragoman.cli.settings import load_settings
 
 
@@ -55,10 +55,11 @@ def exec_(
         raise click.UsageError("give either --json or --quiet", ctx)
     text = _prompt(ctx, prompt, file)
     folder = _folder(ctx, cwd)
-    from dragoman.cli import exec_output, exec_run
+    from dragoman.cli.exec import run
+    from dragoman.cli.exec.output import Ndjson, Plain, Quiet
 
     paths, loaded = load_settings(quiet=True)
-    options = exec_run.ExecOptions(
+    options = run.ExecOptions(
         prompt=text,
         cwd=folder,
         cwd_given=cwd is not None,
@@ -68,8 +69,8 @@ def exec_(
         timeout=timeout,
         sandbox=sandbox,
     )
-    output = exec_output.Ndjson if as_json else exec_output.Quiet if quiet else exec_output.Plain
-    ctx.exit(exec_run.run(options, loaded.config, paths, output))
+    output = Ndjson if as_json else Quiet if quiet else Plain
+    ctx.exit(run.run(options, loaded.config, paths, output))
 
 
 def _prompt(ctx: click.Context, prompt: str | None, file: BinaryIO | None) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from dragoman.cli.narrator import describe_tool
-from dragoman.cli.screen import one_line
-from dragoman.cli.sessions_history import History, TurnFacts
-from dragoman.cli.sessions_state import View, ago
+from dragoman.cli.sessions.history import History, TurnFacts
+from dragoman.cli.sessions.state import View, ago
+from dragoman.cli.terminal.narrator import describe_tool
+from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.json_types import as_object
 from dragoman.terminal import style
 

@@ -10,9 +10,9 @@ import asyncio
 import signal
 import sys
 
-from dragoman.cli.narrator import Narrator, describe_tool
-from dragoman.cli.screen import Screen
-from dragoman.cli.sessions_find import find, reading
+from dragoman.cli.sessions.find import find, reading
+from dragoman.cli.terminal.narrator import Narrator, describe_tool
+from dragoman.cli.terminal.screen import Screen
 from dragoman.config.paths import Paths
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.transcript import READ_BYTES, read_update

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from dragoman.cli.acp import AcpOptions, start
+from dragoman.cli.acp.start import AcpOptions, start
 from dragoman.cli.log_options import log_flags, log_options
 
 

@@ -1,0 +1,1 @@
+"""`dragoman acp`: ACP on stdio or a port."""

@@ -1,0 +1,1 @@
+"""`dragoman exec`: one prompt from a script."""

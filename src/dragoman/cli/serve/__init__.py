@@ -1,0 +1,1 @@
+"""`dragoman serve`: the gateway on the network."""

@@ -1,0 +1,1 @@
+"""`dragoman sessions`: list, show, attach, export, close, delete."""

@@ -1,0 +1,1 @@
+"""What commands show a person, and what a person types."""
