@@ -106,7 +106,7 @@ def many_files(arena: Arena) -> Path:
 
 @contextmanager
 def python_grep_probe(arena: Arena) -> Iterator[Measure]:
-    from dragoman.builtin.search import search_in_python
+    from dragoman.builtin.files.search import search_in_python
 
     root = str(many_files(arena))
     expression = re.compile(PATTERN.encode(), re.MULTILINE)

@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from dragoman.bridge.commands import COMMANDS
+from dragoman.bridge.commands.table import COMMANDS
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "dragoman" / "bridge"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dragoman.bridge import shapes
-from dragoman.bridge.records import RECORDS
-from dragoman.bridge.translate import UPDATES, translate
+from dragoman.bridge.events import shapes
+from dragoman.bridge.events.records import RECORDS
+from dragoman.bridge.events.translate import UPDATES, translate
 from dragoman.gateway.delivery import events
 from dragoman.gateway.rewriting.updates import update_line
 from support.bridge_events import Command, ConfigOption, Entry, Modes, check_event, check_snapshot

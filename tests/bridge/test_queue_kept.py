@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bridge.lookback import look_back
 from dragoman.bridge.message import Message
+from dragoman.bridge.restore import look_back
 from dragoman.gateway.delivery import events
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.gateway.rewriting.updates import update_line

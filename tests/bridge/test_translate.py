@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.bridge.translate import timestamp, translate
+from dragoman.bridge.events.translate import timestamp, translate
 from dragoman.gateway.delivery import events
 from dragoman.gateway.rewriting.updates import update_line
 from support.json_values import OBJECTS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman.agents.custody import Custody
-from dragoman.builtin import box_copy
+from dragoman.builtin.sandbox import box_copy
 from support.builtin import Builtin, said
 from support.workbench import Workbench
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.builtin.custom import find_commands
+from dragoman.builtin.commands.custom import find_commands
 from dragoman.builtin.instructions import project_files
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import Paths

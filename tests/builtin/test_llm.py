@@ -13,8 +13,8 @@ from pydantic_ai.models.test import TestModel
 
 from dragoman.agents.custody import Custody
 from dragoman.builtin import loop
-from dragoman.builtin.llm import Answer, Call, Conversation, Llm, Piece
 from dragoman.builtin.loop import ModelTurn
+from dragoman.builtin.models.llm import Answer, Call, Conversation, Llm, Piece
 from dragoman.builtin.toolbox import Outcome
 from dragoman.builtin.tools.tool import Picture
 from support.workbench import Workbench

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.builtin.model import ModelConfig, Models
+from dragoman.builtin.models.choice import ModelConfig, Models
 from support.builtin import Builtin, StartBuiltin, said
 from support.fake_llm import FakeLlm, text
 

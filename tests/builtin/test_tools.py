@@ -18,7 +18,7 @@ from threading import Thread
 import pytest
 
 from dragoman.agents.custody import Custody
-from dragoman.builtin.search import compile_pattern, glob_files, search_in_python, translate
+from dragoman.builtin.files.search import compile_pattern, glob_files, search_in_python, translate
 from dragoman.builtin.tools import TOOLS
 from dragoman.builtin.tools.tool import Intent
 from support.waiting import until, until_gone
@@ -228,7 +228,7 @@ async def test_lines_are_found_and_binaries_left_out(
     if ripgrep and shutil.which("rg") is None:
         pytest.skip("needs ripgrep")
     if not ripgrep:
-        monkeypatch.setattr("dragoman.builtin.search.shutil.which", lambda name: None)
+        monkeypatch.setattr("dragoman.builtin.files.search.shutil.which", lambda name: None)
     (workspace / "a.txt").write_text("first\nsecond needle\n")
     (workspace / "b.bin").write_bytes(b"needle\0")
     (workspace / "node_modules").mkdir()
@@ -354,7 +354,7 @@ async def test_long_output_keeps_its_end(bench: Workbench) -> None:
 
 
 async def test_a_page_that_never_ends_is_given_up(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.builtin.web.TIMEOUT", 0.3)
+    monkeypatch.setattr("dragoman.builtin.files.web.TIMEOUT", 0.3)
 
     class Drips(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from dragoman.config.edit import add_agent, remove_agent
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.edit import add_agent, remove_agent
 from dragoman.config.paths import Paths
 
 WRITTEN = """# mine

@@ -24,7 +24,7 @@ from dragoman import masking, terminal
 from dragoman.agents.claude.stream import Stream
 from dragoman.agents.codex.items import Items
 from dragoman.agents.remote.sse import EventDecoder, TooLong
-from dragoman.bridge import translate
+from dragoman.bridge.events import translate
 from dragoman.config import environment, load, schema
 from dragoman.config.check import check
 from dragoman.config.errors import ConfigError

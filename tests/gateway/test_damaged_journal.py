@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bridge.lookback import look_back
+from dragoman.bridge.restore import look_back
 from dragoman.gateway.delivery import events, export, replay, transcript
 from dragoman.server.api import answering
 from dragoman.store import FileStore

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.agents.custody import Custody
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Facts, History
-from dragoman.builtin.model import ModelConfig, Models
+from dragoman.builtin.models.choice import ModelConfig, Models
 from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.session import Session, Surroundings
 from dragoman.builtin.toolbox import Outcome

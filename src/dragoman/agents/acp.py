@@ -112,7 +112,7 @@ class ProcessLauncher:
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
     ) -> AgentHandle:
         """An agent with a tongue of its own: its program is started when a session needs it."""
-        from dragoman.agents.native.kinds import begin
+        from dragoman.agents.native.registry import begin
 
         if box is None:
             try:

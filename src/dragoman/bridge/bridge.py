@@ -9,13 +9,13 @@ from pathlib import Path
 
 from dragoman import __version__
 from dragoman.bridge import limits
+from dragoman.bridge.background_client import Stewards, Tokens
 from dragoman.bridge.client import BridgeClient
-from dragoman.bridge.dispatch import Seen
+from dragoman.bridge.commands.dispatch import Seen
 from dragoman.bridge.errors import unknown_session
-from dragoman.bridge.lookback import Recalled, look_back
-from dragoman.bridge.room import Room
-from dragoman.bridge.steward import Stewards, Tokens
-from dragoman.bridge.summary import summary
+from dragoman.bridge.events.summary import summary
+from dragoman.bridge.restore import Recalled, look_back
+from dragoman.bridge.session_hub import Room
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import Terms

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.bridge import dispatch, limits
+from dragoman.bridge import limits
+from dragoman.bridge.background_client import Steward
+from dragoman.bridge.commands import dispatch
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
-from dragoman.bridge.hand import Hand
-from dragoman.bridge.room import Room
-from dragoman.bridge.steward import Steward
-from dragoman.bridge.translate import lost, timestamp, translate
+from dragoman.bridge.events.translate import lost, timestamp, translate
+from dragoman.bridge.gateway_client import Hand
+from dragoman.bridge.session_hub import Room
 from dragoman.gateway.access.rate_limit import Meter
 from dragoman.gateway.client import Terms
 from dragoman.gateway.delivery.attachment import missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.bridge.shapes import text
+from dragoman.bridge.events.shapes import text
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import StoreError
 from dragoman.wire.errors import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
-from dragoman.bridge import shapes
 from dragoman.bridge.errors import BridgeError
+from dragoman.bridge.events import shapes
 from dragoman.gateway.json_types import JsonObject, as_object
 
 STOPPED = "The turn was stopped before this message was sent."

@@ -29,7 +29,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 async def _serve(options: argparse.Namespace) -> int:
-    from dragoman.builtin.model import ModelConfig
+    from dragoman.builtin.models.choice import ModelConfig
     from dragoman.builtin.server import Server
     from dragoman.transports.stdio import StdioLink
     from dragoman.wire import limits

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+from dragoman.builtin.files.project_file import ANYWHERE, read_start
 from dragoman.builtin.modes import Mode
-from dragoman.builtin.project_file import ANYWHERE, read_start
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
 from dragoman.config.root import find_root

@@ -13,12 +13,12 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman.builtin.content import Prompt
-from dragoman.builtin.failures import ModelFailed
 from dragoman.builtin.instructions import instructions
-from dragoman.builtin.llm import Answer, Call, Conversation, Llm, Piece
+from dragoman.builtin.models.content import Prompt
+from dragoman.builtin.models.failures import ModelFailed
+from dragoman.builtin.models.llm import Answer, Call, Conversation, Llm, Piece
+from dragoman.builtin.models.providers import build
 from dragoman.builtin.modes import MODES
-from dragoman.builtin.providers import build
 from dragoman.builtin.toolbox import Outcome
 from dragoman.wire.errors import internal
 

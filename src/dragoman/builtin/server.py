@@ -27,7 +27,7 @@ from dragoman.wire.errors import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.builtin.model import ModelConfig
+    from dragoman.builtin.models.choice import ModelConfig
     from dragoman.builtin.session import Session
     from dragoman.builtin.sessions import Sessions
 
@@ -135,8 +135,8 @@ class Server:
 
     def _prepare(self) -> None:
         """Load what the first prompt will need, once the answer to `initialize` is on its way."""
-        from dragoman.builtin.model import installed
-        from dragoman.builtin.warm import load
+        from dragoman.builtin.models.choice import installed
+        from dragoman.builtin.models.preload import load
 
         if self.sessions.models.default() is not None and installed():
             self._spawn(asyncio.to_thread(load, "dragoman.builtin.loop"))
@@ -229,7 +229,7 @@ class Server:
         return session
 
     def _start_servers(self, session: Session, params: Json) -> None:
-        from dragoman.builtin.mcp_client import McpServers
+        from dragoman.builtin.mcp.servers import McpServers
 
         servers = params.get("mcpServers")
         if isinstance(servers, list) and servers and session.mcp is None:
@@ -237,7 +237,7 @@ class Server:
             session.mcp.start()
 
     def _tell_commands(self, session: Session) -> None:
-        from dragoman.builtin.slash import available_commands
+        from dragoman.builtin.commands.slash import available_commands
 
         commands = available_commands(session)
         session.update(

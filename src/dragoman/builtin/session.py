@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.custody import Custody
-from dragoman.builtin.box import Box
 from dragoman.builtin.client import Client
+from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.history import Facts, History
-from dragoman.builtin.model import NONE, Models
+from dragoman.builtin.models.choice import NONE, Models
 from dragoman.builtin.modes import MODES, modes_state
 from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.running import Commands
+from dragoman.builtin.sandbox.box import Box
 from dragoman.builtin.toolbox import Toolbox
 from dragoman.builtin.tools.tool import fence_for
-from dragoman.builtin.workspace import Workspace
 from dragoman.wire.errors import invalid_params
 
 if TYPE_CHECKING:
-    from dragoman.builtin.llm import Conversation
-    from dragoman.builtin.mcp_client import McpServers
+    from dragoman.builtin.mcp.servers import McpServers
+    from dragoman.builtin.models.llm import Conversation
 
 Json = dict[str, Any]
 

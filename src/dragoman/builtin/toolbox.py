@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
+from dragoman.builtin.files.search import SearchError
+from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import MODES, Mode
 from dragoman.builtin.permissions import ALLOW_ALWAYS, ALLOW_ONCE, options
-from dragoman.builtin.search import SearchError
 from dragoman.builtin.tools import BOXED, TOOLS
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
-from dragoman.builtin.workspace import Workspace
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:

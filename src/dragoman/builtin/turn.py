@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.builtin import slash
-from dragoman.builtin.custom import CustomCommand
+from dragoman.builtin.commands import slash
+from dragoman.builtin.commands.custom import CustomCommand
 from dragoman.builtin.errors import ToolError
-from dragoman.builtin.model import installed
-from dragoman.builtin.warm import load
+from dragoman.builtin.models.choice import installed
+from dragoman.builtin.models.preload import load
 from dragoman.wire.errors import invalid_params
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hin
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
-from dragoman.config.edit import add_agent, remove_agent
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.edit import add_agent, remove_agent
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths

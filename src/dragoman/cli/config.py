@@ -9,8 +9,8 @@ import click
 
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import here, load_settings
-from dragoman.config.edit import write_file
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.edit import write_file
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths, find_paths
 from dragoman.config.root import WORKSPACE_FILE, find_root

@@ -13,9 +13,9 @@ import msgspec
 
 from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.regular_file import read_regular
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
-from dragoman.config.regular_file import read_regular
 from dragoman.config.root import WORKSPACE_FILE
 from dragoman.config.variables import PREFIX, SPECIAL, TEST_MODE, is_on
 from dragoman.config.workspace import Trust, restrict, too_wide, without

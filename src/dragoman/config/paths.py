@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.config.errors import ConfigError
-from dragoman.config.ownership import check_own
+from dragoman.config.files.ownership import check_own
 
 PRIVATE_DIR = 0o700
 

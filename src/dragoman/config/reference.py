@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from dragoman.config import toml
+from dragoman.config.files import toml
 from dragoman.config.model import Config
 from dragoman.config.schema import Key, bare, keys, struct_of, words
 from dragoman.config.variables import SPECIAL

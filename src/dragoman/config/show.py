@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.config import toml
+from dragoman.config.files import toml
 from dragoman.config.load import DEFAULT, Loaded
 from dragoman.config.schema import is_secret
 from dragoman.masking import MASK, mask_setting, mask_words

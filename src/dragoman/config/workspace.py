@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import toml
 from dragoman.config.errors import ConfigError
+from dragoman.config.files import toml
+from dragoman.config.files.regular_file import read_regular
 from dragoman.config.paths import Paths
-from dragoman.config.regular_file import read_regular
 
 MAX_TRUST_BYTES = 16 * 1024 * 1024
 """Of the list of trusted files: tens of thousands."""

@@ -51,10 +51,10 @@ LOADED = {
     ),
     "builtin": (
         "dragoman.builtin.__main__",
-        "dragoman.builtin.llm",
+        "dragoman.builtin.models.llm",
         "dragoman.builtin.loop",
-        "dragoman.builtin.mcp_client",
-        "dragoman.builtin.providers",
+        "dragoman.builtin.mcp.servers",
+        "dragoman.builtin.models.providers",
         "dragoman.builtin.server",
         "pydantic_ai.models.anthropic",
         "pydantic_ai.models.google",

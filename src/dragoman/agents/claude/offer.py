@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dragoman.agents.json_types import JsonObject, as_object
-from dragoman.agents.native.kept import Kept
+from dragoman.agents.native.json_file import Kept
 
 FILE = "claude-offers.json"
 MOST = 16

@@ -11,10 +11,10 @@ from typing import Generic, Protocol, TypeVar
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Voice, text_of
 from dragoman.agents.json_types import JsonObject, objects
-from dragoman.agents.native import continuing
+from dragoman.agents.native import auto_continue
+from dragoman.agents.native.auto_resume import AutoResume
 from dragoman.agents.native.native import Native
 from dragoman.agents.native.options import AUTO_RESUME, Options
-from dragoman.agents.native.workspaces import AutoResume
 from dragoman.wire.errors import RpcError, session_not_found
 
 log = logging.getLogger(__name__)
@@ -207,7 +207,7 @@ class NativeAgent(ABC, Generic[C]):
                 break
             if conversation.id in self._cancelled:
                 return {**result, "stopReason": "cancelled"}
-            word = {"type": "text", "text": continuing.WORD}
+            word = {"type": "text", "text": auto_continue.WORD}
             conversation.tell({"sessionUpdate": "user_message_chunk", "content": word})
             result = await conversation.prompt([word])
         return result
@@ -216,7 +216,7 @@ class NativeAgent(ABC, Generic[C]):
         command, cwd = self.native.config.continue_command, self._folders.get(session_id)
         if not command or self.native.boxed or cwd is None:
             return False
-        return await continuing.open_tasks(command, cwd, self.native.environ)
+        return await auto_continue.open_tasks(command, cwd, self.native.environ)
 
     async def _set_mode(self, params: JsonObject) -> JsonObject:
         conversation = await self._conversation(params)

@@ -17,7 +17,7 @@ from typing import Any
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Tongue, Voice, text_of
 from dragoman.agents.json_types import JsonObject, as_object, objects
-from dragoman.agents.native.acquaintance import Acquaintance, Acquaintances
+from dragoman.agents.native.duet_state import Acquaintance, Acquaintances
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
 

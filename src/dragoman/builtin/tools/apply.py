@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.builtin.box_copy import Change
 from dragoman.builtin.errors import ToolError
+from dragoman.builtin.sandbox.box_copy import Change
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Result, Tool, diff_content, text_content
 from dragoman.services.roots import Roots

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dragoman.builtin.box import Box
+from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import Mode
 from dragoman.builtin.running import Commands
+from dragoman.builtin.sandbox.box import Box
 from dragoman.builtin.tools.tool import Json
-from dragoman.builtin.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

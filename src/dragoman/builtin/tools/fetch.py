@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from dragoman.builtin.errors import ToolError
+from dragoman.builtin.files.web import FetchError, get_text
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Result, Scope, Tool
-from dragoman.builtin.web import FetchError, get_text
 
 MAX_CHARACTERS = 100_000
 

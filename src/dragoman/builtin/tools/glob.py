@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from dragoman.builtin.search import glob_files
+from dragoman.builtin.files.search import glob_files
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Result, Tool
 

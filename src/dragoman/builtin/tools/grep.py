@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from dragoman.builtin.errors import ToolError
-from dragoman.builtin.search import Match, SearchError, search
+from dragoman.builtin.files.search import Match, SearchError, search
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Result, Tool
 

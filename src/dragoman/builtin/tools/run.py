@@ -9,8 +9,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from dragoman.builtin.box import boxed
 from dragoman.builtin.running import Output, RunningCommand, shell
+from dragoman.builtin.sandbox.box import boxed
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Result, Scope, Tool, fence_for, text_content
 

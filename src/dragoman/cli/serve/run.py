@@ -13,8 +13,8 @@ import click
 from dragoman.agents.hosted import with_command
 from dragoman.agents.known import KNOWN, install_hint, locate
 from dragoman.bridge.bridge import Bridge
-from dragoman.builtin.model import ModelConfig, Models
-from dragoman.builtin.offered import own_commands
+from dragoman.builtin.commands.table import own_commands
+from dragoman.builtin.models.choice import ModelConfig, Models
 from dragoman.cli.compose import gateway, run_loop, stop_on_signals
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.serve.address import read_address, remove_address, write_address

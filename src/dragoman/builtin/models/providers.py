@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.models import Model, infer_model
 
-from dragoman.builtin.failures import ModelFailed, plain
-from dragoman.builtin.llm import Llm
-from dragoman.builtin.model import ModelConfig
+from dragoman.builtin.models.choice import ModelConfig
+from dragoman.builtin.models.failures import ModelFailed, plain
+from dragoman.builtin.models.llm import Llm
 
 LISTING_SECONDS = 5.0
 """For a local server to list its models."""

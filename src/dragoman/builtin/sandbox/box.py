@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from dragoman.builtin.box_copy import Change, Copy, CopyError
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import Refused, ToolError
-from dragoman.builtin.workspace import Workspace
+from dragoman.builtin.files.workspace import Workspace
+from dragoman.builtin.sandbox.box_copy import Change, Copy, CopyError
 from dragoman.sandbox.bubblewrap import ETC, SYSTEM
 
 

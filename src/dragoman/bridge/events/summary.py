@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.bridge import shapes
-from dragoman.bridge.translate import SESSION_STATES, usage_fields
+from dragoman.bridge.events import shapes
+from dragoman.bridge.events.translate import SESSION_STATES, usage_fields
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from dragoman.bridge import limits
-from dragoman.bridge.commands import COMMANDS, Command, Outcome, Repeated
+from dragoman.bridge.commands.table import COMMANDS, Command, Outcome, Repeated
 from dragoman.bridge.errors import BridgeError, as_bridge_error
 from dragoman.gateway.access.identity import Role
 from dragoman.gateway.json_types import JsonObject

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.builtin.project_file import ANYWHERE, read_start
+from dragoman.builtin.files.project_file import ANYWHERE, read_start
 from dragoman.config.root import find_root
 
 log = logging.getLogger(__name__)

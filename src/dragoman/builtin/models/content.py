@@ -14,8 +14,8 @@ from dragoman.builtin.errors import ToolError
 from dragoman.wire.errors import invalid_params
 
 if TYPE_CHECKING:
-    from dragoman.builtin.llm import Llm
-    from dragoman.builtin.workspace import Workspace
+    from dragoman.builtin.files.workspace import Workspace
+    from dragoman.builtin.models.llm import Llm
 
 Json = dict[str, Any]
 Content = str | BinaryContent

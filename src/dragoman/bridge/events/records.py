@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dragoman.bridge import shapes
 from dragoman.bridge.errors import friendly
+from dragoman.bridge.events import shapes
 from dragoman.bridge.message import Message
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object

@@ -30,7 +30,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from dragoman.builtin.failures import ModelFailed, explain
+from dragoman.builtin.models.failures import ModelFailed, explain
 from dragoman.builtin.toolbox import Outcome, Status
 from dragoman.builtin.tools.tool import Tool
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dragoman.builtin.custom import CustomCommand, find_commands
-from dragoman.builtin.model import NONE
+from dragoman.builtin.commands.custom import CustomCommand, find_commands
+from dragoman.builtin.commands.table import OFFERED, available, own_commands
+from dragoman.builtin.models.choice import NONE
+from dragoman.builtin.models.preload import load
 from dragoman.builtin.modes import MODES
-from dragoman.builtin.offered import OFFERED, available, own_commands
 from dragoman.builtin.tools.tool import diff_content, diff_text
-from dragoman.builtin.warm import load
 from dragoman.config.root import find_root
 
 if TYPE_CHECKING:

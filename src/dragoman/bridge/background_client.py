@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.hand import Hand
+from dragoman.bridge.gateway_client import Hand
 from dragoman.bridge.message import Sender
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.client import Terms

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.bridge import fields, limits, opening, paths
+from dragoman.bridge import limits
+from dragoman.bridge.commands import fields, opening, paths
 from dragoman.bridge.errors import BridgeError
+from dragoman.bridge.events.summary import summary
+from dragoman.bridge.events.translate import lost, timestamp, translate
 from dragoman.bridge.message import Message
-from dragoman.bridge.summary import summary
-from dragoman.bridge.translate import lost, timestamp, translate
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ownership.directory import RUNNING_STATES
 from dragoman.gateway.ports.store import BadCursor, Row

@@ -37,8 +37,8 @@ def _tongue(native: Native, voice: Voice) -> Tongue:
     kind, other = native.config.kind, native.other
     if other is None:
         return TONGUES[kind](native, voice)
-    from dragoman.agents.native.acquaintance import Acquaintances
     from dragoman.agents.native.duet import Duet
+    from dragoman.agents.native.duet_state import Acquaintances
 
     guest = other.config.kind
     make_host, make_guest = partial(TONGUES[kind], native), partial(TONGUES[guest], other)

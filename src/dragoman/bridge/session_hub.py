@@ -9,11 +9,11 @@ from dataclasses import replace
 from msgspec import Raw
 
 from dragoman.bridge import limits
+from dragoman.bridge.background_client import Stewards
 from dragoman.bridge.errors import BridgeError, as_bridge_error, friendly
-from dragoman.bridge.lookback import Recalled
+from dragoman.bridge.events.translate import translate
 from dragoman.bridge.message import Message
-from dragoman.bridge.steward import Stewards
-from dragoman.bridge.translate import translate
+from dragoman.bridge.restore import Recalled
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.content import read_prompt

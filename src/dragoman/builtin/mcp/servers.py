@@ -7,7 +7,7 @@ import importlib.util
 import logging
 from typing import TYPE_CHECKING, Any
 
-from dragoman.builtin.warm import load
+from dragoman.builtin.models.preload import load
 
 if TYPE_CHECKING:
     from dragoman.builtin.session import Session
@@ -36,7 +36,7 @@ class McpServers:
     async def _start(self) -> None:
         if importlib.util.find_spec("mcp") is None:
             return
-        connection = await asyncio.to_thread(load, "dragoman.builtin.mcp_connection")
+        connection = await asyncio.to_thread(load, "dragoman.builtin.mcp.connection")
         self._servers = [connection.McpConnection(server, self._cwd) for server in self._configured]
         await asyncio.gather(*(server.open(CONNECT_SECONDS) for server in self._servers))
 

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from dragoman.config import toml
 from dragoman.config.errors import ConfigError
+from dragoman.config.files import toml
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths
 

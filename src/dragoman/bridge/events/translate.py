@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.bridge import shapes
-from dragoman.bridge.records import translate_record
+from dragoman.bridge.events import shapes
+from dragoman.bridge.events.records import translate_record
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.wire.errors import Malformed

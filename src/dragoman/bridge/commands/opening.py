@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.bridge import fields
+from dragoman.bridge.commands import fields
 from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.summary import kept_of, last_number, snapshot
+from dragoman.bridge.events.summary import kept_of, last_number, snapshot
 from dragoman.gateway.json_types import JsonObject, decode_object
 from dragoman.gateway.ownership.directory import Kept
 from dragoman.gateway.session.session import Session
@@ -16,7 +16,7 @@ from dragoman.rpc.peer import Reply
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
-    from dragoman.bridge.room import Room
+    from dragoman.bridge.session_hub import Room
 
 
 REWOUND = (

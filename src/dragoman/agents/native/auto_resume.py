@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.agents.json_types import as_object
-from dragoman.agents.native.kept import Kept
+from dragoman.agents.native.json_file import Kept
 
 FILE = "auto-resume.json"
 

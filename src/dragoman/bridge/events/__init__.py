@@ -1,0 +1,1 @@
+"""From events of a journal to events of the bridge."""

@@ -1,0 +1,1 @@
+"""Slash commands: our own, and those of the workspace and the user."""

@@ -1,0 +1,1 @@
+"""Sandbox mode: a copy of the workspace, and bubblewrap around commands."""

@@ -1,0 +1,1 @@
+"""Files of the configuration on disk: whose they are, reading and editing them."""
