@@ -7,7 +7,7 @@ entry = "/path/to/examples/plain_agent.py:answer"
 
 from collections.abc import AsyncIterator
 
-from dragoman.builtin.plain import Turn
+from dragoman.agent import Turn
 
 
 async def answer(prompt: str, turn: Turn) -> AsyncIterator[str]:

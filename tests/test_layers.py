@@ -43,7 +43,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "sandbox",
         "masking",
         "terminal",
+        "agent",
     ),
+    "agent": ("wire", "rpc", "transports", "builtin.client"),  # public: agents that are one function
     "bridge": ("wire", "rpc", "gateway", "config"),
     "server": ("wire", "rpc", "gateway", "config", "transports", "log", "machine"),
     "cli": ANYTHING,

@@ -77,7 +77,7 @@ async def _run(entry: Any) -> None:
     if inspect.isclass(entry) or hasattr(entry, "prompt"):
         await _run_sdk_agent(entry() if inspect.isclass(entry) else entry)
     elif callable(entry):
-        from dragoman.builtin.plain import serve
+        from dragoman.agent import serve
 
         await serve(entry)
     else:
