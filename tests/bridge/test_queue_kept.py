@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.bridge.message import Message
-from dragoman.bridge.restore import look_back
+from dragoman.bridge.restore import restore_state
 from dragoman.gateway.delivery import events
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.gateway.rewriting.updates import update_line
@@ -128,6 +128,6 @@ async def test_a_message_among_the_events_is_not_taken_for_one_that_waits(tmp_pa
     written = [events.record("queue", queue=queue), events.PROMPT + update_line("s", update)]
     store.append("s", 1, 1, written, stored.set_result)
     assert await stored is None
-    recalled = await look_back(store, "s")
+    recalled = await restore_state(store, "s")
     assert waiting(recalled.queue or []) == ["waits"]
     await store.close()

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.gateway.delivery.feed import DirectFeed, Feed
 from dragoman.gateway.delivery.journal_feed import JournalFeed
-from dragoman.gateway.delivery.journal_state import Keeping
+from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.ports.store import StoreError
 from dragoman.store import FileStore
 from support.store import begin
@@ -19,7 +19,7 @@ from support.store import begin
 class Nobody:
     """Watches a journal that does not fail."""
 
-    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
+    def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
         raise AssertionError(f"{state}: {error}")
 
     def journal_congested(self) -> None: ...

@@ -11,7 +11,7 @@ import pytest
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.batch import Batch
 from dragoman.gateway.delivery.journal_feed import HEAL_SECONDS, JournalFeed
-from dragoman.gateway.delivery.journal_state import MOVES, Keeping, check_move
+from dragoman.gateway.delivery.journal_state import MOVES, JournalState, check_move
 from dragoman.gateway.ports.store import BadEvent, Fenced, SequenceGap, StoreError, StoreFull, UnknownSession
 
 FULL = StoreFull("No space is left.")
@@ -53,17 +53,17 @@ class Client:
 
     def __init__(self) -> None:
         self.shown: list[tuple[int | None, bytes]] = []
-        self.told: list[Keeping] = []
+        self.told: list[JournalState] = []
         self.delayed: list[StoreError | None] = []
 
     def push(self, batch: Batch) -> None:
         numbers = range(batch.first_seq, batch.last_seq + 1) if batch.kept else [None] * len(batch.events)
         self.shown += zip(numbers, batch.events, strict=True)
 
-    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
+    def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
         self.told.append(state)
 
-    def keeping_delayed(self, error: StoreError | None) -> None:
+    def journal_delayed(self, error: StoreError | None) -> None:
         self.delayed.append(error)
 
     def journal_congested(self, congested: bool) -> None:
@@ -110,7 +110,7 @@ def missing(count: int) -> str:
 async def test_appends_that_failed_together_are_tried_again_one_first(patient: Bench) -> None:
     await patient.say("a", "b", "c")
     patient.store.answer(FULL, GAP, GAP)
-    assert (patient.shown, patient.answered, patient.feed.state) == ([], [], Keeping.WAITING)
+    assert (patient.shown, patient.answered, patient.feed.state) == ([], [], JournalState.WAITING)
     assert await patient.store.asked() == (1, [b"a"])
     await patient.say("d")
     patient.store.answer(None)
@@ -138,7 +138,7 @@ async def test_numbers_of_what_was_shown_unkept_are_given_to_what_is_kept_next(h
     hasty.store.answer(FULL, GAP)
     await hasty.store.asked()
     hasty.store.answer(FULL)
-    assert (hasty.shown, hasty.feed.state) == ([(None, "a"), (None, "b")], Keeping.UNKEPT)
+    assert (hasty.shown, hasty.feed.state) == ([(None, "a"), (None, "b")], JournalState.UNKEPT)
     first, (gap,) = await hasty.store.asked()
     assert first == 1 and gap.decode().startswith(missing(2))
     await hasty.say("c")  # waits for the outcome
@@ -151,7 +151,7 @@ async def test_numbers_of_what_was_shown_unkept_are_given_to_what_is_kept_next(h
     assert hasty.store.appends[-1] == (2, [b"d"])
     hasty.store.answer(None)
     assert [seq for seq, _ in hasty.shown] == [None, None, None, 1, 2]
-    assert hasty.client.told == [Keeping.WAITING, Keeping.UNKEPT, Keeping.STORED]
+    assert hasty.client.told == [JournalState.WAITING, JournalState.UNKEPT, JournalState.STORED]
     assert hasty.answered == ["a", "b", "c", "d"]
 
 
@@ -164,7 +164,7 @@ async def test_events_that_nobody_can_store_cost_only_themselves(patient: Bench)
     assert gap[1][0].decode().startswith(missing(1))
     patient.store.answer(None, None)
     assert patient.shown[-1] == (3, "c")
-    assert patient.feed.state is Keeping.STORED
+    assert patient.feed.state is JournalState.STORED
 
 
 async def test_what_waits_behind_events_that_cannot_be_stored_is_stored_once(patient: Bench) -> None:
@@ -177,7 +177,7 @@ async def test_what_waits_behind_events_that_cannot_be_stored_is_stored_once(pat
     patient.store.answer(None, None, None)
     assert len(patient.store.appends) == sent
     assert [seq for seq, _ in patient.shown] == [None, 1, 2, 3]
-    assert patient.feed.state is Keeping.STORED
+    assert patient.feed.state is JournalState.STORED
 
 
 async def test_a_session_that_is_gone_from_the_store_does_not_wait(patient: Bench) -> None:
@@ -192,7 +192,7 @@ async def test_what_is_refused_is_never_shown_and_nobody_waits_for_it(patient: B
     await patient.say("d")
     assert patient.shown == [(1, "a")]
     assert patient.answered == ["a", "b", "c", "d"]
-    assert patient.client.told == [Keeping.FENCED]
+    assert patient.client.told == [JournalState.FENCED]
     assert len(patient.store.appends) == 3
 
 
@@ -258,8 +258,11 @@ async def test_authors_of_what_was_not_kept_are_not_those_of_what_has_its_number
 
 
 def test_every_state_is_left_only_by_a_known_way() -> None:
-    assert set(MOVES) == set(Keeping)
-    for before, after in ((Keeping.FENCED, Keeping.STORED), (Keeping.UNKEPT, Keeping.WAITING)):
+    assert set(MOVES) == set(JournalState)
+    for before, after in (
+        (JournalState.FENCED, JournalState.STORED),
+        (JournalState.UNKEPT, JournalState.WAITING),
+    ):
         with pytest.raises(AssertionError, match="cannot be"):
             check_move(before, after)
     assert HEAL_SECONDS <= 1.0

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session.terminal_mirror import Mirror
+from dragoman.gateway.session.terminal_mirror import TerminalMirror
 from dragoman.rpc.peer import OnReply, Reply
 from dragoman.wire.errors import internal
 
@@ -31,7 +31,7 @@ class Follower:
     def end(self, code: int) -> None: ...
 
 
-def tell(mirror: Mirror, call: str, status: str) -> None:
+def tell(mirror: TerminalMirror, call: str, status: str) -> None:
     update = {"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status, "content": []}
     mirror.view(update_line("s1", {**update, "_meta": {"terminal_info": {"terminal_id": call}}}))
 
@@ -41,7 +41,7 @@ async def test_a_client_that_refused_one_terminal_is_not_asked_for_those_announc
     gateway = SimpleNamespace(followers=SimpleNamespace(open=Follower))
     session = SimpleNamespace(id="s1", cwd="/", turn=object(), gateway=gateway)
     attachment: Any = SimpleNamespace(client=client, session=session, show_alone=lambda line: None)
-    mirror = Mirror(attachment)
+    mirror = TerminalMirror(attachment)
     for call in ("one", "two"):
         tell(mirror, call, "pending")
     tell(mirror, "one", "in_progress")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.wire import limits
 
 
 def test_the_oldest_are_forgotten_first() -> None:
-    known: Remembered[int] = Remembered(2)
+    known: BoundedDict[int] = BoundedDict(2)
     for number, name in enumerate("abac"):
         known[name] = number
     assert known == {"b": 1, "c": 3}
 
 
 def test_a_name_of_megabytes_is_not_remembered() -> None:
-    known: Remembered[int] = Remembered(2)
+    known: BoundedDict[int] = BoundedDict(2)
     known["x" * (limits.PEER_ID_LENGTH + 1)] = 1
     known["x" * limits.PEER_ID_LENGTH] = 2
     assert list(known.values()) == [2]

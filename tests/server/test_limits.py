@@ -17,9 +17,9 @@ from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
 
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Request, Scope, Send, Stalled
-from dragoman.server.hypercorn.connection import HttpLeg
+from dragoman.server.hypercorn.connection import HypercornConnection
 from dragoman.server.listen.acceptor import PAUSE
-from dragoman.server.listen.connection_limit import Crowd, origin_of
+from dragoman.server.listen.connection_limit import ConnectionLimit, origin_of
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
 from support.serving import Serving, WebSocketFraming, read_head
@@ -39,7 +39,7 @@ def busy(serving: Serving) -> float:
 
 
 def test_a_crowd_is_counted_in_all_and_by_address() -> None:
-    crowd = Crowd(files=limits.RESERVED_FILES + 40, per_address=2)
+    crowd = ConnectionLimit(files=limits.RESERVED_FILES + 40, per_address=2)
     assert [crowd.enter("192.0.2.7") for _ in range(3)] == [True, True, False]
     assert crowd.enter("192.0.2.8")
     assert all(crowd.enter("127.0.0.1") for _ in range(37))  # this machine has no limit of its own
@@ -308,7 +308,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 @contextlib.asynccontextmanager
 async def leg_of(application: Application) -> AsyncIterator[tuple[int, list[str]]]:
     """The HTTP leg on a port of its own; the list tells how connections ended."""
-    leg = HttpLeg(application, MEGABYTE, 20.0)
+    leg = HypercornConnection(application, MEGABYTE, 20.0)
     ended: list[str] = []
 
     class First(asyncio.Protocol):

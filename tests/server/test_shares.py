@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.gateway.access.identity import Identity, Role
 from dragoman.server.asgi import HttpError
-from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.token_shares import TokenShares
 from support import h2_socket
 from support.http_peer import HttpPeer
 from support.rpc_peer import PATIENCE
@@ -32,7 +32,7 @@ async def other(serving: Serving) -> httpx.AsyncClient:
 
 def test_a_share_is_given_back_and_the_whole_is_bounded_too() -> None:
     one, two, three = (Identity(name, Role.CONTROL, name) for name in ("one", "two", "three"))
-    shares = Shares("things", each=2, together=3)
+    shares = TokenShares("things", each=2, together=3)
     shares.take(one)
     shares.take(one)
     with pytest.raises(HttpError) as refused:

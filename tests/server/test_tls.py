@@ -12,9 +12,9 @@ import pytest
 
 from dragoman.server import limits
 from dragoman.server.auth.admission import Visit
-from dragoman.server.listen.acceptor import Entrance
-from dragoman.server.listen.connection_limit import Crowd
-from dragoman.server.listen.protocol_sniffer import Door
+from dragoman.server.listen.acceptor import Acceptor
+from dragoman.server.listen.connection_limit import ConnectionLimit
+from dragoman.server.listen.protocol_sniffer import ProtocolSniffer
 from dragoman.server.listen.tls import Certificate
 from support.certificates import make_certificate
 from support.rpc_peer import PATIENCE
@@ -101,19 +101,21 @@ class EmptyHouse:
     def __init__(self) -> None:
         self.came = 0
 
-    def enter(self, door: Door) -> None:
+    def enter(self, door: ProtocolSniffer) -> None:
         self.came += 1
 
-    def leave(self, door: Door) -> None:
+    def leave(self, door: ProtocolSniffer) -> None:
         door.on_end()
 
     def refused(self, status: int) -> None:
         pass
 
-    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
+    def http(self, transport: asyncio.Transport, early: bytes, door: ProtocolSniffer) -> None:
         door.refuse(404, "nothing here")
 
-    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+    def websocket(
+        self, transport: asyncio.Transport, visit: Visit, early: bytes, door: ProtocolSniffer
+    ) -> None:
         door.refuse(404, "nothing here")
 
 
@@ -121,8 +123,10 @@ async def test_a_connection_that_never_shakes_hands_is_counted_and_ended(
     certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "HEAD_TIMEOUT", 0.5)
-    crowd, house = Crowd(10_000, 0), EmptyHouse()
-    entrance = Entrance(crowd, lambda on_end: Door(house, on_end), silence=60.0, refused=lambda status: None)
+    crowd, house = ConnectionLimit(10_000, 0), EmptyHouse()
+    entrance = Acceptor(
+        crowd, lambda on_end: ProtocolSniffer(house, on_end), silence=60.0, refused=lambda status: None
+    )
     entrance.certificate = Certificate(str(certificate[0]), str(certificate[1]))
     port = await entrance.open("localhost", 0)
     silent, silent_writer = await asyncio.open_connection("127.0.0.1", port)

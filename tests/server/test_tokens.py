@@ -12,7 +12,7 @@ import pytest
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.server.auth.admission import Admission, Refusal, Visit
 from dragoman.server.auth.keys import Keys
 from dragoman.server.auth.named_tokens import TokenFile
@@ -160,34 +160,34 @@ def test_allow_from_and_deny_by_default_say_whose_token_may(
 
 def test_a_meter_lets_a_minutes_worth_through_and_then_says_when() -> None:
     now = 100.0
-    meter = Meter(QuotaConfig(requests_per_minute=3), lambda: now)
+    rate_limit = RateLimit(QuotaConfig(requests_per_minute=3), lambda: now)
     for _ in range(3):
-        meter.request()
+        rate_limit.request()
     with pytest.raises(RpcError) as refused:
-        meter.request()
+        rate_limit.request()
     assert refused.value.data == {"reason": "quota", "limit": "requests_per_minute", "retryAfter": 20}
     now += 20
-    meter.request()
+    rate_limit.request()
     with pytest.raises(RpcError):
-        meter.request()
+        rate_limit.request()
     now += 3600
     for _ in range(3):
-        meter.request()
+        rate_limit.request()
     with pytest.raises(RpcError):  # a quiet hour is not saved up
-        meter.request()
+        rate_limit.request()
 
 
 def test_a_meter_counts_bytes_also_those_that_come_late() -> None:
     now = 0.0
-    meter = Meter(QuotaConfig(bytes_per_minute=600), lambda: now)
-    meter.request()
-    meter.received(1200)
+    rate_limit = RateLimit(QuotaConfig(bytes_per_minute=600), lambda: now)
+    rate_limit.request()
+    rate_limit.received(1200)
     with pytest.raises(RpcError) as refused:
-        meter.request()
+        rate_limit.request()
     assert refused.value.data["limit"] == "bytes_per_minute"
     assert refused.value.data["retryAfter"] == 61
     now += 61
-    meter.request(10)
+    rate_limit.request(10)
 
 
 def test_a_token_has_limits_of_its_own_over_the_defaults(file: TokenFile) -> None:
@@ -196,7 +196,7 @@ def test_a_token_has_limits_of_its_own_over_the_defaults(file: TokenFile) -> Non
     identity = keys.by_secret(secret)
     assert identity is not None
     assert (identity.quota.turns, identity.quota.sessions) == (1, 8)
-    assert keys.meter(identity) is keys.meter(identity)
+    assert keys.rate_limit(identity) is keys.rate_limit(identity)
 
 
 def test_changing_the_file_is_noticed_also_within_one_tick_of_its_clock(file: TokenFile) -> None:

@@ -24,7 +24,7 @@ META = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
 SECRET = "a-word-that-only-the-prompt-has"
 
 
-class Collector:
+class TurnText:
     """OTLP over HTTP on loopback."""
 
     def __init__(self) -> None:
@@ -69,15 +69,15 @@ class Collector:
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
-    collector = Collector()
+def collector() -> Iterator[TurnText]:
+    collector = TurnText()
     yield collector
     collector.server.shutdown()
     collector.server.server_close()
 
 
 async def test_turns_starts_and_waits_continue_the_clients_trace(
-    serve: Serve, collector: Collector, heard: AgentJournal, workspace: Path
+    serve: Serve, collector: TurnText, heard: AgentJournal, workspace: Path
 ) -> None:
     serving = await serve(
         agents={"scripted": agent(*heard.flags)},
@@ -118,7 +118,7 @@ async def test_turns_starts_and_waits_continue_the_clients_trace(
 
 
 async def test_a_failed_turn_is_marked_and_a_broken_parent_is_none(
-    serve: Serve, collector: Collector, workspace: Path
+    serve: Serve, collector: TurnText, workspace: Path
 ) -> None:
     serving = await serve(traces={"endpoint": f"{collector.url}/v1/traces"})
     socket = await serving.socket()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.server.asgi import HttpError
 from dragoman.server.auth.admission import Admission, Identity, Refusal, Visit
 from dragoman.server.auth.keys import Keys
-from dragoman.server.listen.connection_limit import Crowd
+from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.trusted_proxies import TrustedProxies, parse_network
 from support.serving import Refused, Serving
 
@@ -196,7 +196,7 @@ async def test_each_client_behind_a_proxy_has_its_own_limit(serve: Serve, worksp
 @pytest.mark.parametrize("peer", [PROXY, "127.0.0.1", "::1"])
 def test_no_client_escapes_its_limit_with_headers_that_contradict_each_other(peer: str) -> None:
     proxies = TrustedProxies([peer])
-    crowd = Crowd(10_000, 2, proxies.trusts)
+    crowd = ConnectionLimit(10_000, 2, proxies.trusts)
     forged = {"x_forwarded_for": "203.0.113.9", "forwarded": "for=198.51.100.7"}
     for _ in range(2):
         crowd.begin_visit(seen(peer, proxies=proxies, **forged))

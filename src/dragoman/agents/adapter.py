@@ -33,7 +33,7 @@ Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AcpAgent]]
 """Starts the agent's program with these arguments in this folder; raises `AgentUnavailable`."""
 
 
-class Voice(Protocol):
+class Upstream(Protocol):
     """What a tongue has of the gateway."""
 
     name: str
@@ -51,7 +51,7 @@ class Voice(Protocol):
         """The program is gone, and with it the agent."""
 
 
-class Tongue(Protocol):
+class AgentAdapter(Protocol):
     """What an adapter has to know: how to do what ACP asks in the agent's own words."""
 
     requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]]
@@ -68,7 +68,7 @@ class Tongue(Protocol):
 
 
 class AdapterHandle:
-    """Implements `AgentHandle` and `Receiver` towards the gateway, `Voice` for the tongue."""
+    """Implements `AgentHandle` and `Receiver` towards the gateway, `Upstream` for the tongue."""
 
     def __init__(self, handler: LinkHandler, name: str) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class AdapterHandle:
         self._handler = handler
         self._peer = Peer("The gateway", self, strict=False)
         self._peer.link_opened(_Upwards(self))
-        self._tongue: Tongue | None = None
+        self._adapter: AgentAdapter | None = None
         self._asked: list[Frame] = []
         self._said: list[Frame] = []
         self._paused = False
@@ -85,8 +85,8 @@ class AdapterHandle:
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping: asyncio.Task[None] | None = None
 
-    def begin(self, tongue: Tongue) -> None:
-        self._tongue = tongue
+    def begin(self, adapter: AgentAdapter) -> None:
+        self._adapter = adapter
         self._handler.link_opened(self)
 
     # -- for the tongue
@@ -171,16 +171,16 @@ class AdapterHandle:
     # -- Receiver
 
     def peer_request(self, request: Request) -> None:
-        assert self._tongue is not None
-        answer = self._tongue.requests.get(request.method)
+        assert self._adapter is not None
+        answer = self._adapter.requests.get(request.method)
         if answer is None:
             raise method_not_found(request.method)
         self.spawn(self._answer(request, answer))
 
     def peer_notification(self, method: str, params: bytes) -> None:
-        if method == "session/cancel" and self._tongue is not None:
+        if method == "session/cancel" and self._adapter is not None:
             # In the next round of the loop: a prompt in front of it has begun by then.
-            self._loop.call_soon(self._tongue.cancel, _object(params))
+            self._loop.call_soon(self._adapter.cancel, _object(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True
@@ -222,7 +222,7 @@ class AdapterHandle:
             self._handler.link_messages(frames)
 
     def _programs(self) -> list[AcpAgent]:
-        return list(self._tongue.programs()) if self._tongue is not None else []
+        return list(self._adapter.programs()) if self._adapter is not None else []
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -230,8 +230,8 @@ class AdapterHandle:
             log.error("adapter failed", extra={"agent": self.name}, exc_info=task.exception())
 
     async def _see_out(self) -> None:
-        if self._tongue is not None:
-            await self._tongue.close()
+        if self._adapter is not None:
+            await self._adapter.close()
         for task in list(self._tasks):
             task.cancel()
         self._close_link(None)

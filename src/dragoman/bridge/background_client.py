@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.gateway_client import Hand
+from dragoman.bridge.gateway_client import GatewayClient
 from dragoman.bridge.message import Sender
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.client import Terms
@@ -25,11 +25,11 @@ class Tokens(Protocol):
         """The token as it is now, or a sentence that says why it opens nothing any more."""
 
 
-class Stewards:
+class BackgroundClients:
     def __init__(self, gateway: Gateway, tokens: Tokens) -> None:
         self._gateway = gateway
         self._tokens = tokens
-        self._hands: dict[str, Hand] = {}
+        self._gateway_clients: dict[str, GatewayClient] = {}
 
     def sender(self, identity: Identity) -> Sender:
         return Sender(identity.name, self._tokens.mark(identity))
@@ -48,22 +48,26 @@ class Stewards:
         if isinstance(current, str):
             raise BridgeError("role", current)
 
-    def hand(self, identity: Identity = LOCAL) -> Hand:
+    def gateway_client(self, identity: Identity = LOCAL) -> GatewayClient:
         key = f"{identity.name}\n{identity.key}"
-        hand = self._hands.get(key)
-        if hand is None or hand.client.peer.closed:
+        gateway_client = self._gateway_clients.get(key)
+        if gateway_client is None or gateway_client.client.peer.closed:
             terms = Terms(keep_sessions=True, warm=False, wake=False, identity=identity)
-            hand = self._hands[key] = Hand(self._gateway, terms, Steward())
-            self._hands = {each: known for each, known in self._hands.items() if not known.client.peer.closed}
-        return hand
+            gateway_client = self._gateway_clients[key] = GatewayClient(
+                self._gateway, terms, BackgroundClient()
+            )
+            self._gateway_clients = {
+                each: known for each, known in self._gateway_clients.items() if not known.client.peer.closed
+            }
+        return gateway_client
 
 
-class Steward:
-    """Implements `Owner` and `Tap`: it reads nothing."""
+class BackgroundClient:
+    """Implements `Owner` and `JournalSink`: it reads nothing."""
 
     backlog = 0
 
-    def tap(self, session_id: str) -> Steward:
+    def journal_sink(self, session_id: str) -> BackgroundClient:
         return self
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
@@ -75,5 +79,5 @@ class Steward:
     def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
         pass
 
-    def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
-        hand.leave(reason or None)
+    def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
+        gateway_client.leave(reason or None)

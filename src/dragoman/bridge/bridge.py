@@ -9,19 +9,19 @@ from pathlib import Path
 
 from dragoman import __version__
 from dragoman.bridge import limits
-from dragoman.bridge.background_client import Stewards, Tokens
+from dragoman.bridge.background_client import BackgroundClients, Tokens
 from dragoman.bridge.client import BridgeClient
 from dragoman.bridge.commands.dispatch import Seen
 from dragoman.bridge.errors import unknown_session
 from dragoman.bridge.events.summary import summary
-from dragoman.bridge.restore import Recalled, look_back
-from dragoman.bridge.session_hub import Room
+from dragoman.bridge.restore import Restored, restore_state
+from dragoman.bridge.session_hub import SessionHub
 from dragoman.gateway.access.identity import Identity
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session.session import Session
 
@@ -36,18 +36,20 @@ class Bridge:
     ) -> None:
         self.gateway = gateway
         self.clients: set[BridgeClient] = set()
-        self.rooms: dict[str, Room] = {}
+        self.hubs: dict[str, SessionHub] = {}
         self.seen = Seen()
         self._describe_agents = describe_agents
-        self.stewards = Stewards(gateway, tokens)
+        self.background_clients = BackgroundClients(gateway, tokens)
         self._changed: set[str] = set()
         self._timer: asyncio.TimerHandle | None = None
         gateway.watchers.append(self)
 
-    def connect(self, identity: Identity, meter: Meter) -> BridgeClient:
+    def connect(self, identity: Identity, rate_limit: RateLimit) -> BridgeClient:
         """A new client; its socket opens the link."""
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
-        return BridgeClient(self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), meter)
+        return BridgeClient(
+            self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), rate_limit
+        )
 
     def hello(self, identity: Identity) -> JsonObject:
         config = self.gateway.config
@@ -66,51 +68,53 @@ class Bridge:
 
     # -- sessions
 
-    async def find(self, session_id: object) -> Kept:
+    async def find(self, session_id: object) -> SessionEntry:
         kept = await self.gateway.directory.get(session_id) if isinstance(session_id, str) else None
         if kept is None:
             raise unknown_session()
         return kept
 
-    async def room(self, session_id: str) -> Room:
+    async def hub(self, session_id: str) -> SessionHub:
         """Made when the first one comes; the end of the journal says how things stand."""
-        if session_id not in self.rooms:
-            store, recalled = self.gateway.store, Recalled()
+        if session_id not in self.hubs:
+            store, recalled = self.gateway.store, Restored()
             if store is not None:
-                recalled = await look_back(store, session_id)
-            self.rooms.setdefault(session_id, Room(session_id, self.stewards, recalled))
-        return self.rooms[session_id]
+                recalled = await restore_state(store, session_id)
+            self.hubs.setdefault(session_id, SessionHub(session_id, self.background_clients, recalled))
+        return self.hubs[session_id]
 
-    def new_room(self, session_id: str) -> Room:
-        return self.rooms.setdefault(session_id, Room(session_id, self.stewards, Recalled()))
+    def new_room(self, session_id: str) -> SessionHub:
+        return self.hubs.setdefault(session_id, SessionHub(session_id, self.background_clients, Restored()))
 
     def tidy(self, session_id: str) -> None:
         """A room that nobody is in, of a session that sleeps, is made anew from the journal when it is needed."""
-        room = self.rooms.get(session_id)
-        if room is not None and not room.watchers and session_id not in self.gateway.sessions:
-            del self.rooms[session_id]
+        hub = self.hubs.get(session_id)
+        if hub is not None and not hub.watchers and session_id not in self.gateway.sessions:
+            del self.hubs[session_id]
 
     async def enliven(self, session_id: str) -> Session:
         """The session, live in this process, with the steward attached until `rest`."""
         session = self.gateway.sessions.get(session_id)
         if session is None:
             kept = await self.find(session_id)
-            await self.stewards.hand().call("session/resume", {"sessionId": session_id, "cwd": kept.cwd})
+            await self.background_clients.gateway_client().call(
+                "session/resume", {"sessionId": session_id, "cwd": kept.cwd}
+            )
             session = self.gateway.sessions.get(session_id)
         if session is None:
             raise unknown_session()
         return session
 
     def rest(self, session: Session) -> None:
-        session.detach(self.stewards.hand().client)
+        session.detach(self.background_clients.gateway_client().client)
 
     # -- SessionWatcher
 
     def session_changed(self, session: Session) -> None:
-        room = self.rooms.get(session.id)
-        if room is not None:
-            if room.turn_over(session):
-                asyncio.get_running_loop().call_soon(room.send_on, session)
+        hub = self.hubs.get(session.id)
+        if hub is not None:
+            if hub.turn_over(session):
+                asyncio.get_running_loop().call_soon(hub.send_on, session)
             self.tidy(session.id)
         if not self.clients:
             return
@@ -123,9 +127,9 @@ class Bridge:
                 self._timer = asyncio.get_running_loop().call_later(limits.CHANGE_PAUSE, self._tell)
 
     def session_stopping(self, session: Session) -> None:
-        room = self.rooms.get(session.id)
-        if room is not None:
-            room.stop(session)
+        hub = self.hubs.get(session.id)
+        if hub is not None:
+            hub.stop(session)
 
     def _rejoin(self, client: BridgeClient, session_id: str) -> None:
         session = self.gateway.sessions.get(session_id)
@@ -134,7 +138,7 @@ class Bridge:
 
     def session_deleted(self, session_id: str) -> None:
         self._changed.discard(session_id)
-        self.rooms.pop(session_id, None)
+        self.hubs.pop(session_id, None)
         for client in self.clients:
             if client.hears_of(session_id):
                 client.tell({"type": "session_deleted", "sessionId": session_id})

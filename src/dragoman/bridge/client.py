@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.bridge import limits
-from dragoman.bridge.background_client import Steward
+from dragoman.bridge.background_client import BackgroundClient
 from dragoman.bridge.commands import dispatch
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.events.translate import lost, timestamp, translate
-from dragoman.bridge.gateway_client import Hand
-from dragoman.bridge.session_hub import Room
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.bridge.gateway_client import GatewayClient
+from dragoman.bridge.session_hub import SessionHub
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.client import Terms
 from dragoman.gateway.delivery.attachment import missing
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session.session import Session
-from dragoman.rpc.link import CodedLink, Link, Tap
+from dragoman.rpc.link import CodedLink, JournalSink, Link
 from dragoman.rpc.peer import Reply
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
@@ -36,11 +36,11 @@ log = logging.getLogger(__name__)
 class BridgeClient:
     """Implements `LinkHandler` towards the socket and `Owner` of its hand in the gateway."""
 
-    def __init__(self, bridge: Bridge, terms: Terms, meter: Meter) -> None:
+    def __init__(self, bridge: Bridge, terms: Terms, rate_limit: RateLimit) -> None:
         self.bridge = bridge
-        self._meter = meter
+        self._rate_limit = rate_limit
         self.terms = terms
-        self.hand: Hand
+        self.gateway_client: GatewayClient
         self.listing = False
         """It was shown the list of sessions and wants to hear of changes."""
         self._socket: Link
@@ -54,14 +54,14 @@ class BridgeClient:
 
     def link_opened(self, link: Link) -> None:
         self._socket = link
-        self.hand = Hand(self.bridge.gateway, self.terms, self)
+        self.gateway_client = GatewayClient(self.bridge.gateway, self.terms, self)
         self.bridge.clients.add(self)
         self.tell(self.bridge.hello(self.terms.identity))
 
     def link_messages(self, frames: list[Frame]) -> None:
         for frame in frames:
             try:
-                self._meter.request(len(frame) if isinstance(frame, bytes) else 0)
+                self._rate_limit.request(len(frame) if isinstance(frame, bytes) else 0)
                 self._receive(frame)
             except (BridgeError, RpcError) as error:
                 self.fail(as_bridge_error(error), {})
@@ -70,14 +70,14 @@ class BridgeClient:
     def link_writable(self, writable: bool) -> None:
         if writable:
             self._pace()
-        self.hand.client.peer.link_writable(writable)
+        self.gateway_client.client.peer.link_writable(writable)
 
     def link_closed(self, reason: str | None) -> None:
         self.bridge.clients.discard(self)
         self._lanes.clear()
         for session_id in list(self._watches):
             self.unwatch(session_id)
-        self.hand.leave(reason)
+        self.gateway_client.leave(reason)
 
     # -- commands
 
@@ -164,17 +164,17 @@ class BridgeClient:
     def hears_of(self, session_id: str) -> bool:
         return self.listing or session_id in self._watches
 
-    def watch(self, room: Room, opening: Callable[[], None], after: int = 0) -> Watch:
+    def watch(self, hub: SessionHub, opening: Callable[[], None], after: int = 0) -> Watch:
         """Events of this session come from now on; `opening` runs before the first of them."""
-        room.watchers += 1  # first: a room that is empty for a moment is cleared away
-        self.unwatch(room.session_id)
-        watch = self._watches[room.session_id] = Watch(self, room, opening, after)
+        hub.watchers += 1  # first: a room that is empty for a moment is cleared away
+        self.unwatch(hub.session_id)
+        watch = self._watches[hub.session_id] = Watch(self, hub, opening, after)
         return watch
 
     def lacks(self, session_id: str) -> bool:
         """It looks at a session and hears nothing of it: the session was closed meanwhile."""
         watch = self._watches.get(session_id)
-        attached = self.hand.client.session(session_id) is not None
+        attached = self.gateway_client.client.session(session_id) is not None
         return watch is not None and watch.opened and not watch.rejoining and not attached
 
     def rejoin(self, session: Session) -> None:
@@ -186,7 +186,9 @@ class BridgeClient:
             watch.rejoining = False
 
         about = {"dragoman": {"afterSeq": watch.last}}
-        self.hand.ask("session/resume", {"sessionId": session.id, "cwd": session.cwd, "_meta": about}, joined)
+        self.gateway_client.ask(
+            "session/resume", {"sessionId": session.id, "cwd": session.cwd, "_meta": about}, joined
+        )
 
     def opened(self, session_id: str) -> None:
         self._watches[session_id].open()
@@ -194,7 +196,7 @@ class BridgeClient:
     def unwatch(self, session_id: str) -> None:
         watch = self._watches.pop(session_id, None)
         if watch is not None:
-            watch.room.watchers -= 1
+            watch.hub.watchers -= 1
             self.bridge.tidy(session_id)
 
     def send_raw(self, event: bytes) -> None:
@@ -206,14 +208,14 @@ class BridgeClient:
     def backlog(self) -> int:
         return self._socket.backlog
 
-    def tap(self, session_id: str) -> Tap:
+    def journal_sink(self, session_id: str) -> JournalSink:
         if self not in self.bridge.clients:  # it left while its session was being made
-            return Steward()
+            return BackgroundClient()
         if session_id not in self._watches:  # a session that is being made
             self.watch(self.bridge.new_room(session_id), lambda: None)
         return self._watches[session_id]
 
-    def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
+    def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
         if code is not None and isinstance(self._socket, CodedLink):
             self._socket.close_with(code, reason)
         else:
@@ -221,10 +223,12 @@ class BridgeClient:
 
 
 class Watch:
-    """Implements `Tap`: a session's journal on its way to one page."""
+    """Implements `JournalSink`: a session's journal on its way to one page."""
 
-    def __init__(self, client: BridgeClient, room: Room, opening: Callable[[], None], after: int) -> None:
-        self.room = room
+    def __init__(
+        self, client: BridgeClient, hub: SessionHub, opening: Callable[[], None], after: int
+    ) -> None:
+        self.hub = hub
         self.last = after
         """The number of the last event that the page got."""
         self.rejoining = False
@@ -246,10 +250,10 @@ class Watch:
         if self._opening is not None:
             self.open()
         if damaged:
-            self._send(lost(self.room.session_id, first_seq, last_seq))
+            self._send(lost(self.hub.session_id, first_seq, last_seq))
             self.last = last_seq
         else:
-            self._client.miss(self.room.session_id, first_seq, last_seq)
+            self._client.miss(self.hub.session_id, first_seq, last_seq)
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
         if self._opening is not None:
@@ -259,7 +263,7 @@ class Watch:
             first_seq, events = first_seq + known, events[known:]
             if not events:
                 return
-        send, encoded, stamp = self._send, self.room.encoded, timestamp(ts)
+        send, encoded, stamp = self._send, self.hub.encoded, timestamp(ts)
         for seq, event in enumerate(events, first_seq):
             send(encoded(seq, stamp, event))
         self.last = first_seq + len(events) - 1
@@ -268,4 +272,4 @@ class Watch:
         if self._opening is not None:
             self.open()
         for event in events:
-            self._send(translate(self.room.session_id, None, timestamp(ts), event))
+            self._send(translate(self.hub.session_id, None, timestamp(ts), event))

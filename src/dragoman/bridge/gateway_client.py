@@ -17,7 +17,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
 from dragoman.gateway.session.session import Session
-from dragoman.rpc.link import Tap
+from dragoman.rpc.link import JournalSink
 from dragoman.rpc.peer import CANCEL_REQUEST, Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, method_not_found
@@ -37,26 +37,26 @@ CAPABILITIES: JsonObject = {
 OnReply = Callable[[Reply], None]
 
 
-class Owner(Protocol):
+class Callbacks(Protocol):
     """Whose hand it is."""
 
     @property
     def backlog(self) -> int:
         """Bytes on their way to whoever looks."""
 
-    def tap(self, session_id: str) -> Tap: ...
+    def journal_sink(self, session_id: str) -> JournalSink: ...
 
-    def hand_closed(self, hand: Hand, code: int | None, reason: str) -> None:
+    def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
         """The gateway ends, or sends this one out."""
 
 
-class Hand:
+class GatewayClient:
     """Implements `Link`, `JournalLink` and `CodedLink`."""
 
-    def __init__(self, gateway: Gateway, terms: Terms, owner: Owner) -> None:
+    def __init__(self, gateway: Gateway, terms: Terms, callbacks: Callbacks) -> None:
         self.gateway = gateway
         self.client: ClientConnection = gateway.connect(terms)
-        self._owner = owner
+        self._callbacks = callbacks
         self._calls: dict[int, OnReply] = {}
         self._ids = itertools.count(1)
         self.client.peer.link_opened(self)
@@ -114,8 +114,8 @@ class Hand:
         elif envelope.id is not ABSENT:
             self._asked(bytes(envelope.id), envelope.method, bytes(envelope.params))
 
-    def tap(self, session_id: str) -> Tap:
-        return self._owner.tap(session_id)
+    def journal_sink(self, session_id: str) -> JournalSink:
+        return self._callbacks.journal_sink(session_id)
 
     def pause(self) -> None:
         """Nothing is read here that could be held back."""
@@ -124,14 +124,14 @@ class Hand:
         pass
 
     def close(self) -> None:
-        self._owner.hand_closed(self, None, "")
+        self._callbacks.gateway_client_closed(self, None, "")
 
     def close_with(self, code: int, reason: str = "") -> None:
-        self._owner.hand_closed(self, code, reason)
+        self._callbacks.gateway_client_closed(self, code, reason)
 
     @property
     def backlog(self) -> int:
-        return self._owner.backlog
+        return self._callbacks.backlog
 
     def _answered(self, line: bytes) -> None:
         members = message.members(line)

@@ -17,7 +17,7 @@ _MARKS = tuple(f'"sessionUpdate":"{kind}"'.encode() for kind in LATEST)
 
 
 @dataclass
-class Recalled:
+class Restored:
     state: JsonObject = field(default_factory=dict)
     """The last update of each kind that is the whole truth of its kind, and the agent's last offer."""
     queue: list[JsonObject] | None = None
@@ -27,9 +27,9 @@ class Recalled:
     """Newest first."""
 
 
-async def look_back(store: Store, session_id: str) -> Recalled:
+async def restore_state(store: Store, session_id: str) -> Restored:
     """From the end towards the beginning, and not for ever."""
-    recalled = Recalled()
+    recalled = Restored()
     before = await store.last_seq(session_id) + 1
     seen = size = 0
     while before > 1 and seen < limits.LOOK_BACK_EVENTS and size < limits.LOOK_BACK_BYTES:
@@ -50,7 +50,7 @@ async def look_back(store: Store, session_id: str) -> Recalled:
     return recalled
 
 
-def _see(recalled: Recalled, event: bytes) -> None:
+def _see(recalled: Restored, event: bytes) -> None:
     tag = event[:1]
     if tag == events.RECORD:
         _see_record(recalled, event)
@@ -66,7 +66,7 @@ def _see(recalled: Recalled, event: bytes) -> None:
             recalled.state.setdefault(kind, update)
 
 
-def _see_record(recalled: Recalled, event: bytes) -> None:
+def _see_record(recalled: Restored, event: bytes) -> None:
     if not any(kind in event[:40] for kind in _KINDS):
         return
     try:

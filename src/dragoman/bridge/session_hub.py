@@ -9,11 +9,11 @@ from dataclasses import replace
 from msgspec import Raw
 
 from dragoman.bridge import limits
-from dragoman.bridge.background_client import Stewards
+from dragoman.bridge.background_client import BackgroundClients
 from dragoman.bridge.errors import BridgeError, as_bridge_error, friendly
 from dragoman.bridge.events.translate import translate
 from dragoman.bridge.message import Message
-from dragoman.bridge.restore import Recalled
+from dragoman.bridge.restore import Restored
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.content import read_prompt
@@ -28,13 +28,13 @@ Done = Callable[[BridgeError | None], None]
 STOPPED = BridgeError("cancelled", "The turn was cancelled before this message reached the agent.")
 
 
-class Room:
-    def __init__(self, session_id: str, stewards: Stewards, recalled: Recalled) -> None:
+class SessionHub:
+    def __init__(self, session_id: str, background_clients: BackgroundClients, recalled: Restored) -> None:
         self.session_id = session_id
         self.state = recalled.state
         """What the journal says still holds, for the time in which no agent runs."""
         self.watchers = 0
-        self._stewards = stewards
+        self._background_clients = background_clients
         kept = [Message.kept(stored) for stored in recalled.queue or []]
         self._queue = [message.stop() for message in kept] if recalled.stopped else kept
         self._ids: dict[str, None] = dict.fromkeys(reversed(recalled.message_ids))
@@ -85,7 +85,9 @@ class Room:
         if len(self._queue) >= limits.QUEUED_MESSAGES or size > limits.QUEUED_BYTES:
             raise BridgeError("queue_full", "Too many messages wait for the end of this turn already.")
         self._remember(message.id)
-        self._set_queue(session, [*self._queue, replace(message, sender=self._stewards.sender(sender))])
+        self._set_queue(
+            session, [*self._queue, replace(message, sender=self._background_clients.sender(sender))]
+        )
         session.after_events(lambda: done(None))
         self.send_on(session)
 
@@ -98,7 +100,7 @@ class Room:
             self._set_queue(session, [each for each in self._queue if each is not found])
             return
         _check(session, message)
-        sender = self._stewards.sender(editor)
+        sender = self._background_clients.sender(editor)
         if found.stopped:
             changed = replace(found, blocks=message.blocks, sender=sender)
         else:
@@ -112,7 +114,7 @@ class Room:
         chosen = [each for each in self._queue if queued_id is None or each.id == queued_id]
         if queued_id is not None and (not chosen or chosen[0].id == self._starting):
             raise _not_queued()
-        sender = self._stewards.sender(releaser)
+        sender = self._background_clients.sender(releaser)
         held = {each.id for each in chosen if each.held}
         if held:
             self._set_queue(
@@ -158,7 +160,7 @@ class Room:
             return
         due = [message for message in self._queue if not message.stopped]
         for message in sorted(due, key=lambda each: each.id != first):
-            sender = self._stewards.identity(message.sender)
+            sender = self._background_clients.identity(message.sender)
             if isinstance(sender, Identity):
                 self._send(session, message, sender)
                 return
@@ -217,7 +219,7 @@ class Room:
         self._remember(message.id)
         self._starting = message.id
         try:
-            self._stewards.hand(sender).prompt(session, params, answered)
+            self._background_clients.gateway_client(sender).prompt(session, params, answered)
         except RpcError as error:
             self._not_started(message)
             raise as_bridge_error(error) from error

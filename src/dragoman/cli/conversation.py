@@ -70,10 +70,10 @@ class Question:
 class Conversation:
     """`Receiver` of what the gateway says to this command."""
 
-    def __init__(self, tap: Callable[[bytes], None] | None = None) -> None:
-        """`tap` sees every message that arrives, as it is on the wire."""
-        self._tap = tap
-        self.peer = Peer("Dragoman", self, intercept=self._heard if tap is not None else None)
+    def __init__(self, journal_sink: Callable[[bytes], None] | None = None) -> None:
+        """`journal_sink` sees every message that arrives, as it is on the wire."""
+        self._journal_sink = journal_sink
+        self.peer = Peer("Dragoman", self, intercept=self._heard if journal_sink is not None else None)
         self.on_update: Callable[[JsonObject], None] = lambda update: None
         self.on_question: Callable[[Question], None] = Question.refuse
         self.closed = asyncio.Event()
@@ -83,10 +83,10 @@ class Conversation:
 
     @classmethod
     async def inside(
-        cls, running: Gateway, terms: Terms, tap: Callable[[bytes], None] | None = None
+        cls, running: Gateway, terms: Terms, journal_sink: Callable[[bytes], None] | None = None
     ) -> Conversation:
         """With the gateway in this process."""
-        conversation = cls(tap)
+        conversation = cls(journal_sink)
         client = running.connect(terms)
         conversation._left = client.left
         memory.connect(conversation.peer, client.peer)
@@ -168,8 +168,8 @@ class Conversation:
         return internal("The process that has the session ended", "connection_closed")
 
     def _heard(self, line: bytes) -> bool:
-        assert self._tap is not None
-        self._tap(line)
+        assert self._journal_sink is not None
+        self._journal_sink(line)
         return False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman import __version__
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.access.capabilities import PROTOCOL_VERSION, AgentCapabilities
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.delivery.early_messages import EarlyMessages
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.lifecycle import endings
@@ -98,7 +98,7 @@ class AgentConnection:
         """The session that is not ours and was heard of last: a flood of its words is one line in the log."""
         self._garbage = 0
         self._holds: set[object] = set()
-        self.elicitations: Remembered[ClientConnection] = Remembered(limits.ELICITATIONS)
+        self.elicitations: BoundedDict[ClientConnection] = BoundedDict(limits.ELICITATIONS)
         """Who was shown which URL; only that client hears of its completion (G-066)."""
         self.origins: dict[object, bytes] = {}
         """Our ids of forwarded requests and the client's own, for elicitations about a request."""

@@ -9,7 +9,7 @@ from dragoman.wire import limits
 T = TypeVar("T")
 
 
-class Remembered(dict[str, T]):
+class BoundedDict(dict[str, T]):
     """At most `most` entries; a key that is longer than an id has reason to be is not remembered at all."""
 
     def __init__(self, most: int) -> None:

@@ -16,7 +16,7 @@ from dragoman.gateway.access.capabilities import ClientCapabilities
 from dragoman.gateway.access.handshake import Handshake
 from dragoman.gateway.access.identity import LOCAL, Identity
 from dragoman.gateway.access.login import Login
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.backpressure import Backpressure
@@ -85,7 +85,7 @@ class Terms:
     """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL
     """Whose token it showed, and so what it may do."""
-    meter: Meter | None = None
+    rate_limit: RateLimit | None = None
     """Counts its requests, where its transport does not."""
 
 
@@ -136,8 +136,8 @@ class ClientConnection:
     def peer_request(self, request: Request) -> None:
         if log.isEnabledFor(logging.DEBUG):
             log.debug("request", extra={**self._about(request), "method": request.method})
-        if self.terms.meter is not None:
-            self.terms.meter.request(len(request.params))
+        if self.terms.rate_limit is not None:
+            self.terms.rate_limit.request(len(request.params))
         self.check(request.method)
         if request.method == "initialize":
             self.handshake.initialize(request)
@@ -156,8 +156,8 @@ class ClientConnection:
         if not self.may_control:
             log.info("notification of an observer ignored", extra={"client": self.key, "method": method})
             return
-        if self.terms.meter is not None and method != "session/cancel":
-            self.terms.meter.request(len(params))
+        if self.terms.rate_limit is not None and method != "session/cancel":
+            self.terms.rate_limit.request(len(params))
         session_id = session_of(params)
         session = self.session(session_id) if session_id is not None else None
         if method in REQUESTS and method != "session/cancel":

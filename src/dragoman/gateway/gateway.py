@@ -16,10 +16,10 @@ from dragoman.config.model import AgentConfig, Config, PolicyConfig
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.access.quotas import Places
 from dragoman.gateway.client import ClientConnection, Terms
-from dragoman.gateway.delivery.journal_state import Keeping
+from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.lifecycle.parking import Parking
-from dragoman.gateway.lifecycle.retention import keep_house, renew_leases
+from dragoman.gateway.lifecycle.retention import renew_leases, run_retention
 from dragoman.gateway.ownership import owner_connection
 from dragoman.gateway.ownership.directory import Directory, StoreDirectory
 from dragoman.gateway.ownership.memory_directory import MemoryDirectory
@@ -119,7 +119,7 @@ class Gateway:
             self.directory = StoreDirectory(self.store, self.config.sessions.write_patience)
             self.store.on_lost = self._lease_lost
             self._housekeeping = [
-                self.spawn(keep_house(self, self.store)),
+                self.spawn(run_retention(self, self.store)),
                 self.spawn(renew_leases(self, self.store)),
             ]
 
@@ -296,16 +296,16 @@ class Gateway:
 
     # -- journal
 
-    def keeping_changed(self, session: Session, state: Keeping, error: StoreError | None) -> None:
+    def journal_state_changed(self, session: Session, state: JournalState, error: StoreError | None) -> None:
         """What becomes of a session when its events can be stored no more, or again."""
-        session.hold_agent(state is Keeping.WAITING)
-        if state is Keeping.FENCED:
+        session.hold_agent(state is JournalState.WAITING)
+        if state is JournalState.FENCED:
             self._taken_over(session, error)
-        elif state is Keeping.UNKEPT:
+        elif state is JournalState.UNKEPT:
             session.notice(f"This conversation is not being saved any more: {error}", "error")
             for attachment in list(session.attachments):  # from now on a slow client holds its agent back
                 attachment.client.peer_writable(attachment.client.writable)
-        elif state is Keeping.STORED:
+        elif state is JournalState.STORED:
             for attachment in list(session.attachments):  # a slow client reads on from the journal again
                 if session.agent is not None:
                     session.agent.release(attachment.client)
@@ -322,7 +322,7 @@ class Gateway:
             session.turn.fail(internal(title, "session_taken", sessionId=session.id))
         self.spawn(self.close_session(session))
 
-    def keeping_delayed(self, session: Session, error: StoreError | None) -> None:
+    def journal_delayed(self, session: Session, error: StoreError | None) -> None:
         """Sent to all attached clients at once, past the events that wait."""
         patience = self.config.sessions.write_patience
         end = (

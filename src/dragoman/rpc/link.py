@@ -79,7 +79,7 @@ class CodedLink(Protocol):
     def close_with(self, code: int, reason: str = "") -> None: ...
 
 
-class Tap(Protocol):
+class JournalSink(Protocol):
     """Where one session's journal flows to."""
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
@@ -96,7 +96,7 @@ class Tap(Protocol):
 class JournalLink(Protocol):
     """A link that takes the journal itself instead of updates: records too, and what its own client wrote."""
 
-    def tap(self, session_id: str) -> Tap: ...
+    def journal_sink(self, session_id: str) -> JournalSink: ...
 
 
 class LinkHandler(Protocol):

@@ -29,8 +29,8 @@ from dragoman.server.auth.admission import (
 )
 from dragoman.server.fronts.asgi_socket import AsgiSocket, refuse
 from dragoman.server.fronts.fronts import ACP, API, INLINE, Fronts
-from dragoman.server.listen.connection_limit import Crowd
-from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.connection_limit import ConnectionLimit
+from dragoman.server.listen.token_shares import TokenShares
 from dragoman.server.listen.trusted_proxies import TrustedProxies
 from dragoman.server.monitoring import health
 from dragoman.server.monitoring.metrics import Metrics
@@ -53,13 +53,13 @@ class App:
         admission: Admission,
         fronts: Fronts,
         metrics: Metrics,
-        shares: Shares,
-        crowd: Crowd,
+        shares: TokenShares,
+        connection_limit: ConnectionLimit,
         proxies: TrustedProxies,
     ) -> None:
-        """`shares` are of what a token may have open at once, `crowd` of what an address may."""
+        """`shares` are of what a token may have open at once, `connection_limit` of what an address may."""
         self._gateway = gateway
-        self._crowd = crowd
+        self._crowd = connection_limit
         self._proxies = proxies
         self._shares = shares
         self._admission = admission
@@ -117,9 +117,9 @@ class App:
             raise HttpError(refused.status, refused.message, refused.headers)
         if self._gateway.closing:
             raise shutting_down()
-        meter = self._admission.keys.meter(request.identity)
+        rate_limit = self._admission.keys.rate_limit(request.identity)
         with self._shares.reserved(request.identity):
-            speaker = self._fronts.socket(request.path, request.identity, meter)
+            speaker = self._fronts.socket(request.path, request.identity, rate_limit)
         socket = AsgiSocket(speaker, request.receive, send, restarting=lambda: self._gateway.closing)
         cookies = (self._fronts.affinity.header(secure=request.visit.secure), *request.headers)
         try:
@@ -164,9 +164,9 @@ class App:
     def _count(self, request: Request) -> None:
         if request.identity is NOBODY:
             return
-        request.meter = self._admission.keys.meter(request.identity)
+        request.rate_limit = self._admission.keys.rate_limit(request.identity)
         try:
-            request.meter.request()
+            request.rate_limit.request()
         except RpcError as error:
             raise HttpError.refused(error) from error
 

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from dragoman.gateway.access.identity import Identity, Role
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
 from dragoman.server.auth.admission import NOBODY, Refusal, Visit
@@ -134,7 +134,7 @@ class Request:
         self.visit = visit_of(scope)
         self.identity: Identity = NOBODY
         """Who asks, once admitted."""
-        self.meter: Meter | None = None
+        self.rate_limit: RateLimit | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
         """Sent with every answer to this request."""
         self.started = False
@@ -198,8 +198,8 @@ class Request:
                         raise HttpError(400, "The request ended early.")
                     part = event.get("body", b"")
                     whole += part
-                    if self.meter is not None:
-                        self.meter.received(len(part))
+                    if self.rate_limit is not None:
+                        self.rate_limit.received(len(part))
                     if len(whole) > max_bytes:
                         await self._discard(event)
                         raise _too_large(max_bytes)

@@ -19,12 +19,12 @@ from dragoman.server.asgi import HttpError, shutting_down
 from dragoman.server.auth.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.fronts.fronts import Fronts, Opener
 from dragoman.server.fronts.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
-from dragoman.server.hypercorn.connection import HttpLeg
-from dragoman.server.listen.acceptor import Entrance
-from dragoman.server.listen.connection_limit import Crowd
-from dragoman.server.listen.protocol_sniffer import Door
+from dragoman.server.hypercorn.connection import HypercornConnection
+from dragoman.server.listen.acceptor import Acceptor
+from dragoman.server.listen.connection_limit import ConnectionLimit
+from dragoman.server.listen.protocol_sniffer import ProtocolSniffer
 from dragoman.server.listen.tls import Certificate
-from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.token_shares import TokenShares
 from dragoman.server.listen.trusted_proxies import TrustedProxies
 from dragoman.server.monitoring.metrics import Metrics
 from dragoman.transports.listen import ListenError, explain
@@ -44,7 +44,7 @@ SILENT_HEARTBEATS = 4
 
 
 class Server:
-    """Implements `House`."""
+    """Implements `SnifferHandler`."""
 
     def __init__(
         self,
@@ -62,15 +62,21 @@ class Server:
         config = gateway.config
         self._proxies = TrustedProxies(config.serve.trusted_proxies)
         files = raise_file_limit(limits.MAX_CONNECTIONS + limits.RESERVED_FILES)
-        crowd = Crowd(files, config.serve.connections_per_address, self._proxies.trusts)
-        self._crowd = crowd
-        share = max(1, int(crowd.room * limits.TOKEN_SHARE))
-        self._shares = Shares("sockets and requests at once", share, limits.MAX_H2_STREAMS * crowd.room)
-        app = App(gateway, admission, self._fronts, self._metrics, self._shares, crowd, self._proxies)
-        self._http = HttpLeg(app, config.limits.max_message_bytes, config.serve.ping_interval)
+        connection_limit = ConnectionLimit(files, config.serve.connections_per_address, self._proxies.trusts)
+        self._crowd = connection_limit
+        share = max(1, int(connection_limit.room * limits.TOKEN_SHARE))
+        self._shares = TokenShares(
+            "sockets and requests at once", share, limits.MAX_H2_STREAMS * connection_limit.room
+        )
+        app = App(
+            gateway, admission, self._fronts, self._metrics, self._shares, connection_limit, self._proxies
+        )
+        self._http = HypercornConnection(app, config.limits.max_message_bytes, config.serve.ping_interval)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
-        self._entrance = Entrance(crowd, lambda on_end: Door(self, on_end), silence, self.refused)
-        self._inside: set[Door] = set()
+        self._entrance = Acceptor(
+            connection_limit, lambda on_end: ProtocolSniffer(self, on_end), silence, self.refused
+        )
+        self._inside: set[ProtocolSniffer] = set()
         self._look: asyncio.TimerHandle | None = None
         self._ending: asyncio.Future[None] | None = None
         self._latest = 0.0
@@ -114,8 +120,8 @@ class Server:
         finally:
             self._http.cancel()
             self._entrance.cancel()
-            for door in list(self._inside):
-                door.close()
+            for sniffer in list(self._inside):
+                sniffer.close()
 
     def reload(self) -> None:
         """Read certificate and tokens again, without ending anything."""
@@ -141,57 +147,61 @@ class Server:
 
     # -- House
 
-    def enter(self, door: Door) -> None:
-        self._inside.add(door)
+    def enter(self, sniffer: ProtocolSniffer) -> None:
+        self._inside.add(sniffer)
 
-    def leave(self, door: Door) -> None:
-        self._inside.discard(door)
-        door.on_end()
+    def leave(self, sniffer: ProtocolSniffer) -> None:
+        self._inside.discard(sniffer)
+        sniffer.on_end()
 
     def refused(self, status: int) -> None:
         self._metrics.response(status)
 
-    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None:
-        self._http.take(transport, early, lambda: self.leave(door))
+    def http(self, transport: asyncio.Transport, early: bytes, sniffer: ProtocolSniffer) -> None:
+        self._http.take(transport, early, lambda: self.leave(sniffer))
 
-    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+    def websocket(
+        self, transport: asyncio.Transport, visit: Visit, early: bytes, sniffer: ProtocolSniffer
+    ) -> None:
         visit = self._proxies.unwrap(visit)
         try:
             self._crowd.begin_visit(visit)
             try:
-                self._open_socket(transport, visit, early, door)
+                self._open_socket(transport, visit, early, sniffer)
             except BaseException:
                 self._crowd.end_visit(visit)
                 raise
         except HttpError as error:
             about = {"status": error.status, "address": visit.address}
             log.info("websocket refused: %s", error.message, extra=about)
-            door.refuse(error.status, error.message, (*error.headers, *strict_transport(visit)))
+            sniffer.refuse(error.status, error.message, (*error.headers, *strict_transport(visit)))
 
-    def _open_socket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None:
+    def _open_socket(
+        self, transport: asyncio.Transport, visit: Visit, early: bytes, sniffer: ProtocolSniffer
+    ) -> None:
         """Refuses with `HttpError` until the link is open."""
         admitted = self._admission.check(visit)
         if isinstance(admitted, Refusal):
             raise HttpError(admitted.status, admitted.message, admitted.headers)
         if self._gateway.closing:
             raise shutting_down()
-        meter = self._admission.keys.meter(admitted)
+        rate_limit = self._admission.keys.rate_limit(admitted)
         try:
-            meter.request()
+            rate_limit.request()
         except RpcError as error:
             raise HttpError.refused(error) from error
         key = visit.header("sec-websocket-key")
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             raise HttpError(426, "WebSocket version 13 is needed", [("sec-websocket-version", "13")])
         with self._shares.reserved(admitted):
-            speaker = self._fronts.socket(unquote(visit.path), admitted, meter)
+            speaker = self._fronts.socket(unquote(visit.path), admitted, rate_limit)
         link = WebSocketLink(
             speaker.handler,
             self._gateway.config.limits.max_message_bytes,
             restarting=lambda: self._gateway.closing,
             initialize_first=speaker.initialize_first,
             ping_interval=self._gateway.config.serve.ping_interval,
-            on_end=lambda: self._left(link, door, admitted, visit),
+            on_end=lambda: self._left(link, sniffer, admitted, visit),
         )
         self._metrics.traffic.opened(link)
         cookie = self._fronts.affinity.header(secure=visit.secure)
@@ -201,11 +211,11 @@ class Server:
         log.info("websocket opened", extra={"path": visit.path, "address": visit.address})
         link.open(transport, _switching(key, headers), early)
 
-    def _left(self, link: WebSocketLink, door: Door, identity: Identity, visit: Visit) -> None:
+    def _left(self, link: WebSocketLink, sniffer: ProtocolSniffer, identity: Identity, visit: Visit) -> None:
         self._crowd.end_visit(visit)
         self._shares.give_back(identity)
         self._metrics.traffic.closed(link)
-        self.leave(door)
+        self.leave(sniffer)
 
 
 def send_out(link: Link) -> None:

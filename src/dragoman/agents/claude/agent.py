@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import Voice, text_of
+from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.claude import prompt
 from dragoman.agents.claude.history import History
 from dragoman.agents.claude.offer import Offer
@@ -29,7 +29,7 @@ UPDATE = "npm install -g @anthropic-ai/claude-code"
 class ClaudeAgent(NativeAgent[Session]):
     """In a box its transcripts are inside, where we cannot read, and its working folder is the box's."""
 
-    def __init__(self, native: Native, handle: Voice) -> None:
+    def __init__(self, native: Native, handle: Upstream) -> None:
         super().__init__(native, handle)
         self._bypass = any("dangerously-skip-permissions" in word for word in native.config.command)
         self._mode = _first_mode(native.config.command)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dragoman.agents.json_types import JsonObject, as_object
-from dragoman.agents.native.json_file import Kept
+from dragoman.agents.native.json_file import JsonFile
 
 FILE = "claude-offers.json"
 MOST = 16
@@ -24,7 +24,7 @@ DECISIVE = ("CLAUDE_CONFIG_DIR", "HOME", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL"
 
 class Offer:
     def __init__(self, folder: Path | None, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        self._kept = Kept(folder, FILE)
+        self._kept = JsonFile(folder, FILE)
         self._way = [*command, *(environ.get(name, "") for name in DECISIVE)]
         self._key: str | None = None
 

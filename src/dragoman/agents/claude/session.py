@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import Spawn, Voice
+from dragoman.agents.adapter import Spawn, Upstream
 from dragoman.agents.claude import options, permission, prompt, result, tools
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
@@ -60,7 +60,7 @@ class Session:
     """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
 
     def __init__(
-        self, id: str, handle: Voice, owner: Owner, *, bypass: bool = False, mode: str = options.DEFAULT
+        self, id: str, handle: Upstream, owner: Owner, *, bypass: bool = False, mode: str = options.DEFAULT
     ) -> None:
         self.id = id
         self.program: AcpAgent | None = None

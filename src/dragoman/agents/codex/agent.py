@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import Voice, text_of
+from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.codex import approval, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
@@ -45,7 +45,7 @@ _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unkn
 class CodexAgent(NativeAgent[Thread]):
     """`Receiver` of what Codex says, too."""
 
-    def __init__(self, native: Native, handle: Voice) -> None:
+    def __init__(self, native: Native, handle: Upstream) -> None:
         super().__init__(native, handle)
         self._server = Server(native.name, self, handle.lost)
         self._models: asyncio.Task[list[JsonObject]] | None = None

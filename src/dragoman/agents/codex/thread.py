@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agents.adapter import Voice
+from dragoman.agents.adapter import Upstream
 from dragoman.agents.codex import approval, commands, errors, prompt, user_input
 from dragoman.agents.codex.items import Items
 from dragoman.agents.codex.options import CodexOptions
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Thread:
-    def __init__(self, id: str, cwd: str, options: CodexOptions, server: Server, handle: Voice) -> None:
+    def __init__(self, id: str, cwd: str, options: CodexOptions, server: Server, handle: Upstream) -> None:
         self.id = id
         self.options = options
         self._cwd = cwd

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from dragoman.agents.adapter import Voice
+from dragoman.agents.adapter import Upstream
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native import permission
 from dragoman.wire.errors import RpcError
@@ -17,7 +17,7 @@ METHODS = frozenset({QUESTIONS, MCP_FORM})
 CANCELLED: JsonObject = {"action": "cancel", "content": None, "_meta": None}
 
 
-async def answer(handle: Voice, session_id: str, method: str, params: JsonObject) -> JsonObject:
+async def answer(handle: Upstream, session_id: str, method: str, params: JsonObject) -> JsonObject:
     """What Codex is told."""
     if method == MCP_FORM:
         return await _form(handle, session_id, params)
@@ -29,7 +29,7 @@ def nothing(method: str) -> JsonObject:
     return CANCELLED if method == MCP_FORM else {"answers": {}}
 
 
-async def _form(handle: Voice, session_id: str, params: JsonObject) -> JsonObject:
+async def _form(handle: Upstream, session_id: str, params: JsonObject) -> JsonObject:
     asked = {name: params[name] for name in ("mode", "message", "requestedSchema", "url", "elicitationId")
              if params.get(name) is not None}  # fmt: skip
     try:
@@ -40,7 +40,7 @@ async def _form(handle: Voice, session_id: str, params: JsonObject) -> JsonObjec
     return {"action": given.get("action", "cancel"), "content": given.get("content"), "_meta": None}
 
 
-async def _questions(handle: Voice, session_id: str, params: JsonObject) -> JsonObject:
+async def _questions(handle: Upstream, session_id: str, params: JsonObject) -> JsonObject:
     questions = objects(params.get("questions"))
     asked = {"sessionId": session_id, "mode": "form", "message": _message(questions)}
     try:
@@ -69,7 +69,7 @@ def _schema(questions: list[JsonObject]) -> JsonObject:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-async def _choices(handle: Voice, session_id: str, item: str, questions: list[JsonObject]) -> JsonObject:
+async def _choices(handle: Upstream, session_id: str, item: str, questions: list[JsonObject]) -> JsonObject:
     """For clients without elicitation: one after the other; what has no options cannot be asked this way."""
     answers: JsonObject = {}
     for each in questions:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import Voice, text_of
+from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.json_types import JsonObject, objects
 from dragoman.agents.native import auto_continue
 from dragoman.agents.native.auto_resume import AutoResume
@@ -53,9 +53,9 @@ C = TypeVar("C", bound=Conversation)
 
 
 class NativeAgent(ABC, Generic[C]):
-    """Implements `Tongue`, but for how a conversation begins and is kept."""
+    """Implements `AgentAdapter`, but for how a conversation begins and is kept."""
 
-    def __init__(self, native: Native, handle: Voice) -> None:
+    def __init__(self, native: Native, handle: Upstream) -> None:
         self.native = native
         self.handle = handle
         self.conversations: dict[str, C] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dragoman.agents.json_types import as_object
-from dragoman.agents.native.json_file import Kept
+from dragoman.agents.native.json_file import JsonFile
 
 FILE = "auto-resume.json"
 
@@ -14,7 +14,7 @@ class AutoResume:
     """By workspace: whether a new session of an agent begins where the last one ended."""
 
     def __init__(self, folder: Path | None, agent: str, default: bool) -> None:
-        self._kept = Kept(folder, FILE)
+        self._kept = JsonFile(folder, FILE)
         self._agent = agent
         self._default = default
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.adapter import Tongue, Voice, text_of
+from dragoman.agents.adapter import AgentAdapter, Upstream, text_of
 from dragoman.agents.json_types import JsonObject, as_object, objects
-from dragoman.agents.native.duet_state import Acquaintance, Acquaintances
+from dragoman.agents.native.duet_state import DuetState, DuetStates
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
 
@@ -29,7 +29,7 @@ SHOWN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "t
 COMING_BACK = frozenset({"session/load", "session/resume"})
 MISSED = 20_000
 """Characters of what an agent missed that it is told."""
-Make = Callable[[Voice], Tongue]
+Make = Callable[[Upstream], AgentAdapter]
 
 
 @dataclass(slots=True)
@@ -50,19 +50,19 @@ class Shared:
 
 
 class Duet:
-    """Implements `Tongue`."""
+    """Implements `AgentAdapter`."""
 
     def __init__(
-        self, voice: Voice, host: str, make_host: Make, guest: str, make_guest: Make, kept: Acquaintances
+        self, upstream: Upstream, host: str, make_host: Make, guest: str, make_guest: Make, kept: DuetStates
     ) -> None:
-        self._voice = voice
+        self._upstream = upstream
         self._kept = kept
         self._names = {"host": host, "guest": guest}
         self._make_guest = make_guest
-        self._host = make_host(_HostVoice(self, voice))
-        self._guest: Tongue | None = None
+        self._host = make_host(_HostVoice(self, upstream))
+        self._guest: AgentAdapter | None = None
         self._meeting = asyncio.Lock()
-        self._starts: set[asyncio.Future[Tongue]] = set()
+        self._starts: set[asyncio.Future[AgentAdapter]] = set()
         """Of the guest, while they are under way: nobody may wait for them any more."""
         self.sessions: dict[str, Shared] = {}
         self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
@@ -184,12 +184,12 @@ class Duet:
         told = [*_missed(shared, speaker), *blocks]
         return await agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
 
-    async def _meet(self, shared: Shared) -> Tongue:
+    async def _meet(self, shared: Shared) -> AgentAdapter:
         """The guest, with a session for this one."""
         async with self._meeting:
             guest = self._guest
             if guest is None:
-                guest = self._make_guest(_GuestVoice(self, self._voice))
+                guest = self._make_guest(_GuestVoice(self, self._upstream))
                 try:
                     await guest.requests["initialize"]({})
                 except BaseException:
@@ -207,25 +207,30 @@ class Duet:
         """Only where there is a guest to remember: the host keeps its own record."""
         guest_id = shared.guest_id or shared.former_id
         if guest_id is not None or shared.speaker != self._names["host"]:
-            self._kept.write(session_id, Acquaintance(shared.speaker, guest_id, shared.missed))
+            self._kept.write(session_id, DuetState(shared.speaker, guest_id, shared.missed))
 
-    def _started(self, start: asyncio.Future[Tongue]) -> None:
+    def _started(self, start: asyncio.Future[AgentAdapter]) -> None:
         self._starts.discard(start)
         if not start.cancelled() and start.exception() is not None:
             log.info("the other agent did not start: %s", start.exception())
 
     def _tell(self, session_id: str, text: str) -> None:
         content = {"type": "text", "text": text}
-        self._voice.update(session_id, {"sessionUpdate": "agent_message_chunk", "content": content})
+        self._upstream.update(session_id, {"sessionUpdate": "agent_message_chunk", "content": content})
 
 
 class _HostVoice:
-    """Implements `Voice`: as it is, with one more command."""
+    """Implements `Upstream`: as it is, with one more command."""
 
-    def __init__(self, duet: Duet, voice: Voice) -> None:
+    def __init__(self, duet: Duet, upstream: Upstream) -> None:
         self._duet = duet
-        self.name = voice.name
-        self.ask, self.spawn, self.lost, self._update = voice.ask, voice.spawn, voice.lost, voice.update
+        self.name = upstream.name
+        self.ask, self.spawn, self.lost, self._update = (
+            upstream.ask,
+            upstream.spawn,
+            upstream.lost,
+            upstream.update,
+        )
 
     def update(self, session_id: str, update: JsonObject) -> None:
         if update.get("sessionUpdate") == "available_commands_update":
@@ -235,31 +240,31 @@ class _HostVoice:
 
 
 class _GuestVoice:
-    """Implements `Voice`: what it says is said in the host's session."""
+    """Implements `Upstream`: what it says is said in the host's session."""
 
-    def __init__(self, duet: Duet, voice: Voice) -> None:
+    def __init__(self, duet: Duet, upstream: Upstream) -> None:
         self._duet = duet
-        self._voice = voice
-        self.name = voice.name
+        self._upstream = upstream
+        self.name = upstream.name
 
     def update(self, session_id: str, update: JsonObject) -> None:
         host = self._duet.host_session(session_id)
         if host is not None and update.get("sessionUpdate") in SHOWN:
             self._duet.heard(host, update)
-            self._voice.update(host, update)
+            self._upstream.update(host, update)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         host = self._duet.host_session(str(params.get("sessionId")))
-        return await self._voice.ask(method, {**params, "sessionId": host})
+        return await self._upstream.ask(method, {**params, "sessionId": host})
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return self._voice.spawn(work)
+        return self._upstream.spawn(work)
 
     def lost(self, end: AgentEnd) -> None:
         self._duet.guest_lost()
 
 
-async def _unless(cancelled: asyncio.Event, start: asyncio.Future[Tongue]) -> Tongue | None:
+async def _unless(cancelled: asyncio.Event, start: asyncio.Future[AgentAdapter]) -> AgentAdapter | None:
     """What is started, or None as soon as nobody wants it; it is there for the next words then."""
     waiting = asyncio.ensure_future(cancelled.wait())
     try:
@@ -282,7 +287,7 @@ def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[Json
     return None, found
 
 
-async def _again(guest: Tongue, former_id: str, setup: JsonObject) -> str | None:
+async def _again(guest: AgentAdapter, former_id: str, setup: JsonObject) -> str | None:
     """The guest's former session, if it still has it."""
     try:
         await guest.requests["session/resume"]({**setup, "sessionId": former_id})

@@ -12,7 +12,7 @@ import msgspec
 log = logging.getLogger(__name__)
 
 
-class Acquaintance(msgspec.Struct):
+class DuetState(msgspec.Struct):
     """Of one session: who answers, the guest's own session, and what each of them was not there for."""
 
     speaker: str
@@ -20,21 +20,21 @@ class Acquaintance(msgspec.Struct):
     missed: dict[str, str] = {}
 
 
-class Acquaintances:
+class DuetStates:
     """A file for each session in which the guest was asked."""
 
     def __init__(self, state: Path | None) -> None:
         self._folder = state / "duets" if state is not None else None
 
-    def read(self, session_id: str) -> Acquaintance | None:
+    def read(self, session_id: str) -> DuetState | None:
         if self._folder is None:
             return None
         try:
-            return msgspec.json.decode(self._file(self._folder, session_id).read_bytes(), type=Acquaintance)
+            return msgspec.json.decode(self._file(self._folder, session_id).read_bytes(), type=DuetState)
         except (OSError, msgspec.DecodeError):
             return None  # none yet, or not ours to understand: they meet anew
 
-    def write(self, session_id: str, known: Acquaintance) -> None:
+    def write(self, session_id: str, known: DuetState) -> None:
         if self._folder is None:
             return
         file = self._file(self._folder, session_id)

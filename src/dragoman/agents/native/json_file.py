@@ -12,7 +12,7 @@ from dragoman.agents.json_types import JsonObject, as_object
 log = logging.getLogger(__name__)
 
 
-class Kept:
+class JsonFile:
     def __init__(self, folder: Path | None, name: str) -> None:
         """Without a folder nothing is kept."""
         self._file = folder / name if folder is not None else None

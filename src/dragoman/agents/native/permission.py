@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.agents.adapter import Voice
+from dragoman.agents.adapter import Upstream
 from dragoman.agents.json_types import JsonObject
 from dragoman.wire.errors import RpcError
 
@@ -34,7 +34,7 @@ def picked(offered: Sequence[Choice], outcome: object, otherwise: object) -> obj
     return otherwise
 
 
-async def ask(handle: Voice, session_id: str, tool: JsonObject, offered: Sequence[Choice]) -> object:
+async def ask(handle: Upstream, session_id: str, tool: JsonObject, offered: Sequence[Choice]) -> object:
     """The outcome; None if nobody could be asked."""
     options = [each.option for each in offered]
     question = {"sessionId": session_id, "toolCall": tool, "options": options}

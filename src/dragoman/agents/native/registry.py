@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from dragoman.agents.adapter import AdapterHandle, Tongue, Voice
+from dragoman.agents.adapter import AdapterHandle, AgentAdapter, Upstream
 from dragoman.agents.native.native import Native
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.rpc.link import LinkHandler
 
 
-def _claude(native: Native, voice: Voice) -> Tongue:
+def _claude(native: Native, upstream: Upstream) -> AgentAdapter:
     from dragoman.agents.claude.agent import ClaudeAgent
 
-    return ClaudeAgent(native, voice)
+    return ClaudeAgent(native, upstream)
 
 
-def _codex(native: Native, voice: Voice) -> Tongue:
+def _codex(native: Native, upstream: Upstream) -> AgentAdapter:
     from dragoman.agents.codex.agent import CodexAgent
 
-    return CodexAgent(native, voice)
+    return CodexAgent(native, upstream)
 
 
-TONGUES: Mapping[str, Callable[[Native, Voice], Tongue]] = {"claude": _claude, "codex": _codex}
+ADAPTERS: Mapping[str, Callable[[Native, Upstream], AgentAdapter]] = {"claude": _claude, "codex": _codex}
 
 
 def begin(native: Native, handler: LinkHandler) -> AgentHandle:
     """An agent that waits for its first request."""
     handle = AdapterHandle(handler, native.name)
-    handle.begin(_tongue(native, handle))
+    handle.begin(_adapter(native, handle))
     return handle
 
 
-def _tongue(native: Native, voice: Voice) -> Tongue:
+def _adapter(native: Native, upstream: Upstream) -> AgentAdapter:
     kind, other = native.config.kind, native.other
     if other is None:
-        return TONGUES[kind](native, voice)
+        return ADAPTERS[kind](native, upstream)
     from dragoman.agents.native.duet import Duet
-    from dragoman.agents.native.duet_state import Acquaintances
+    from dragoman.agents.native.duet_state import DuetStates
 
     guest = other.config.kind
-    make_host, make_guest = partial(TONGUES[kind], native), partial(TONGUES[guest], other)
-    return Duet(voice, kind, make_host, guest, make_guest, Acquaintances(native.state))
+    make_host, make_guest = partial(ADAPTERS[kind], native), partial(ADAPTERS[guest], other)
+    return Duet(upstream, kind, make_host, guest, make_guest, DuetStates(native.state))

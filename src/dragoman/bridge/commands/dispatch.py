@@ -90,7 +90,7 @@ def _find(client: BridgeClient, command: JsonObject) -> Command:
         refused = client.terms.identity.refusal(Role.CONTROL, command["type"])
         if refused is not None:
             raise refused
-        client.bridge.stewards.check(client.terms.identity)
+        client.bridge.background_clients.check(client.terms.identity)
     return known
 
 

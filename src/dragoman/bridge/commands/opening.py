@@ -10,13 +10,13 @@ from dragoman.bridge.commands import fields
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.events.summary import kept_of, last_number, snapshot
 from dragoman.gateway.json_types import JsonObject, decode_object
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import Reply
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
-    from dragoman.bridge.session_hub import Room
+    from dragoman.bridge.session_hub import SessionHub
 
 
 REWOUND = (
@@ -45,7 +45,7 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
         client.tell({**event, **fields.named(command)})
         client.tell({"type": "caught_up", "sessionId": session.id, "lastSeq": shown["lastSeq"]})
 
-    result = await client.hand.call("session/new", params, created)
+    result = await client.gateway_client.call("session/new", params, created)
     return str(result["sessionId"])
 
 
@@ -53,13 +53,13 @@ async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
     """`session_loaded` first, then the events that the page lacks, then `caught_up`."""
     session_id = fields.session_id(command)
     kept = await client.bridge.find(session_id)
-    room = await client.bridge.room(session_id)
+    hub = await client.bridge.hub(session_id)
     after, tail = fields.number(command, "afterSeq", 0), fields.number(command, "tail", None)
-    await _Loading(client, command, kept, room).run(await _common(client, command, kept, after), tail)
+    await _Loading(client, command, kept, hub).run(await _common(client, command, kept, after), tail)
     return session_id
 
 
-async def _common(client: BridgeClient, command: JsonObject, kept: Kept, after: int) -> int:
+async def _common(client: BridgeClient, command: JsonObject, kept: SessionEntry, after: int) -> int:
     """The last event that the page has in common with the journal: none, if it knows another course of events."""
     epoch, store = fields.number(command, "epoch", None), client.bridge.gateway.store
     if not after or epoch is None or store is None or epoch == kept.epoch:
@@ -73,20 +73,26 @@ async def _common(client: BridgeClient, command: JsonObject, kept: Kept, after: 
 async def attach(client: BridgeClient, session_id: str) -> None:
     """The session's events from now on, for a page that acts in a session which it has not loaded."""
     kept = await client.bridge.find(session_id)
-    room = await client.bridge.room(session_id)
-    await _Loading(client, {}, kept, room, from_now=True).run(0, 0)
+    hub = await client.bridge.hub(session_id)
+    await _Loading(client, {}, kept, hub, from_now=True).run(0, 0)
 
 
 class _Loading:
     def __init__(
-        self, client: BridgeClient, command: JsonObject, kept: Kept, room: Room, *, from_now: bool = False
+        self,
+        client: BridgeClient,
+        command: JsonObject,
+        kept: SessionEntry,
+        hub: SessionHub,
+        *,
+        from_now: bool = False,
     ) -> None:
         self._client = client
         self._from_now = from_now
         """The past is not asked for, so that it is no trouble when it is not kept."""
         self._command = command
         self._kept = kept
-        self._room = room
+        self._hub = hub
         self._after = 0
         self._pruned: tuple[int, int] | None = None
         """The events that were asked for and are not kept any more."""
@@ -101,11 +107,11 @@ class _Loading:
         wanted = max(after, 0 if tail is None else last - tail)
         self._after = max(wanted, kept.first_seq - 1)
         self._pruned = (wanted + 1, self._after) if wanted < self._after else None
-        watch = client.watch(self._room, self._tell, self._after)
+        watch = client.watch(self._hub, self._tell, self._after)
         watch.rejoining = True
         params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
-            await client.hand.call("session/resume", params, self._loaded)
+            await client.gateway_client.call("session/resume", params, self._loaded)
         except BridgeError:
             client.unwatch(kept.id)
             raise
@@ -116,7 +122,7 @@ class _Loading:
         """Nothing else of the session can have been told between the answer and this."""
         client, session_id = self._client, self._kept.id
         client.opened(session_id)
-        attachment = client.hand.client.attachments[session_id]
+        attachment = client.gateway_client.client.attachments[session_id]
         # In the next turn: the gateway is about to say where this attachment begins.
         last = self._last(attachment.session)
 
@@ -139,7 +145,7 @@ class _Loading:
         event = {
             "type": "session_loaded",
             "sessionId": kept.id,
-            "session": snapshot(session, kept, self._room.state, self._room.queue),
+            "session": snapshot(session, kept, self._hub.state, self._hub.queue),
             "afterSeq": self._after,
         }
         client.tell({**event, **fields.named(self._command)})

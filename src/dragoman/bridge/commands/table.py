@@ -75,9 +75,9 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
 async def leave_session(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
     client.unwatch(session_id)  # first: who looks and is not attached is brought back
-    session = client.hand.client.session(session_id)
+    session = client.gateway_client.client.session(session_id)
     if session is not None:
-        session.detach(client.hand.client)
+        session.detach(client.gateway_client.client)
     return session_id
 
 
@@ -97,15 +97,15 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
 
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
-    steward = client.bridge.stewards.hand()
-    session.attach(steward.client)
-    await steward.call("session/close", {"sessionId": session.id})
+    background_client = client.bridge.background_clients.gateway_client()
+    session.attach(background_client.client)
+    await background_client.call("session/close", {"sessionId": session.id})
     return session.id
 
 
 async def delete_session(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
-    await client.hand.call("session/delete", {"sessionId": session_id})
+    await client.gateway_client.call("session/delete", {"sessionId": session_id})
     return session_id
 
 
@@ -140,8 +140,8 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
     message = Message.read(command, command.get("clientMessageId"))
     session = await bridge.enliven(session_id)
     try:
-        room = await bridge.room(session_id)
-        if room.knows(message.id):
+        hub = await bridge.hub(session_id)
+        if hub.knows(message.id):
             raise Repeated(session_id)
         if not client.watches(session_id):
             await opening.attach(client, session_id)
@@ -149,7 +149,7 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         if session.remote and (await bridge.find(session_id)).state in RUNNING_STATES:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
         identity = client.terms.identity
-        room.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
+        hub.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
         return accepted
     finally:
         bridge.rest(session)
@@ -166,8 +166,8 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
 async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
     try:
-        room = await client.bridge.room(session.id)
-        room.release(session, command.get("queuedId"), client.terms.identity)
+        hub = await client.bridge.hub(session.id)
+        hub.release(session, command.get("queuedId"), client.terms.identity)
         await session.settled()
     finally:
         client.bridge.rest(session)
@@ -177,7 +177,7 @@ async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
     try:
-        (await client.bridge.room(session.id)).edit(
+        (await client.bridge.hub(session.id)).edit(
             session, command.get("queuedId"), message, client.terms.identity
         )
         await session.settled()
@@ -211,22 +211,24 @@ async def elicitation_response(client: BridgeClient, command: JsonObject) -> str
 
 
 async def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject) -> str:
-    asked, hand = command.get("requestId"), client.hand.client
+    asked, gateway_client = command.get("requestId"), client.gateway_client.client
     if isinstance(asked, str) and len(asked) <= limits.ID_LENGTH:
         for session in client.bridge.gateway.sessions.values():
-            if session.questions.answer(asked, encode(answer), hand):
+            if session.questions.answer(asked, encode(answer), gateway_client):
                 return session.id
-        watched = [attachment.session for attachment in hand.attachments.values()]
+        watched = [attachment.session for attachment in gateway_client.attachments.values()]
         arrived = await asyncio.gather(*(each.questions.arrives(asked, PATIENCE) for each in watched))
         for session, there in zip(watched, arrived, strict=True):
-            if there and session.questions.answer(asked, encode(answer), hand):
+            if there and session.questions.answer(asked, encode(answer), gateway_client):
                 return session.id
     raise BridgeError("already_answered", "This question is not open any more.")
 
 
 async def change_mode(client: BridgeClient, command: JsonObject) -> str | None:
     session = await _watched(client, command)
-    await client.hand.call("session/set_mode", {"sessionId": session.id, "modeId": command.get("modeId")})
+    await client.gateway_client.call(
+        "session/set_mode", {"sessionId": session.id, "modeId": command.get("modeId")}
+    )
     return session.id
 
 
@@ -235,13 +237,13 @@ async def set_config_option(client: BridgeClient, command: JsonObject) -> str | 
     params = {"sessionId": session.id, "configId": command.get("configId"), "value": command.get("value")}
     if isinstance(command.get("value"), bool):
         params["type"] = "boolean"
-    await client.hand.call("session/set_config_option", params)
+    await client.gateway_client.call("session/set_config_option", params)
     return session.id
 
 
 async def _watched(client: BridgeClient, command: JsonObject) -> Session:
     session_id = fields.session_id(command)
-    session = client.hand.client.session(session_id)
+    session = client.gateway_client.client.session(session_id)
     if session is None:
         await client.bridge.find(session_id)
         raise BridgeError("not_loaded", "This session is not open here.", "Send load_session first.")

@@ -7,13 +7,13 @@ from dragoman.bridge.events.translate import SESSION_STATES, usage_fields
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
 
 PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
 
 
-def summary(gateway: Gateway, kept: Kept) -> JsonObject:
+def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
     """What the directory knows, corrected by what goes on right now."""
     session = gateway.sessions.get(kept.id)
     shown: JsonObject = {
@@ -47,16 +47,16 @@ def _live(session: Session) -> JsonObject:
     return shown
 
 
-def _resting_state(kept: Kept) -> str:
+def _resting_state(kept: SessionEntry) -> str:
     if kept.live:  # in another process
         return kept.state if kept.state in SESSION_STATES else "idle"
     return "closed" if kept.state == "closed" else "parked"
 
 
-def kept_of(session: Session) -> Kept:
+def kept_of(session: Session) -> SessionEntry:
     """A session that is so new that nothing was read from the directory yet."""
     now = events.now()
-    return Kept(
+    return SessionEntry(
         id=session.id,
         agent=session.agent_name,
         cwd=session.cwd,
@@ -67,14 +67,16 @@ def kept_of(session: Session) -> Kept:
     )
 
 
-def last_number(session: Session, kept: Kept) -> int:
+def last_number(session: Session, kept: SessionEntry) -> int:
     """The number of the last event; where journals are kept only what is in one has a number."""
     if session.journal is not None:
         return session.journal.delivered
     return kept.last_seq if session.remote or session.gateway.journaling else session.feed.seq
 
 
-def snapshot(session: Session, kept: Kept, recalled: JsonObject, queue: list[JsonObject]) -> JsonObject:
+def snapshot(
+    session: Session, kept: SessionEntry, recalled: JsonObject, queue: list[JsonObject]
+) -> JsonObject:
     """The session as it is at this moment; `recalled` is what its journal says where no agent runs to say it."""
     kept_elsewhere = session.remote and session.journal is None
     last = last_number(session, kept)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 Json = dict[str, Any]
 
 
-class Offered(NamedTuple):
+class Command(NamedTuple):
     name: str
     hint: str
     """What is written after it."""
@@ -15,19 +15,19 @@ class Offered(NamedTuple):
 
 
 OFFERED = (
-    Offered("help", "", "what I can do"),
-    Offered("read", "PATH[:FIRST-LAST]", "show a file or a part of it"),
-    Offered("search", "PATTERN [FOLDER]", "find lines that match a regular expression"),
-    Offered("run", "COMMAND", "run a command, after you allowed it"),
-    Offered("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff"),
-    Offered("write", "PATH TEXT", "write a file, after you saw the diff"),
-    Offered("diff", "", "what this session changed"),
-    Offered("apply", "", "take the changes of sandbox mode over into the workspace, after you saw them"),
-    Offered("plan", "[STEP; STEP | done N]", "show, make or tick off a plan"),
-    Offered("model", "[PROVIDER:NAME]", "which language model answers, and how to get one"),
-    Offered("mode", "[NAME]", "what the tools may do"),
-    Offered("mcp", "", "the MCP servers of this session and their tools"),
-    Offered("compact", "", "shorten what the model has to remember"),
+    Command("help", "", "what I can do"),
+    Command("read", "PATH[:FIRST-LAST]", "show a file or a part of it"),
+    Command("search", "PATTERN [FOLDER]", "find lines that match a regular expression"),
+    Command("run", "COMMAND", "run a command, after you allowed it"),
+    Command("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff"),
+    Command("write", "PATH TEXT", "write a file, after you saw the diff"),
+    Command("diff", "", "what this session changed"),
+    Command("apply", "", "take the changes of sandbox mode over into the workspace, after you saw them"),
+    Command("plan", "[STEP; STEP | done N]", "show, make or tick off a plan"),
+    Command("model", "[PROVIDER:NAME]", "which language model answers, and how to get one"),
+    Command("mode", "[NAME]", "what the tools may do"),
+    Command("mcp", "", "the MCP servers of this session and their tools"),
+    Command("compact", "", "shorten what the model has to remember"),
 )
 
 

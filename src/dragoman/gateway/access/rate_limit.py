@@ -11,7 +11,7 @@ from dragoman.wire.errors import too_many
 MINUTE = 60.0
 
 
-class Meter:
+class RateLimit:
     """A limit of 0 is none. A minute's worth may come at once; after that it comes as it fills up."""
 
     def __init__(self, quota: QuotaConfig, clock: Callable[[], float] = time.monotonic) -> None:

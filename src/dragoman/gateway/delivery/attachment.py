@@ -22,7 +22,7 @@ from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session import options
-from dragoman.gateway.session.terminal_mirror import Mirror
+from dragoman.gateway.session.terminal_mirror import TerminalMirror
 from dragoman.rpc.link import BulkLink, SplitLink
 from dragoman.wire import limits
 
@@ -51,7 +51,7 @@ def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
 
 
 class Attachment:
-    tapped = False
+    reads_journal = False
     """It takes the journal's events instead of updates."""
 
     def __init__(self, client: ClientConnection, session: Session) -> None:
@@ -78,7 +78,7 @@ class Attachment:
         self._history_until = 0  # up to here only what belongs to the conversation is shown
         self._terminals: dict[str, str] = {}
         self._corrections = Corrections()
-        self.mirror = Mirror(self) if client.shows_terminals else None
+        self.mirror = TerminalMirror(self) if client.shows_terminals else None
         """Its own terminals for commands that the agent runs by itself."""
         self._task: asyncio.Task[None] | None = None
         self._gone = False

@@ -38,9 +38,9 @@ class Backpressure:
         for attachment in list(client.attachments.values()):
             agent = attachment.session.agent
             journal = attachment.session.journal
-            if journal is not None or attachment.tapped:
+            if journal is not None or attachment.reads_journal:
                 attachment.catch_up()
-            if attachment.tapped and attachment.session.remote:
+            if attachment.reads_journal and attachment.session.remote:
                 continue  # it reads the other process's journal at its own pace
             if agent is None:
                 continue
@@ -49,7 +49,7 @@ class Backpressure:
                 agent.release(client)
             elif journal is None or journal.broken:
                 agent.hold(client)
-            elif attachment.live and not attachment.tapped:
+            elif attachment.live and not attachment.reads_journal:
                 self._held.append(agent)
         if writable and alone:
             self._left = MOST_SECONDS

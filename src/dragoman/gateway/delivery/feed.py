@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.gateway.delivery import actions
 from dragoman.gateway.delivery.actions import Action
 from dragoman.gateway.delivery.attachment import Attachment
-from dragoman.gateway.delivery.journal_attachment import TappedAttachment
+from dragoman.gateway.delivery.journal_attachment import JournalAttachment
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -88,7 +88,7 @@ class DirectFeed:
         self._over.set()
         self._shown: list[Attachment] = []
         """To whom things are shown now."""
-        self._taps: list[TappedAttachment] = []
+        self._journal_sinks: list[JournalAttachment] = []
         self._seq = 0
 
     def publish(
@@ -100,15 +100,15 @@ class DirectFeed:
                     attachment.send(attachment.own_view(line) if varied else line)
                 except Exception:  # one client's trouble must not cost the others the event
                     log.exception("event could not be shown", extra={"session": self._session_id})
-        if self._taps:
-            self._tap(tag + line)
+        if self._journal_sinks:
+            self._journal_sink(tag + line)
 
     def reaches(self, author: ClientConnection) -> bool:
-        return any(each.tapped or each.client is not author for each in self.attachments)
+        return any(each.reads_journal or each.client is not author for each in self.attachments)
 
     def record(self, event: bytes) -> None:
-        if self._taps:
-            self._tap(event)
+        if self._journal_sinks:
+            self._journal_sink(event)
 
     def then(self, action: Action) -> None:
         actions.run(action, self._session_id)
@@ -143,7 +143,7 @@ class DirectFeed:
 
     def replayed_until(self, position: int) -> None:
         """The replay that another process told came to its end, which is event `position`."""
-        if self.waiting is not None and not self.waiting.tapped:
+        if self.waiting is not None and not self.waiting.reads_journal:
             self.waiting.position = position
         self.replay_ended()
 
@@ -166,7 +166,9 @@ class DirectFeed:
         """
         self.delivered = max(self.delivered, position)
         for attachment in self.attachments:
-            if attachment.tapped or attachment in self._early:  # those know, and these were shown nothing
+            if (
+                attachment.reads_journal or attachment in self._early
+            ):  # those know, and these were shown nothing
                 continue
             has = replayed if attachment is self._only else position
             attachment.position = max(attachment.position, has)
@@ -182,16 +184,16 @@ class DirectFeed:
         only, early, lacked = self._only, self._early, self._lacked
         shown = [each for each in self.attachments if each not in early and only in (None, each)]
         if lacked is not None:
-            shown = [each for each in shown if each.tapped or each.position < lacked]
+            shown = [each for each in shown if each.reads_journal or each.position < lacked]
         self._shown = shown
-        self._taps = [each for each in shown if isinstance(each, TappedAttachment)]
+        self._journal_sinks = [each for each in shown if isinstance(each, JournalAttachment)]
 
     @property
     def seq(self) -> int:
         """How many events those with a tap were shown: nothing is kept, so that nobody else has numbers."""
         return self._seq
 
-    def _tap(self, event: bytes) -> None:
+    def _journal_sink(self, event: bytes) -> None:
         self._seq += 1
-        for tap in self._taps:
-            tap.show_unkept(self._seq, event, kept_elsewhere=self.kept_elsewhere)
+        for journal_sink in self._journal_sinks:
+            journal_sink.show_unkept(self._seq, event, kept_elsewhere=self.kept_elsewhere)

@@ -37,12 +37,12 @@ TAKEOVER_INTERVAL = 30.0
 """Seconds between tries to take over a session whose process lives and cannot be reached; shorter at first."""
 
 
-class TappedAttachment(Attachment):
-    tapped = True
+class JournalAttachment(Attachment):
+    reads_journal = True
 
     def __init__(self, client: ClientConnection, session: Session, link: JournalLink) -> None:
         super().__init__(client, session)
-        self._tap = link.tap(session.id)
+        self._journal_sink = link.journal_sink(session.id)
         self.send = _ignore
         self._more = False
         """There was a sign of more events since the reader asked for the last ones."""
@@ -62,9 +62,9 @@ class TappedAttachment(Attachment):
         if (
             self.session.gateway.journaling
         ):  # its numbers are those of a journal that does not have this event
-            self._tap.unkept(_now(), [event])
+            self._journal_sink.unkept(_now(), [event])
             return
-        self._tap.events(seq, _now(), [event])
+        self._journal_sink.events(seq, _now(), [event])
         self.position = seq
 
     # -- of a session that another process has
@@ -143,13 +143,13 @@ class TappedAttachment(Attachment):
         await super()._catch_up()
 
     def _push_unkept(self, batch: Batch) -> None:
-        self._tap.unkept(_now(), batch.events)
+        self._journal_sink.unkept(_now(), batch.events)
 
     def tell(self, title: str, severity: str) -> None:
-        self._tap.unkept(_now(), [events.record("notice", title=title, severity=severity)])
+        self._journal_sink.unkept(_now(), [events.record("notice", title=title, severity=severity)])
 
     def _tell_missing(self, first_seq: int, last_seq: int, *, damaged: bool = False) -> None:
-        self._tap.missing(first_seq, last_seq, damaged)
+        self._journal_sink.missing(first_seq, last_seq, damaged)
 
     async def _show_row(self, feed: JournalFeed | None, row: Row) -> None:
         if row.damaged:
@@ -168,14 +168,14 @@ class TappedAttachment(Attachment):
         if known > 0:
             first_seq, events = first_seq + known, events[known:]
         if events:
-            self._tap.events(first_seq, ts, events)
+            self._journal_sink.events(first_seq, ts, events)
             self.position = first_seq + len(events) - 1
 
 
 def attachment_for(client: ClientConnection, session: Session) -> Attachment:
     link = client.peer.link
     return (
-        TappedAttachment(client, session, link)
+        JournalAttachment(client, session, link)
         if isinstance(link, JournalLink)
         else Attachment(client, session)
     )

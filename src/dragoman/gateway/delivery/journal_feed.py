@@ -19,8 +19,8 @@ from dragoman.gateway.delivery.actions import Action
 from dragoman.gateway.delivery.batch import Batch, Missing, gap_batch
 from dragoman.gateway.delivery.journal_state import (
     UNNUMBERED,
+    JournalState,
     JournalWatcher,
-    Keeping,
     check_move,
     is_hopeless,
     is_its_own_fault,
@@ -64,7 +64,7 @@ class JournalFeed:
         self.epoch = epoch
         self.delivered = last_seq
         self.store = store
-        self.state = Keeping.STORED
+        self.state = JournalState.STORED
         self.trouble: StoreError | None = None
         """Why events are not kept at present."""
         self.missing = missing
@@ -195,11 +195,11 @@ class JournalFeed:
         self._open = None
         self._published += len(batch.events)
         self._pending.append(batch)
-        if self.state is Keeping.STORED and not self._failed:
+        if self.state is JournalState.STORED and not self._failed:
             self._append(batch)
-        elif self.state is Keeping.FENCED:
+        elif self.state is JournalState.FENCED:
             self._drop_pending()
-        elif self.state is Keeping.ENDED or (self.state is Keeping.UNKEPT and not self._in_flight):
+        elif self.state is JournalState.ENDED or (self.state is JournalState.UNKEPT and not self._in_flight):
             self._hand_over_unkept()
 
     # -- storing
@@ -224,15 +224,15 @@ class JournalFeed:
         if self._waiting_bytes and not self._in_flight:
             self._waiting_bytes = 0
             self._watcher.journal_congested(False)
-        if error is None and self.state is Keeping.STORED and not self._failed:
+        if error is None and self.state is JournalState.STORED and not self._failed:
             self._stored += 1
             self._hand_over_stored()
-        elif self.state in (Keeping.FENCED, Keeping.ENDED):
+        elif self.state in (JournalState.FENCED, JournalState.ENDED):
             return
         elif error is None or self._is_there(error):
             self._recovered()
         elif is_taken(error):
-            self._move(Keeping.FENCED, error)
+            self._move(JournalState.FENCED, error)
         else:
             self._failed += 1
             self._error = self._error or error
@@ -269,8 +269,8 @@ class JournalFeed:
         self._stored += self._failed + 1
         self._failed, self._error = 0, None
         self._hand_over_stored()
-        if self.state is not Keeping.STORED:
-            self._move(Keeping.STORED, None)
+        if self.state is not JournalState.STORED:
+            self._move(JournalState.STORED, None)
         else:
             self._append_unnumbered()
 
@@ -281,26 +281,26 @@ class JournalFeed:
             return  # this process ended meanwhile
         self._failures += 1
         self._take_numbers_back(error)
-        if self.state is Keeping.UNKEPT:
+        if self.state is JournalState.UNKEPT:
             self._hand_over_unkept()
             self._try_in(HEAL_SECONDS)
         elif is_its_own_fault(error):
             log.error("events cannot be stored: %s", error, extra={"session": self._session_id})
             self._hand_over_unkept(1)
             self._append_all()
-        elif self.state is Keeping.WAITING:
+        elif self.state is JournalState.WAITING:
             waited = time.monotonic() - self._waits_since
             over = 0 < self._patience <= waited and not isinstance(error, OutcomeUnknown)
             if over or is_hopeless(error):
-                self._move(Keeping.UNKEPT, error)
+                self._move(JournalState.UNKEPT, error)
                 return
             if waited >= TELL_SECONDS and not self._told:
                 self._told, self.trouble = True, error
-                self._watcher.keeping_delayed(error)
+                self._watcher.journal_delayed(error)
             self._try_in(RETRY_SECONDS)
         else:
             self._waits_since = time.monotonic()
-            self._move(Keeping.UNKEPT if is_hopeless(error) else Keeping.WAITING, error)
+            self._move(JournalState.UNKEPT if is_hopeless(error) else JournalState.WAITING, error)
 
     def _take_numbers_back(self, error: StoreError) -> None:
         """Nothing in the queue is stored, so none of it has a number."""
@@ -312,7 +312,7 @@ class JournalFeed:
                 self.authors.pop(batch.first_seq + index, None)
             batch.first_seq = 0
 
-    def _move(self, state: Keeping, error: StoreError | None) -> None:
+    def _move(self, state: JournalState, error: StoreError | None) -> None:
         check_move(self.state, state)
         log.log(
             logging.INFO if error is None else logging.WARNING,
@@ -324,22 +324,22 @@ class JournalFeed:
         self.state = state
         self.trouble = error if state in UNNUMBERED else None
         self._stop_trying()
-        if state is Keeping.STORED:
+        if state is JournalState.STORED:
             if self._told:
                 self._told = False
-                self._watcher.keeping_delayed(None)
+                self._watcher.journal_delayed(None)
             self._append_all()
             if self.state is not state:
                 return  # the next write failed again, and that was told
-        elif state is Keeping.WAITING:
+        elif state is JournalState.WAITING:
             self._try_in(RETRY_SECONDS)
-        elif state is Keeping.FENCED:
+        elif state is JournalState.FENCED:
             self._drop_pending()
         else:
             self._hand_over_unkept()
-            if state is Keeping.UNKEPT:
+            if state is JournalState.UNKEPT:
                 self._try_in(HEAL_SECONDS)
-        self._watcher.keeping_changed(state, error)
+        self._watcher.journal_state_changed(state, error)
 
     def _append_all(self) -> None:
         """Everything that waits, behind a record of what was not kept; what is in flight is not sent twice."""
@@ -360,13 +360,13 @@ class JournalFeed:
 
     def begin_unkept(self, error: StoreError, *, for_good: bool) -> None:
         """Nothing can be stored yet: not before the journal is claimed, and `for_good` if the store is only read."""
-        self.state, self.trouble = Keeping.UNKEPT, error
+        self.state, self.trouble = JournalState.UNKEPT, error
         self._unclaimed = True
         if not for_good:
             self._try_in(HEAL_SECONDS)
 
     def claimed(self, epoch: int, last_seq: int) -> None:
-        if self.state is not Keeping.UNKEPT:
+        if self.state is not JournalState.UNKEPT:
             return
         self.epoch, self._unclaimed = epoch, False
         self._next = last_seq + 1
@@ -377,22 +377,22 @@ class JournalFeed:
         self._try()
 
     def not_claimed(self, error: StoreError) -> None:
-        if self.state is not Keeping.UNKEPT:
+        if self.state is not JournalState.UNKEPT:
             return
         if is_taken(error):
-            self._move(Keeping.FENCED, error)
+            self._move(JournalState.FENCED, error)
         else:
             self._try_in(HEAL_SECONDS)
 
     def lose(self, error: StoreError) -> None:
         """The lease is lost: nothing that follows is stored or shown."""
-        if self.state not in (Keeping.FENCED, Keeping.ENDED):
-            self._move(Keeping.FENCED, error)
+        if self.state not in (JournalState.FENCED, JournalState.ENDED):
+            self._move(JournalState.FENCED, error)
 
     def stop(self) -> None:
         """The session is put away: nothing is published any more."""
         self._stopped = True
-        if self.state is Keeping.UNKEPT:
+        if self.state is JournalState.UNKEPT:
             self._stop_trying()
 
     def end(self, *, answered: bool) -> None:
@@ -402,16 +402,16 @@ class JournalFeed:
         comes back sees it with its number. Shown now, as not kept, the client would see it twice.
         """
         self.drop_held()
-        if self.state is not Keeping.FENCED and self.state is not Keeping.ENDED:
+        if self.state is not JournalState.FENCED and self.state is not JournalState.ENDED:
             if self._open is not None:
                 self._flush(self._open)
-            if answered and self.state is Keeping.STORED and not self._failed:
+            if answered and self.state is JournalState.STORED and not self._failed:
                 return
-            if self._pending or self.state is Keeping.UNKEPT:
-                self._move(Keeping.ENDED, self.trouble or self._error)
+            if self._pending or self.state is JournalState.UNKEPT:
+                self._move(JournalState.ENDED, self.trouble or self._error)
 
     def _try_in(self, seconds: float) -> None:
-        if not self._stopped or self.state is Keeping.WAITING:
+        if not self._stopped or self.state is JournalState.WAITING:
             self._timer = self._loop.call_later(seconds, self._try)
 
     def _stop_trying(self) -> None:
@@ -423,10 +423,10 @@ class JournalFeed:
         self._timer = None
         if self._unclaimed:
             self._watcher.claim_journal()
-        elif self.state is Keeping.WAITING:
+        elif self.state is JournalState.WAITING:
             self._append(self._pending[0])
         elif self.missing is None:  # nothing was said since: the next event tries
-            self._move(Keeping.STORED, None)
+            self._move(JournalState.STORED, None)
         else:
             self._append_all()
 

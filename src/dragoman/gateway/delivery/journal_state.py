@@ -25,7 +25,7 @@ from dragoman.gateway.ports.store import (
 )
 
 
-class Keeping(Enum):
+class JournalState(Enum):
     STORED = "stored"
     WAITING = "waiting"
     UNKEPT = "unkept"
@@ -33,19 +33,23 @@ class Keeping(Enum):
     ENDED = "ended"
 
 
-MOVES: dict[Keeping, frozenset[Keeping]] = {
-    Keeping.STORED: frozenset({Keeping.WAITING, Keeping.UNKEPT, Keeping.FENCED, Keeping.ENDED}),
-    Keeping.WAITING: frozenset({Keeping.STORED, Keeping.UNKEPT, Keeping.FENCED, Keeping.ENDED}),
-    Keeping.UNKEPT: frozenset({Keeping.STORED, Keeping.FENCED, Keeping.ENDED}),
-    Keeping.FENCED: frozenset(),
-    Keeping.ENDED: frozenset(),
+MOVES: dict[JournalState, frozenset[JournalState]] = {
+    JournalState.STORED: frozenset(
+        {JournalState.WAITING, JournalState.UNKEPT, JournalState.FENCED, JournalState.ENDED}
+    ),
+    JournalState.WAITING: frozenset(
+        {JournalState.STORED, JournalState.UNKEPT, JournalState.FENCED, JournalState.ENDED}
+    ),
+    JournalState.UNKEPT: frozenset({JournalState.STORED, JournalState.FENCED, JournalState.ENDED}),
+    JournalState.FENCED: frozenset(),
+    JournalState.ENDED: frozenset(),
 }
 
-UNNUMBERED = frozenset({Keeping.UNKEPT, Keeping.ENDED})
+UNNUMBERED = frozenset({JournalState.UNKEPT, JournalState.ENDED})
 """In these states events are shown although they are not kept."""
 
 
-def check_move(before: Keeping, after: Keeping) -> None:
+def check_move(before: JournalState, after: JournalState) -> None:
     if after not in MOVES[before]:
         raise AssertionError(f"a journal that is {before.value} cannot be {after.value} next")
 
@@ -68,10 +72,10 @@ def is_its_own_fault(error: StoreError) -> bool:
 class JournalWatcher(Protocol):
     """What a journal tells the session that it belongs to."""
 
-    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
+    def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
         """Called last, when the feed may be published to again."""
 
-    def keeping_delayed(self, error: StoreError | None) -> None:
+    def journal_delayed(self, error: StoreError | None) -> None:
         """Events have waited for some time because of `error`; None: they do not any more."""
 
     def journal_congested(self, congested: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.lifecycle.workspace import check_cwd
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import BadCursor, StoreError
 from dragoman.rpc.peer import Request
 from dragoman.wire.errors import METHOD_NOT_FOUND, internal, invalid_params
@@ -85,7 +85,7 @@ async def _ask(client: ClientConnection, agent: AgentConnection, cwd: object) ->
     return None
 
 
-def _session_info(client: ClientConnection, kept: Kept) -> JsonObject:
+def _session_info(client: ClientConnection, kept: SessionEntry) -> JsonObject:
     live = client.gateway.sessions.get(kept.id)
     state: JsonObject = {
         "agent": kept.agent,

@@ -32,7 +32,7 @@ from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers
 from dragoman.gateway.lifecycle.passthrough import LOAD, RESUME, pass_through
 from dragoman.gateway.lifecycle.workspace import check_cwd, check_directories, workspace_root
 from dragoman.gateway.ownership import takeover
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
@@ -278,13 +278,13 @@ async def _reach(client: ClientConnection, session_id: str, params: JsonObject) 
     return await _take(client, known, params)
 
 
-async def _take(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
+async def _take(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
     """Make a stored session live in this process."""
     with client.gateway.places.take(client, known.id):
         return await _take_up(client, known, params)
 
 
-async def _take_up(client: ClientConnection, known: Kept, params: JsonObject) -> Session:
+async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
     gateway = client.gateway
     cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
     session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.feed import DirectFeed
-from dragoman.gateway.delivery.journal_attachment import TappedAttachment, reads_journal
+from dragoman.gateway.delivery.journal_attachment import JournalAttachment, reads_journal
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.create import setup_params
@@ -59,7 +59,7 @@ async def _from_owner(
     after = replay.after_seq(params)
     was_attached = session.id in client.attachments
     attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
-    if isinstance(attachment, TappedAttachment):
+    if isinstance(attachment, JournalAttachment):
         attachment.follow(after or 0)
         raw = _watching_params(session, {})  # it reads the past by itself
     else:
@@ -69,8 +69,8 @@ async def _from_owner(
             raw = setup_params(request, params, owner, session.agent_session_id)
         else:
             raw = _watching_params(session, params)
-    hidden = not attachment.tapped and (method == LOAD or after is not None)
-    if not attachment.tapped:  # from here on it goes on if the owner dies
+    hidden = not attachment.reads_journal and (method == LOAD or after is not None)
+    if not attachment.reads_journal:  # from here on it goes on if the owner dies
         attachment.position = after if after is not None else owner.position
     relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
     try:
@@ -81,7 +81,7 @@ async def _from_owner(
     if not reply.ok:
         await _give_up(session, feed, attachment, was_attached=was_attached)
         if not (owner.alive or owner.cut_off or request.answered):
-            if attachment.tapped:  # it was shown what it read by itself
+            if attachment.reads_journal:  # it was shown what it read by itself
                 request.params = encode(replay.with_after_seq(params, attachment.position))
             gone = owner.gone_error()
             raise OwnerGone(gone.code, gone.message, gone.data)

@@ -31,7 +31,7 @@ FIRST_LOOK = 5.0
 INTERVAL = 600.0
 
 
-async def keep_house(gateway: Gateway, store: Store) -> None:
+async def run_retention(gateway: Gateway, store: Store) -> None:
     """Runs as long as the gateway does; does nothing by default."""
     settings = gateway.config.sessions
     if not (settings.expire_after or settings.retain_days or settings.retain_bytes):

@@ -46,7 +46,7 @@ MAX_MISSING = 1000
 """Sessions whose journals owe a record of what they could not keep."""
 
 
-class Kept(msgspec.Struct, kw_only=True):
+class SessionEntry(msgspec.Struct, kw_only=True):
     """What is known of a session without it being live here."""
 
     id: str
@@ -72,11 +72,11 @@ class Kept(msgspec.Struct, kw_only=True):
     """What else the agent's own list says of it."""
 
 
-Kepts: TypeAlias = list[Kept]  # within the classes below, `list` is a method
+SessionEntries: TypeAlias = list[SessionEntry]  # within the classes below, `list` is a method
 
 
-class KeptPage(msgspec.Struct):
-    sessions: list[Kept]
+class SessionEntryPage(msgspec.Struct):
+    sessions: list[SessionEntry]
     next_cursor: str | None = None
 
 
@@ -84,7 +84,7 @@ class Directory(Protocol):
     async def create(self, session: Session, original: Session | None) -> None:
         """Keep a new session; a fork begins with the history of its original."""
 
-    async def get(self, session_id: str) -> Kept | None: ...
+    async def get(self, session_id: str) -> SessionEntry | None: ...
 
     async def list(
         self,
@@ -94,7 +94,7 @@ class Directory(Protocol):
         cursor: str | None,
         query: str | None = None,
         limit: int = LIST_PAGE,
-    ) -> KeptPage: ...
+    ) -> SessionEntryPage: ...
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
@@ -169,9 +169,9 @@ class StoreDirectory:
                 if not left:
                     raise
 
-    async def get(self, session_id: str) -> Kept | None:
+    async def get(self, session_id: str) -> SessionEntry | None:
         record = await self.store.get(session_id)
-        return (await self._kept([record]))[0] if record is not None else None
+        return (await self._entry([record]))[0] if record is not None else None
 
     async def list(
         self,
@@ -181,9 +181,9 @@ class StoreDirectory:
         cursor: str | None,
         query: str | None = None,
         limit: int = LIST_PAGE,
-    ) -> KeptPage:
+    ) -> SessionEntryPage:
         page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
-        return KeptPage(await self._kept(page.records), page.next_cursor)
+        return SessionEntryPage(await self._entry(page.records), page.next_cursor)
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         title, updated_at, rest = seen(info)
@@ -336,9 +336,9 @@ class StoreDirectory:
         session.save(SessionChanges(state="idle"))
         await session.settled()  # it belongs to the history that whoever loads is shown
 
-    async def _kept(self, records: Sequence[SessionRecord]) -> Kepts:
+    async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
         examined, holders = await examine(self.store, records)
-        return [_kept(record, holders.get(record.id), self.store.owner) for record in examined]
+        return [_entry(record, holders.get(record.id), self.store.owner) for record in examined]
 
 
 async def examine(
@@ -398,10 +398,10 @@ def _know(session: Session, record: SessionRecord) -> None:
     session.extra = record.extra
 
 
-def _kept(record: SessionRecord, owner: Owner | None, me: Owner) -> Kept:
+def _entry(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEntry:
     state = record.state if owner is not None or record.state not in RUNNING_STATES else "interrupted"
     info = record.extra.get("info")
-    return Kept(
+    return SessionEntry(
         id=record.id,
         agent=record.agent,
         cwd=record.cwd,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ownership.directory import Kept, KeptPage, seen
+from dragoman.gateway.ownership.directory import SessionEntry, SessionEntryPage, seen
 from dragoman.gateway.ports.store import LIST_PAGE, BadCursor, HeldElsewhere
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ class MemoryDirectory:
     """For `sessions.journal = false`: one page, one process, nothing survives."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Kept] = {}
+        self._known: dict[str, SessionEntry] = {}
 
     async def create(self, session: Session, original: Session | None) -> None:
         await self.claim(session.agent_name, session.agent_session_id)
-        self._known[session.id] = Kept(
+        self._known[session.id] = SessionEntry(
             id=session.id,
             agent=session.agent_name,
             cwd=session.cwd,
             agent_session_id=session.agent_session_id,
         )
 
-    async def get(self, session_id: str) -> Kept | None:
+    async def get(self, session_id: str) -> SessionEntry | None:
         return self._known.get(session_id)
 
     async def list(
@@ -39,7 +39,7 @@ class MemoryDirectory:
         cursor: str | None,
         query: str | None = None,
         limit: int = LIST_PAGE,
-    ) -> KeptPage:
+    ) -> SessionEntryPage:
         if cursor is not None:
             raise BadCursor("Unknown cursor: this list has only one page")
         found = [
@@ -52,13 +52,15 @@ class MemoryDirectory:
                 or any(query.lower() in str(each).lower() for each in (kept.title, kept.cwd, kept.id))
             )
         ]
-        return KeptPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
+        return SessionEntryPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
 
     async def listed(self, agent: str, info: JsonObject) -> None:
         asid = str(info["sessionId"])
         kept = self._find(agent, asid)
         if kept is None:
-            kept = Kept(id=new_session_id(), agent=agent, cwd=str(info.get("cwd", "")), agent_session_id=asid)
+            kept = SessionEntry(
+                id=new_session_id(), agent=agent, cwd=str(info.get("cwd", "")), agent_session_id=asid
+            )
             self._known[kept.id] = kept
         kept.title, kept.updated_at, kept.info = seen(info)
 
@@ -79,7 +81,7 @@ class MemoryDirectory:
         if kept is not None:
             kept.agent_session_id = None
 
-    def _find(self, agent: str, asid: str) -> Kept | None:
+    def _find(self, agent: str, asid: str) -> SessionEntry | None:
         return next(
             (kept for kept in self._known.values() if kept.agent == agent and kept.agent_session_id == asid),
             None,

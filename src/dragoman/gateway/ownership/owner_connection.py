@@ -160,7 +160,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
 
 async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
     """Clients of a session whose former process is gone go on from the last event that each has."""
-    positions = [each.position for each in feed.attachments if not each.tapped] or [feed.delivered]
+    positions = [each.position for each in feed.attachments if not each.reads_journal] or [feed.delivered]
     owner.uneven = max(positions) if len(set(positions)) > 1 else 0
     facts = {"afterSeq": min(positions), "wake": False}
     params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.rpc.peer import Reply
 from dragoman.wire import limits
@@ -191,7 +191,7 @@ class Corrections:
     """What one session has to remember for them."""
 
     def __init__(self) -> None:
-        self._printed: Remembered[str] = Remembered(limits.PRINTED_CALLS)
+        self._printed: BoundedDict[str] = BoundedDict(limits.PRINTED_CALLS)
         self._failed = False
 
     def turn_begins(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.wire import limits
@@ -69,7 +69,7 @@ class LiveTerminals:
         self._look = look
         self._running: dict[str, float] = {}
         """Terminals that run, with the time of the next look."""
-        self._told: Remembered[_Told] = Remembered(limits.KNOWN_TERMINALS)
+        self._told: BoundedDict[_Told] = BoundedDict(limits.KNOWN_TERMINALS)
         self._calls: dict[str, JsonObject] = {}
         """By terminal: the open tool call that refers to it."""
         self._timer: asyncio.TimerHandle | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting.dialects import is_one_of
 from dragoman.wire import limits
@@ -14,10 +14,10 @@ FINAL = frozenset({"completed", "failed"})
 
 class OpenTools:
     def __init__(self) -> None:
-        self._open: Remembered[str] = Remembered(limits.OPEN_TOOL_CALLS)
+        self._open: BoundedDict[str] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """Their kinds by id."""
-        self._since: Remembered[float] = Remembered(limits.OPEN_TOOL_CALLS)
-        self._told: Remembered[None] = Remembered(limits.OPEN_TOOL_CALLS)
+        self._since: BoundedDict[float] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
 
     def told(self, tool_id: object) -> bool:
         """People have seen this call in the present turn."""

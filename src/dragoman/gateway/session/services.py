@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway.bounded_dict import Remembered
+from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.delivery.replay import ForeignTerminals
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.lifecycle.workspace import check_agent_path
@@ -54,7 +54,7 @@ class Services:
         self._terminals: dict[str, ClientConnection] = {}
         self._renamed: dict[str, str] = {}
         """The client's own ids of terminals that the agent knows by another."""
-        self._owners: Remembered[ClientConnection | None] = Remembered(limits.KNOWN_TERMINALS)
+        self._owners: BoundedDict[ClientConnection | None] = BoundedDict(limits.KNOWN_TERMINALS)
         """Terminals of this process's life, by the id that clients know; None for our own, and for those gone."""
         self._creating = 0
         """Terminals that clients were asked for."""

@@ -18,7 +18,7 @@ from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.feed import DirectFeed, Feed
 from dragoman.gateway.delivery.journal_attachment import attachment_for
 from dragoman.gateway.delivery.journal_feed import JournalFeed
-from dragoman.gateway.delivery.journal_state import Keeping, is_taken
+from dragoman.gateway.delivery.journal_state import JournalState, is_taken
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
@@ -139,7 +139,7 @@ class Session:
         self._held = None
         self._rewriter = agent.rewriter(agent_session_id, self.id, self._observer.see)
         agent.sessions[agent_session_id] = self
-        if self.journal is not None and self.journal.state is Keeping.WAITING:
+        if self.journal is not None and self.journal.state is JournalState.WAITING:
             self.hold_agent(True)
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
@@ -451,9 +451,9 @@ class Session:
             return
         if self._owed is not None:
             changes, self._owed = _merged(self._owed, changes), None
-        if journal.state in (Keeping.STORED, Keeping.WAITING):
+        if journal.state in (JournalState.STORED, JournalState.WAITING):
             journal.store.update(self.id, journal.epoch, changes, partial(self._saved, changes))
-        elif journal.state is Keeping.UNKEPT:
+        elif journal.state is JournalState.UNKEPT:
             self._owed = changes
 
     def touch(self, state: str, title: str | UnsetType | None = UNSET) -> None:
@@ -461,7 +461,7 @@ class Session:
         journal = self.journal
         if journal is None:
             return
-        if title is UNSET and self._owed is None and journal.state is Keeping.STORED:
+        if title is UNSET and self._owed is None and journal.state is JournalState.STORED:
             journal.store.touch(self.id, journal.epoch, state, self._touched)
         else:
             self.save(SessionChanges(updated_at=events.now(), state=state, title=title))
@@ -493,7 +493,7 @@ class Session:
         log.warning(title, extra={"session": self.id})
         self.record("notice", title=title, severity=severity)
         for attachment in self.attachments:
-            if not attachment.tapped:  # those have the record
+            if not attachment.reads_journal:  # those have the record
                 line = self.notice_line(attachment.client, title, severity)
                 self.after_events(partial(attachment.send, line), attachment.client)
 
@@ -520,11 +520,11 @@ class Session:
 
     # -- the journal
 
-    def keeping_changed(self, state: Keeping, error: StoreError | None) -> None:
-        self.gateway.keeping_changed(self, state, error)
+    def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
+        self.gateway.journal_state_changed(self, state, error)
 
-    def keeping_delayed(self, error: StoreError | None) -> None:
-        self.gateway.keeping_delayed(self, error)
+    def journal_delayed(self, error: StoreError | None) -> None:
+        self.gateway.journal_delayed(self, error)
 
     def journal_congested(self, congested: bool) -> None:
         """Its own agent waits, and no other session does; the one that waits is let go, whatever became of it."""

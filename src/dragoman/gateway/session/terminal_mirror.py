@@ -84,7 +84,7 @@ class _Call:
                 return self.shown
 
 
-class Mirror:
+class TerminalMirror:
     """The terminals of one client in one session."""
 
     def __init__(self, attachment: Attachment) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.server.asgi import HttpError
 
 
-async def rename(gateway: Gateway, kept: Kept, title: str) -> None:
+async def rename(gateway: Gateway, kept: SessionEntry, title: str) -> None:
     """Where it lives: in this process with everybody watching, or in the store alone."""
     session = gateway.sessions.get(kept.id)
     if session is not None and not session.remote:
@@ -24,7 +24,7 @@ async def rename(gateway: Gateway, kept: Kept, title: str) -> None:
         await _rename_stored(gateway, kept, title)
 
 
-async def _rename_stored(gateway: Gateway, kept: Kept, title: str) -> None:
+async def _rename_stored(gateway: Gateway, kept: SessionEntry, title: str) -> None:
     store = gateway.store
     record = await store.get(kept.id) if store is not None else None
     if store is None or record is None:

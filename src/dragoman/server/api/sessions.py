@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.ownership.directory import Kept
+from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.peer import Reply
 from dragoman.server.api import answering
@@ -18,8 +18,8 @@ from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
 from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
-from dragoman.server.fronts.gateway_client import Caller, Callers, error_of
-from dragoman.server.fronts.turn_text import Collector
+from dragoman.server.fronts.gateway_client import GatewayClient, GatewayClients, error_of
+from dragoman.server.fronts.turn_text import TurnText
 from dragoman.wire.errors import RpcError
 
 Exporter = Callable[[Store, SessionRecord], AsyncIterator[bytes]]
@@ -32,10 +32,10 @@ EXPORTS: dict[str, tuple[str, str, Exporter]] = {
 
 
 class Sessions:
-    def __init__(self, gateway: Gateway, callers: Callers, agent: str | None) -> None:
+    def __init__(self, gateway: Gateway, gateway_clients: GatewayClients, agent: str | None) -> None:
         """`agent` is what sessions get that name none."""
         self._gateway = gateway
-        self._callers = callers
+        self._gateway_clients = gateway_clients
         self._agent = agent
 
     async def list(self, request: Request, values: Values) -> Response:
@@ -83,7 +83,7 @@ class Sessions:
         """What does not run is cancelled already."""
         kept = await self._find(values)
         try:
-            await (await self._caller(request)).cancel(kept.id)
+            await (await self._gateway_client(request)).cancel(kept.id)
         except RpcError as error:
             raise HttpError.refused(error) from error
         return Response(202)
@@ -94,7 +94,7 @@ class Sessions:
         kept = await self._find(values)
         question = values["question"]
         session = answering.check_open(self._gateway.sessions.get(kept.id), question, wanted)
-        await answering.answer(session, question, wanted, (await self._caller(request)).client)
+        await answering.answer(session, question, wanted, (await self._gateway_client(request)).client)
         return Response.json(self._shown(await self._find(values)))
 
     async def prompt(self, request: Request, values: Values) -> Response:
@@ -102,16 +102,16 @@ class Sessions:
         wanted = (await read(request, Prompt)).prompt
         kept = await self._find(values)
         blocks = [{"type": "text", "text": wanted}] if isinstance(wanted, str) else wanted
-        caller = await self._caller(request)
+        gateway_client = await self._gateway_client(request)
         params = encode({"sessionId": kept.id, "prompt": blocks})
-        heard = Collector(self._gateway.config.limits.max_message_bytes)
+        heard = TurnText(self._gateway.config.limits.max_message_bytes)
         try:
-            async with caller.listening(kept.id) as ear:
-                ear.hear(heard)
+            async with gateway_client.listening(kept.id) as listeners:
+                listeners.hear(heard)
                 try:
-                    reply = await _unless_gone(request, caller, kept.id, params)
+                    reply = await _unless_gone(request, gateway_client, kept.id, params)
                 finally:
-                    ear.stop()
+                    listeners.stop()
         except RpcError as error:
             raise HttpError.refused(error) from error
         reason = str(_result(reply).get("stopReason"))
@@ -145,27 +145,27 @@ class Sessions:
 
     # -- the rest
 
-    async def _find(self, values: Values) -> Kept:
+    async def _find(self, values: Values) -> SessionEntry:
         kept = await self._gateway.directory.get(values["id"])
         if kept is None:
             raise HttpError(404, "There is no such session.", code="unknown_session")
         return kept
 
-    async def _caller(self, request: Request) -> Caller:
-        caller = self._callers.get(request.identity, None)
+    async def _gateway_client(self, request: Request) -> GatewayClient:
+        gateway_client = self._gateway_clients.get(request.identity, None)
         try:
-            await caller.ready()
+            await gateway_client.ready()
         except RpcError as error:
             raise HttpError.refused(error) from error
-        return caller
+        return gateway_client
 
     async def _ask(
         self, request: Request, method: str, params: JsonObject, session_id: str | None = None
     ) -> JsonObject:
-        caller = await self._caller(request)
-        return _result(await caller.fetch(method, encode(params), session_id))
+        gateway_client = await self._gateway_client(request)
+        return _result(await gateway_client.fetch(method, encode(params), session_id))
 
-    def _shown(self, kept: Kept) -> SessionView:
+    def _shown(self, kept: SessionEntry) -> SessionView:
         live = self._gateway.sessions.get(kept.id)
         return SessionView(
             id=kept.id,
@@ -180,15 +180,17 @@ class Sessions:
         )
 
 
-async def _unless_gone(request: Request, caller: Caller, session_id: str, params: bytes) -> Reply:
+async def _unless_gone(
+    request: Request, gateway_client: GatewayClient, session_id: str, params: bytes
+) -> Reply:
     """The prompt's answer; a client that leaves meanwhile is treated as any other that does."""
-    answer = caller.call("session/prompt", params)
+    answer = gateway_client.call("session/prompt", params)
     gone = asyncio.ensure_future(request.gone())
     try:
         waits: list[asyncio.Future[Any]] = [answer, gone]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            caller.abandon(session_id)
+            gateway_client.abandon(session_id)
             raise HttpError(499, "The client left.")
         return answer.result()
     finally:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.server.auth.logins import Login, Logins, Pair
 from dragoman.server.auth.named_tokens import Token, TokenFile, digest
 from dragoman.server.file_stamp import Stamp, stamp_of
@@ -49,7 +49,7 @@ class Keys:
         self.file = file
         self._logins = logins or Logins()
         self._quotas = quotas or QuotaConfig()
-        self._meters: dict[str, Meter] = {}
+        self._rate_limits: dict[str, RateLimit] = {}
         identity = Identity(INSTANCE.name, INSTANCE.role, quota=self._quotas)
         self._instance = _Key(None, digest(instance), identity)
         self._keys: list[_Key] = [self._instance]
@@ -83,12 +83,12 @@ class Keys:
                 return key.identity if key.valid(time.time()) else f"The token {name} has expired."
         return f"The token {name} was {'replaced' if name == INSTANCE.name else 'revoked'}."
 
-    def meter(self, identity: Identity) -> Meter:
+    def rate_limit(self, identity: Identity) -> RateLimit:
         """One for all visits with the same token."""
-        meter = self._meters.get(identity.key)
-        if meter is None:
-            meter = self._meters[identity.key] = Meter(identity.quota)
-        return meter
+        rate_limit = self._rate_limits.get(identity.key)
+        if rate_limit is None:
+            rate_limit = self._rate_limits[identity.key] = RateLimit(identity.quota)
+        return rate_limit
 
     def _find(self, hash: str) -> Identity | None:
         """Compares with every one of them, each in constant time: how long it takes tells nothing."""
@@ -149,5 +149,7 @@ class Keys:
         named = [_Key(each, each.hash, each.identity(self._quotas)) for each in tokens]
         self._keys = [self._instance, *named]
         current = {key.identity.key for key in self._keys}
-        self._meters = {key: meter for key, meter in self._meters.items() if key in current}
+        self._rate_limits = {
+            key: rate_limit for key, rate_limit in self._rate_limits.items() if key in current
+        }
         self._logins.keep_only(key.hash for key in self._keys)

@@ -28,7 +28,7 @@ WRITE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptMessage:
     """A message that no journal has, in case that its reader comes back for it."""
 
     after: int
@@ -56,7 +56,7 @@ class EventStream:
         self._name = secrets.token_hex(4)
         self._seq = 0
         self._number = 0
-        self._kept: deque[Kept] = deque(maxlen=keep)
+        self._kept: deque[KeptMessage] = deque(maxlen=keep)
         self._kept_bytes = 0
         self._full = False
         self._turn = 0
@@ -69,10 +69,10 @@ class EventStream:
         self._number += 1
         line = single_line(message)
         event = b"id: %d.%d-%b\ndata: %b\n\n" % (self._seq, self._number, self._name.encode(), line)
-        self._keep(Kept(self._seq, self._number, event))
+        self._keep(KeptMessage(self._seq, self._number, event))
         self._put(event)
 
-    def _keep(self, kept: Kept) -> None:
+    def _keep(self, kept: KeptMessage) -> None:
         if not self._kept.maxlen:
             return
         if len(self._kept) == self._kept.maxlen:
@@ -88,7 +88,7 @@ class EventStream:
         # A journal may hold carriage returns of former versions: each of them would end the line, at every replay.
         self._put(b"id: %d\ndata: %b\n\n" % (seq, single_line(message)))
 
-    def send_again(self, kept: Kept) -> None:
+    def send_again(self, kept: KeptMessage) -> None:
         self._put(kept.event)
 
     def when_taken(self, action: Taken) -> None:
@@ -138,7 +138,7 @@ class EventStream:
         if self._reader == turn:
             self._reader = 0
 
-    def missed(self, last_id: str) -> tuple[int, list[Kept]] | None:
+    def missed(self, last_id: str) -> tuple[int, list[KeptMessage]] | None:
         """The last update of a returning reader and the other messages it lacks; None for what is no id.
 
         Whoever comes from an earlier stream of the same session lacks all of them.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dragoman.gateway.access.identity import Identity
-from dragoman.gateway.access.rate_limit import Meter
+from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.rpc.link import LinkHandler
@@ -25,7 +25,7 @@ API = "/api"
 INLINE = "/acp/inline"
 
 
-Opener = Callable[[Identity, Meter], LinkHandler]
+Opener = Callable[[Identity, RateLimit], LinkHandler]
 """Whoever speaks on a new WebSocket."""
 
 
@@ -63,12 +63,12 @@ class Fronts:
             config.serve.keep_alive,
         )
 
-    def socket(self, path: str, identity: Identity, meter: Meter) -> Speaker:
+    def socket(self, path: str, identity: Identity, rate_limit: RateLimit) -> Speaker:
         """Who speaks on a WebSocket at `path`; refuses a path that has none."""
         opener = self._sockets.get(path)
         if opener is not None:
-            return Speaker(opener(identity, meter), initialize_first=False)
-        return Speaker(self.connect(path, identity, meter).peer, initialize_first=True)
+            return Speaker(opener(identity, rate_limit), initialize_first=False)
+        return Speaker(self.connect(path, identity, rate_limit).peer, initialize_first=True)
 
     async def acp(self, request: Request) -> Response | None:
         """`/acp` and `/acp/AGENT`; with `serve.inline` a POST without a connection is answered inline (G-131)."""
@@ -84,8 +84,8 @@ class Fronts:
         except Malformed:
             return False
 
-    def connect(self, path: str, identity: Identity, meter: Meter | None = None) -> ClientConnection:
-        """A new client of the gateway; `meter` counts its requests where they are no HTTP requests."""
+    def connect(self, path: str, identity: Identity, rate_limit: RateLimit | None = None) -> ClientConnection:
+        """A new client of the gateway; `rate_limit` counts its requests where they are no HTTP requests."""
         keep = self._gateway.journaling and self._gateway.config.sessions.on_disconnect == "keep"
         terms = Terms(
             agent=self.agent_of(path),
@@ -93,7 +93,7 @@ class Fronts:
             repeat_initialize=False,
             spare=False,
             identity=identity,
-            meter=meter,
+            rate_limit=rate_limit,
         )
         return self._gateway.connect(terms)
 

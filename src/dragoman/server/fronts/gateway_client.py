@@ -27,7 +27,7 @@ from dragoman.gateway.rewriting.rewrite import session_of, with_members
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
 from dragoman.server.asgi import shutting_down
-from dragoman.server.fronts.session_listeners import Ear
+from dragoman.server.fronts.session_listeners import SessionListeners
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal
 from dragoman.wire.message import ABSENT
@@ -49,22 +49,22 @@ class _Head(msgspec.Struct):
 _head = msgspec.json.Decoder(_Head)
 
 
-class Caller:
+class GatewayClient:
     """Implements `Link` and `SplitLink`."""
 
     backlog = 0  # each ear has a pace of its own
 
     def __init__(
-        self, client: ClientConnection, on_end: Callable[[Caller], None] = lambda caller: None
+        self, client: ClientConnection, on_end: Callable[[GatewayClient], None] = lambda gateway_client: None
     ) -> None:
         self.client = client
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ids = itertools.count(1)
         self._waiting: dict[int, OnReply] = {}
-        self._ears: dict[str, Ear] = {}
+        self._listeners: dict[str, SessionListeners] = {}
         self._users: Counter[str] = Counter()
-        self._asked: dict[int, Ear] = {}
+        self._asked: dict[int, SessionListeners] = {}
         self._ready: asyncio.Future[Reply] | None = None
         self._closing = False
         client.peer.link_opened(self)
@@ -132,9 +132,9 @@ class Caller:
             raise internal(str(error), error.code) from error
         if known is not None and known.live and bound in (None, known.agent):
             await self.ready()
-            async with self.listening(known.id) as ear:
-                if ear.session is not None:
-                    ear.session.cancel()
+            async with self.listening(known.id) as listeners:
+                if listeners.session is not None:
+                    listeners.session.cancel()
 
     def answer(self, number: int, line: bytes) -> None:
         """Hand in the answer to a question that had been given an id of ours."""
@@ -144,7 +144,9 @@ class Caller:
     # -- sessions
 
     @asynccontextmanager
-    async def listening(self, session_id: str, *, comes_back: bool = False) -> AsyncIterator[Ear]:
+    async def listening(
+        self, session_id: str, *, comes_back: bool = False
+    ) -> AsyncIterator[SessionListeners]:
         """Be attached to a session; `comes_back` leaves the attaching to a request that follows."""
         self._users[session_id] += 1
         try:
@@ -195,13 +197,13 @@ class Caller:
         for session_id, attachment in list(self.client.attachments.items()):
             if not self._users[session_id]:
                 attachment.session.detach(self.client)
-        for session_id in [key for key in self._ears if not self._users[key]]:
-            del self._ears[session_id]
+        for session_id in [key for key in self._listeners if not self._users[key]]:
+            del self._listeners[session_id]
 
     # -- Link
 
-    def outlet(self, session_id: str) -> Ear:
-        return self._ears.setdefault(session_id, Ear())
+    def outlet(self, session_id: str) -> SessionListeners:
+        return self._listeners.setdefault(session_id, SessionListeners())
 
     def send(self, line: bytes) -> None:
         head = _head.decode(line)
@@ -211,8 +213,8 @@ class Caller:
             self._withdraw(_request_id(head.params))
         elif head.id is not None:
             self._question(line, head.id, session_of(bytes(head.params)))
-        elif (session_id := session_of(bytes(head.params))) in self._ears:
-            self._ears[session_id].send(line)
+        elif (session_id := session_of(bytes(head.params))) in self._listeners:
+            self._listeners[session_id].send(line)
 
     def pause(self) -> None:
         """A POST is read when it is there; nothing to hold back."""
@@ -224,8 +226,8 @@ class Caller:
         if self._closing:
             return
         self._closing = True
-        for ear in self._ears.values():
-            ear.end()
+        for listeners in self._listeners.values():
+            listeners.end()
         waiting, self._waiting = self._waiting, {}
         for on_reply in waiting.values():
             on_reply(Reply.failed(internal("Dragoman is shutting down", "shutdown")))
@@ -240,11 +242,11 @@ class Caller:
             on_reply(Reply(error=bytes(envelope.error)) if failed else Reply(result=bytes(envelope.result)))
 
     def _question(self, line: bytes, number: int, session_id: str | None) -> None:
-        ear = self._ears.get(session_id or "")
-        if ear is not None:
+        listeners = self._listeners.get(session_id or "")
+        if listeners is not None:
             # A question that nobody reads waits for whoever listens next, or for another client's answer.
-            self._asked[number] = ear
-            ear.send(with_members(line, id=self.public_id(number)))
+            self._asked[number] = listeners
+            listeners.send(with_members(line, id=self.public_id(number)))
         else:
             refusal = message.failure(
                 b"%d" % number, internal("The client cannot be asked", "no_client").encode()
@@ -252,16 +254,18 @@ class Caller:
             self._loop.call_soon(lambda: self.client.peer.link_messages([refusal]))
 
     def _withdraw(self, number: int | None) -> None:
-        ear = self._asked.pop(number, None) if number is not None else None
-        if ear is not None and number is not None:
-            ear.send(message.notification(CANCEL_REQUEST, encode({"requestId": self.public_id(number)})))
+        listeners = self._asked.pop(number, None) if number is not None else None
+        if listeners is not None and number is not None:
+            listeners.send(
+                message.notification(CANCEL_REQUEST, encode({"requestId": self.public_id(number)}))
+            )
 
     def public_id(self, number: int) -> str:
         """The id of a question that no other caller has; `InlineFront` reads it back."""
         return f"{self.client.key}-{number}"
 
 
-class Callers:
+class GatewayClients:
     """One for all that show the same token and get the same agent."""
 
     def __init__(self, gateway: Gateway, *, warm: bool = True, list_limit: int = LIST_PAGE) -> None:
@@ -269,27 +273,27 @@ class Callers:
         self._gateway = gateway
         self._list_limit = list_limit
         self._warm = warm
-        self._shared: dict[tuple[Identity, str | None], Caller] = {}
+        self._shared: dict[tuple[Identity, str | None], GatewayClient] = {}
 
-    def get(self, identity: Identity, agent: str | None) -> Caller:
+    def get(self, identity: Identity, agent: str | None) -> GatewayClient:
         identity = replace(identity, login="")  # it outlives the login of the first request
         key = (identity, agent)
-        caller = self._shared.get(key)
-        if caller is None:
+        gateway_client = self._shared.get(key)
+        if gateway_client is None:
             client = self._connect(identity, agent, warm=self._warm)
-            caller = self._shared[key] = Caller(client, lambda _: self._forget(key))
-        return caller
+            gateway_client = self._shared[key] = GatewayClient(client, lambda _: self._forget(key))
+        return gateway_client
 
-    def apart(self, identity: Identity) -> Caller:
+    def apart(self, identity: Identity) -> GatewayClient:
         """One that nobody shares; whoever asked for it closes it."""
-        return Caller(self._connect(identity, None, warm=False))
+        return GatewayClient(self._connect(identity, None, warm=False))
 
-    def by_key(self, key: int) -> Caller | None:
+    def by_key(self, key: int) -> GatewayClient | None:
         return next((each for each in self._shared.values() if each.client.key == key), None)
 
     def close(self) -> None:
-        for caller in list(self._shared.values()):
-            caller.close()
+        for gateway_client in list(self._shared.values()):
+            gateway_client.close()
 
     def _forget(self, key: tuple[Identity, str | None]) -> None:
         self._shared.pop(key, None)

@@ -20,7 +20,7 @@ from dragoman.rpc.peer import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.event_stream import EventStream
-from dragoman.server.fronts.gateway_client import Caller, Callers
+from dragoman.server.fronts.gateway_client import GatewayClient, GatewayClients
 from dragoman.server.fronts.streamable import send_events
 from dragoman.wire import message
 from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
@@ -43,8 +43,8 @@ class InlineFront:
         """`agent_of` names the agent that a path fixes, or refuses the path."""
         self._gateway = gateway
         self._agent_of = agent_of
-        self._callers = Callers(gateway, list_limit=LISTED)
-        self._watchers: dict[int, Caller] = {}
+        self._gateway_clients = GatewayClients(gateway, list_limit=LISTED)
+        self._watchers: dict[int, GatewayClient] = {}
 
     # -- POST
 
@@ -58,34 +58,34 @@ class InlineFront:
             return Response(status, message.failure(error.id, error.as_error().encode()))
         if not envelope.method:
             return self._answer(request.identity, envelope, body)
-        caller = self._callers.get(request.identity, self._agent_of(request.path))
+        gateway_client = self._gateway_clients.get(request.identity, self._agent_of(request.path))
         try:
-            caller.client.check(envelope.method)
+            gateway_client.client.check(envelope.method)
         except RpcError as error:
             raise HttpError.refused(error) from error
         params = EMPTY if envelope.params is ABSENT else bytes(envelope.params)
         if envelope.id is ABSENT:
-            await self._notify(caller, envelope.method, params, body)
+            await self._notify(gateway_client, envelope.method, params, body)
             return Response(202)
         try:
             async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
-                await caller.ready()
+                await gateway_client.ready()
         except TimeoutError as error:
             raise HttpError(504, "The agent did not start in time.") from error
         except RpcError as error:
             return _response(envelope, Reply.failed(error))
         if envelope.method in STREAMED:
-            return await self._stream(request, caller, envelope, params)
+            return await self._stream(request, gateway_client, envelope, params)
         try:
-            return _response(envelope, await self._ask(caller, envelope.method, params))
+            return _response(envelope, await self._ask(gateway_client, envelope.method, params))
         except Malformed as error:
             return _response(envelope, Reply.failed(error.as_error()))
 
-    async def _ask(self, caller: Caller, method: str, params: bytes) -> Reply:
+    async def _ask(self, gateway_client: GatewayClient, method: str, params: bytes) -> Reply:
         session_id = session_of(params)
         if method == "session/cancel":
             try:
-                await caller.cancel(session_id)
+                await gateway_client.cancel(session_id)
             except RpcError as error:
                 return Reply.failed(error)
             return Reply(result=EMPTY)
@@ -93,26 +93,33 @@ class InlineFront:
             # Seed 002 takes one without a version; a wrong one is refused as everywhere.
             given = message.members(params)
             params = encode({"protocolVersion": 1, **given})
-        return await caller.fetch(method, params, session_id)
+        return await gateway_client.fetch(method, params, session_id)
 
     async def _stream(
-        self, request: Request, caller: Caller, envelope: Envelope, params: bytes
+        self, request: Request, gateway_client: GatewayClient, envelope: Envelope, params: bytes
     ) -> Response | None:
         session_id = session_of(params)
         try:
             if session_id is None:
                 raise invalid_params("sessionId is required", "sessionId")
-            async with caller.listening(session_id, comes_back=envelope.method == "session/load") as ear:
-                stream = ear.listen()
+            async with gateway_client.listening(
+                session_id, comes_back=envelope.method == "session/load"
+            ) as listeners:
+                stream = listeners.listen()
                 try:
-                    return await self._converse(request, caller, stream, envelope, params)
+                    return await self._converse(request, gateway_client, stream, envelope, params)
                 finally:
-                    ear.stop()
+                    listeners.stop()
         except RpcError as error:
             return _response(envelope, Reply.failed(error))
 
     async def _converse(
-        self, request: Request, caller: Caller, stream: EventStream, envelope: Envelope, params: bytes
+        self,
+        request: Request,
+        gateway_client: GatewayClient,
+        stream: EventStream,
+        envelope: Envelope,
+        params: bytes,
     ) -> Response | None:
         """What is refused at once is a plain answer; everything else is a stream that the answer ends."""
         answer: Reply | None = None
@@ -125,7 +132,7 @@ class InlineFront:
                 stream.send(_line(envelope, reply))
                 stream.close()
 
-        number = caller.ask(envelope.method, params, answered)
+        number = gateway_client.ask(envelope.method, params, answered)
         if answer is not None:
             return _response(envelope, answer)
         streaming = True
@@ -133,30 +140,30 @@ class InlineFront:
             await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
         finally:
             if answer is None:
-                caller.forget(number)
-                caller.abandon(session_of(params))
+                gateway_client.forget(number)
+                gateway_client.abandon(session_of(params))
         return None
 
-    async def _notify(self, caller: Caller, method: str, params: bytes, body: bytes) -> None:
+    async def _notify(self, gateway_client: GatewayClient, method: str, params: bytes, body: bytes) -> None:
         session_id = session_of(params)
         if method == "session/cancel":
             try:
-                await caller.cancel(session_id)
+                await gateway_client.cancel(session_id)
             except RpcError as error:
                 raise HttpError.refused(error) from error
         elif session_id in self._gateway.sessions:
-            async with caller.listening(session_id):
-                caller.client.peer.link_messages([body])
+            async with gateway_client.listening(session_id):
+                gateway_client.client.peer.link_messages([body])
 
     def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
         """An answer to an agent's question, whose id says which caller was asked; another token's is unknown."""
         key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
         found = _QUESTION_ID.fullmatch(str(key[1])) if key is not None else None
         owner = int(found[1]) if found is not None else -1
-        caller = self._watchers.get(owner) or self._callers.by_key(owner)
-        if caller is None or found is None or caller.client.terms.identity != identity:
+        gateway_client = self._watchers.get(owner) or self._gateway_clients.by_key(owner)
+        if gateway_client is None or found is None or gateway_client.client.terms.identity != identity:
             raise HttpError(404, "There is no such question; it may have been answered already.")
-        caller.answer(int(found[2]), body)
+        gateway_client.answer(int(found[2]), body)
         return Response(202)
 
     # -- GET /acp/events
@@ -170,7 +177,7 @@ class InlineFront:
         after = _position(request.header("last-event-id"))
         if len(self._watchers) >= limits.MAX_HTTP_CONNECTIONS:
             raise HttpError(503, "There are too many streams.", [("retry-after", "30")])
-        watcher = self._callers.apart(request.identity)
+        watcher = self._gateway_clients.apart(request.identity)
         self._watchers[watcher.client.key] = watcher
         try:
             await self._watch(request, watcher, session_id, after)
@@ -178,19 +185,21 @@ class InlineFront:
             del self._watchers[watcher.client.key]
             watcher.close()
 
-    async def _watch(self, request: Request, watcher: Caller, session_id: str, after: int | None) -> None:
+    async def _watch(
+        self, request: Request, watcher: GatewayClient, session_id: str, after: int | None
+    ) -> None:
         try:
             await watcher.ready()
-            async with watcher.listening(session_id, comes_back=True) as ear:
-                stream = ear.listen()
-                ear.ends_with_session = True
+            async with watcher.listening(session_id, comes_back=True) as listeners:
+                stream = listeners.listen()
+                listeners.ends_with_session = True
                 await watcher.attach(session_id, after)
                 await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
         except RpcError as error:
             raise HttpError.refused(error) from error
 
     def close(self) -> None:
-        self._callers.close()
+        self._gateway_clients.close()
         for watcher in list(self._watchers.values()):
             watcher.close()
 

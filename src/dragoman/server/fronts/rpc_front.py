@@ -18,7 +18,7 @@ from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.fronts.streamable import SWEEP, send_events
-from dragoman.server.listen.token_shares import Shares
+from dragoman.server.listen.token_shares import TokenShares
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.limits import MAX_BATCH_ENTRIES
@@ -97,7 +97,7 @@ class RpcFront:
         self._keep_alive = keep_alive
         self._clients: dict[tuple[Identity, str, str], RpcClient] = {}
         """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
-        self._shares = Shares("clients", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
+        self._shares = TokenShares("clients", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
         self._sweeper: asyncio.TimerHandle | None = None
 
     async def post(self, request: Request) -> Response:
@@ -118,8 +118,8 @@ class RpcFront:
         """Each message of a batch is a request; the first was counted when the POST came."""
         try:
             for _ in range(1, min(entries, MAX_BATCH_ENTRIES)):
-                if request.meter is not None:
-                    request.meter.request()
+                if request.rate_limit is not None:
+                    request.rate_limit.request()
         except RpcError as error:
             raise HttpError.refused(error) from error
 

@@ -23,7 +23,7 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-class Ear:
+class SessionListeners:
     """Implements `Outlet`."""
 
     def __init__(self) -> None:

@@ -14,8 +14,8 @@ from dragoman.server import limits
 from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response, shutting_down
 from dragoman.server.fronts.event_stream import EventStream
-from dragoman.server.fronts.streamable_client import Asked, HttpConnection
-from dragoman.server.listen.token_shares import Shares
+from dragoman.server.fronts.streamable_client import Asked, StreamableClient
+from dragoman.server.listen.token_shares import TokenShares
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.message import ABSENT, Envelope
@@ -50,8 +50,10 @@ class StreamableHttp:
         self._affinity = affinity
         self._gateway = gateway
         self._connect = connect
-        self._connections: dict[str, HttpConnection] = {}
-        self._shares = Shares("connections", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
+        self._connections: dict[str, StreamableClient] = {}
+        self._shares = TokenShares(
+            "connections", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER
+        )
         self._sweeper: asyncio.TimerHandle | None = None
         self._methods: dict[str, Callable[[Request], Awaitable[Response | None]]] = {
             "POST": self._post,
@@ -100,7 +102,7 @@ class StreamableHttp:
             raise shutting_down()
         with self._shares.reserved(request.identity):
             client = self._connect(request.path, request.identity)
-        connection = HttpConnection(client, request.path, self._ended)
+        connection = StreamableClient(client, request.path, self._ended)
         self._connections[connection.id] = connection
         connection.receive(envelope.id, Asked("initialize"), line)
         try:
@@ -163,7 +165,7 @@ class StreamableHttp:
 
     # -- connections
 
-    def _connection(self, request: Request) -> HttpConnection:
+    def _connection(self, request: Request) -> StreamableClient:
         connection_id = request.header(CONNECTION)
         if not connection_id:
             raise HttpError(400, "The header Acp-Connection-Id is missing; initialize gives one.")
@@ -179,7 +181,7 @@ class StreamableHttp:
         connection.touch()
         return connection
 
-    def _ended(self, connection: HttpConnection) -> None:
+    def _ended(self, connection: StreamableClient) -> None:
         if self._connections.pop(connection.id, None) is not None:
             self._shares.give_back(connection.client.terms.identity)
 
@@ -230,7 +232,7 @@ async def send_events(
         stream.vacate(turn)
 
 
-def _check_method(connection: HttpConnection, envelope: Envelope) -> None:
+def _check_method(connection: StreamableClient, envelope: Envelope) -> None:
     """Said at once (403, 429), not only on the stream; answers need no role, observers are asked nothing."""
     if not envelope.method:
         return

@@ -53,10 +53,12 @@ class Asked:
     """The session in its params."""
 
 
-class HttpConnection:
+class StreamableClient:
     """Implements `Link` and `SplitLink`."""
 
-    def __init__(self, client: ClientConnection, path: str, on_end: Callable[[HttpConnection], None]) -> None:
+    def __init__(
+        self, client: ClientConnection, path: str, on_end: Callable[[StreamableClient], None]
+    ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.client = client
         self.path = path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.gateway.delivery.transcript import read_update, said
 
 
-class Collector:
+class TurnText:
     """Implements `Sink`; keeps the beginning of a text that is too long."""
 
     writable = True

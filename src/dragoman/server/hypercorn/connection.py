@@ -98,7 +98,7 @@ class StallWatch(asyncio.StreamReaderProtocol):
             self._timer = None
 
 
-class HttpLeg:
+class HypercornConnection:
     """Serves an ASGI application on connections that it is handed."""
 
     def __init__(self, app: Callable[..., Any], max_message_bytes: int, ping_interval: float) -> None:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dragoman.server import limits
-from dragoman.server.listen.connection_limit import Crowd
-from dragoman.server.listen.protocol_sniffer import Door, response
+from dragoman.server.listen.connection_limit import ConnectionLimit
+from dragoman.server.listen.protocol_sniffer import ProtocolSniffer, response
 from dragoman.server.listen.tls import Certificate
 
 log = logging.getLogger(__name__)
@@ -27,11 +27,11 @@ PAUSE = 0.5
 """Seconds until we try again when there are no descriptors left; those who wait stay in the backlog."""
 
 
-class Entrance:
+class Acceptor:
     def __init__(
         self,
-        crowd: Crowd,
-        make_door: Callable[[Callable[[], None]], Door],
+        connection_limit: ConnectionLimit,
+        make_door: Callable[[Callable[[], None]], ProtocolSniffer],
         silence: float,
         refused: Callable[[int], None],
     ) -> None:
@@ -41,7 +41,7 @@ class Entrance:
         whoever finds no room.
         """
         self._refused = refused
-        self._crowd = crowd
+        self._crowd = connection_limit
         self._silence = silence
         self._make_door = make_door
         self._sockets: list[socket.socket] = []

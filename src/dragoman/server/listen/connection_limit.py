@@ -15,7 +15,7 @@ from dragoman.server.auth.admission import Visit
 log = logging.getLogger(__name__)
 
 
-class Crowd:
+class ConnectionLimit:
     def __init__(
         self, files: int, per_address: int, is_proxy: Callable[[str], bool] = lambda address: False
     ) -> None:

@@ -24,25 +24,27 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 
-class House(Protocol):
+class SnifferHandler(Protocol):
     """What lies behind the door."""
 
-    def enter(self, door: Door) -> None: ...
+    def enter(self, sniffer: ProtocolSniffer) -> None: ...
 
-    def leave(self, door: Door) -> None: ...
+    def leave(self, sniffer: ProtocolSniffer) -> None: ...
 
     def refused(self, status: int) -> None: ...
 
-    def http(self, transport: asyncio.Transport, early: bytes, door: Door) -> None: ...
+    def http(self, transport: asyncio.Transport, early: bytes, sniffer: ProtocolSniffer) -> None: ...
 
-    def websocket(self, transport: asyncio.Transport, visit: Visit, early: bytes, door: Door) -> None: ...
+    def websocket(
+        self, transport: asyncio.Transport, visit: Visit, early: bytes, sniffer: ProtocolSniffer
+    ) -> None: ...
 
 
-class Door(asyncio.Protocol):
+class ProtocolSniffer(asyncio.Protocol):
     """One connection until its first request's headers are there."""
 
-    def __init__(self, house: House, on_end: Callable[[], None]) -> None:
-        self._house = house
+    def __init__(self, handler: SnifferHandler, on_end: Callable[[], None]) -> None:
+        self._handler = handler
         self.on_end = on_end
         self._head = b""
         self._timer: asyncio.TimerHandle | None = None
@@ -51,7 +53,7 @@ class Door(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self._house.enter(self)
+        self._handler.enter(self)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(limits.HEAD_TIMEOUT, self.refuse, 408, "no request came")
 
@@ -63,7 +65,7 @@ class Door(asyncio.Protocol):
             self.refuse(400, "there is no TLS here")
         elif self._head.startswith(_PREFACE):
             self._pass()
-            self._house.http(self.transport, self._head, self)
+            self._handler.http(self.transport, self._head, self)
         elif _PREFACE.startswith(self._head[: len(_PREFACE)]):
             return  # could still become HTTP/2
         else:
@@ -83,7 +85,7 @@ class Door(asyncio.Protocol):
 
     def _first_request(self, head: bytes, early: bytes) -> None:
         if not _UPGRADE.search(head):
-            self._house.http(self.transport, self._head, self)
+            self._handler.http(self.transport, self._head, self)
             return
         try:
             request = _parse(head)
@@ -91,9 +93,9 @@ class Door(asyncio.Protocol):
             self.refuse(400, str(error))
             return
         if _upgrades(request):
-            self._house.websocket(self.transport, _visit(request, self.transport), early, self)
+            self._handler.websocket(self.transport, _visit(request, self.transport), early, self)
         else:
-            self._house.http(self.transport, self._head, self)
+            self._handler.http(self.transport, self._head, self)
 
     def _pass(self) -> None:
         self._passed = True
@@ -108,7 +110,7 @@ class Door(asyncio.Protocol):
         self._pass()
         if self.transport.is_closing():
             return
-        self._house.refused(status)
+        self._handler.refused(status)
         self.transport.write(response(status, reason, headers))
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -126,7 +128,7 @@ class Door(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._pass()
-        self._house.leave(self)
+        self._handler.leave(self)
 
 
 def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> bytes:

@@ -13,7 +13,7 @@ from dragoman.server.asgi import HttpError
 log = logging.getLogger(__name__)
 
 
-class Shares:
+class TokenShares:
     def __init__(self, what: str, each: int, together: int) -> None:
         """`each` for one token, `together` for all of them; `what` is counted, in the plural."""
         self._what = what

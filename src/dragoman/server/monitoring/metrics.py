@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dragoman import __version__
 from dragoman.gateway.client import REQUESTS
-from dragoman.gateway.delivery.journal_state import Keeping
+from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.asgi import Response
 from dragoman.server.monitoring import exposition
@@ -246,6 +246,6 @@ def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
         "dragoman_journal_lag_events": [
             ({}, sum(each.seq - each.delivered for each in journals if not each.broken))
         ],
-        "dragoman_journal_waiting": [({}, sum(each.state is Keeping.WAITING for each in journals))],
+        "dragoman_journal_waiting": [({}, sum(each.state is JournalState.WAITING for each in journals))],
         "dragoman_journal_broken": [({}, sum(each.broken for each in journals))],
     }
