@@ -1,110 +1,24 @@
-"""The gateway's rules that black-box tests of `dragoman acp` prove, one line each.
+"""The rules and dialects that code and tests cite, read from their page, `docs/reference/protocol-rules.md`.
 
-A test names the rules that it proves with `@pytest.mark.rule(...)`; `test_requirements.py` keeps both in step.
+A test names the rules that it proves with `@pytest.mark.rule(...)`; `test_requirements.py` and `test_protocol_rules.py`
+keep page, code and tests in step.
 """
 
-RULES: dict[str, str] = {
-    "G-001": "messages are routed as raw objects: unknown update kinds and explicit nulls survive",
-    "G-002": "only listed fields change; _meta and unknown fields pass with their exact values",
-    "G-003": "gateway data appears under one _meta key only, never as a root field",
-    "G-004": "messages are written whole, one writer per stream",
-    "G-005": "each session is one FIFO: everybody sees its messages in the order in which the agent wrote them",
-    "G-006": "stdout carries ACP and nothing else",
-    "G-010": "request ids are rewritten in both directions and come back to who asked",
-    "G-011": "an id returns with its exact JSON type",
-    "G-012": "the same id may be outstanding in both directions",
-    "G-013": "a response with an unknown or settled id is dropped",
-    "G-014": "an id still in flight cannot be used again",
-    "G-015": "notifications are never answered; session/cancel as a request is answered {}",
-    "G-016": "a client message without jsonrpc 2.0 is an invalid request",
-    "G-017": "an unparseable line is -32700, JSON that is no object -32600; the connection stays open",
-    "G-018": "batches are unbundled and answered in one array, or rejected by a switch",
-    "G-019": "unknown methods travel on to the agent or client that they belong to",
-    "G-020": "an agent's error passes unchanged, except session ids in its data",
-    "G-030": "nothing but initialize comes first; a second initialize is answered alike",
-    "G-031": "protocolVersion is checked and answered with our own latest",
-    "G-032": "the agent is initialized with the client's capabilities, never more",
-    "G-033": "a bound connection shows the agent's capabilities plus the gateway's own",
-    "G-034": "an unbound connection merges capabilities by the table",
-    "G-035": "content that the session's agent cannot take is refused by name",
-    "G-036": "the agent of a session is chosen by argument, _meta, workspace rule, default",
-    "G-037": "what the client did not advertise is refused to the agent without asking the client",
-    "G-040": "session ids are unique over agents",
-    "G-041": "session ids are safe in an HTTP header",
-    "G-042": "sessions known only from an agent's list get an id and keep it",
-    "G-043": "session ids are rewritten at the listed places and nowhere else",
-    "G-044": "updates for a session that is being created wait for its response",
-    "G-045": "an unknown session is -32002 with its id; in a notification it is ignored",
-    "G-046": "a client reaches only the sessions of its own connection",
-    "G-050": "authenticate goes to the agent whose method it names",
-    "G-051": "logout reaches every agent that can",
-    "G-052": "session/new checks cwd and the session limit and tolerates missing mcpServers",
-    "G-053": "session/load replays through the agent",
-    "G-054": "session/resume sends no history before its response",
-    "G-055": "session/list merges agents and survives one that fails",
-    "G-056": "session/delete of an unknown session succeeds",
-    "G-057": "session/close ends the turn first and is answered after it",
-    "G-058": "session/prompt checks its session, its content and its size",
-    "G-059": "session/cancel is sent at once",
-    "G-060": "modes and config options can be set, also in the middle of a turn",
-    "G-061": "updates reach the client with the session's id",
-    "G-062": "permission requests reach the client and its answer the agent",
-    "G-063": "fs requests are served by the client",
-    "G-064": "terminal requests are served by the client",
-    "G-065": "elicitations reach the client that owns the session or request",
-    "G-066": "a completed elicitation is told to the client that had it",
-    "G-067": "$/cancel_request travels with the id that the receiver knows",
-    "G-068": "unstable methods pass like any other",
-    "G-069": "terminal ids of two clients never mix",
-    "G-070": "option, tool call, message, mode and config ids are never rewritten",
-    "G-071": "terminal authentication is never offered where the client cannot do it",
-    "G-080": "every update comes before the response of its prompt",
-    "G-081": "all of a replay comes before the load response",
-    "G-082": "the session/new response comes before anything that carries its id",
-    "G-083": "a permission request keeps its place among the updates",
-    "G-084": "one slow session does not hold another up",
-    "G-085": "a load response waits until its replay was read from the other stream",
-    "G-086": "a slow client slows the agent down and loses nothing",
-    "G-090": "one prompt at a time per session",
-    "G-091": "a cancel answers the session's pending questions at once and withdraws them",
-    "G-092": "updates flow until the turn ends; an aborted turn ends as cancelled",
-    "G-093": "an agent that ignores a cancel is answered for after a while",
-    "G-094": "a cancel without a turn does nothing",
-    "G-095": "$/cancel_request of a prompt ends it, with exactly one answer",
-    "G-096": "a permission answered with -32800 is a cancelled one for the agent",
-    "G-101": "an unknown outcome is never an approval",
-    "G-102": "timeout is not an outcome",
-    "G-100": "policy answers with an offered option, chosen by its kind",
-    "G-103": "a question waits for whoever attaches next, or as long as the settings say",
-    "G-104": "every decision is journaled with who decided",
-    "G-110": "an agent's death fails its turns, tools and questions clearly, and nothing else",
-    "G-111": "lines that are not JSON are skipped, too many end the agent",
-    "G-112": "an agent's stderr never blocks it and is shown when it dies",
-    "G-113": "when the client leaves, turns are cancelled, sessions closed and every process ended",
-    "G-114": "a client that disconnects leaves its turn running into the journal",
-    "G-115": "a gateway that is told to end answers its prompts first",
-    "G-116": "session/end is session/close",
-    "G-120": "one endpoint takes POST, GET and DELETE; other verbs are refused",
-    "G-121": "every situation of the HTTP status table has its status",
-    "G-122": "what belongs to a session names it in a header, but for loading and deleting",
-    "G-123": "each message travels on its own session's stream, or on the connection's",
-    "G-124": "a loaded or resumed session belongs to its connection",
-    "G-125": "an event stream has one event per message, with an id",
-    "G-126": "HTTP/2 carries all of it, WebSockets too",
-    "G-127": "the answer that opens a connection has a cookie for balancers",
-    "G-128": "a WebSocket begins with initialize, ignores binary and closes with a code that says why",
-    "G-129": "the token opens the gateway; foreign pages and rebound names are refused",
-    "G-130": "agents are reached over WebSocket and over Streamable HTTP",
-    "G-131": "the HTTP shapes of older clients work beside the standard one",
-    "G-140": "lines may end in CRLF, be blank or start with a BOM",
-    "G-141": "a client that starts with Content-Length is answered so",
-    "G-142": "Content-Length counts bytes and must be there",
-    "G-143": "an oversize message is refused and the connection goes on",
-    "G-144": "only a line feed ends a line",
-    "G-150": "only whole absolute paths at or below a root are mapped, the longest root first, there and back",
-    "G-151": "every field that holds a path is mapped, and no other",
-    "G-152": "a cwd's root decides its box, and the agent still gets the cwd itself",
-    "G-160": "Claude Code's own tongue becomes ACP",
-    "G-161": "Codex's own tongue becomes ACP",
-    "G-163": "the journal keeps no secrets, and a replay shows history alone",
-}
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "protocol-rules.md"
+_ROW = re.compile(r'^\| <a id="(?P<anchor>[^"]*)"></a>(?P<id>[GD]-\d+) \| (?P<text>.+) \|$', re.MULTILINE)
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """Each row of the page: its anchor, its id, and what it says."""
+    return [(row["anchor"], row["id"], row["text"]) for row in _ROW.finditer(PAGE.read_text())]
+
+
+ENTRIES: dict[str, str] = {id: text for _, id, text in rows()}
+"""Rules (G) and dialects (D), by their ids."""
+RULES: dict[str, str] = {id: text for id, text in ENTRIES.items() if id.startswith("G")}
+"""Each of these has a test."""
