@@ -126,7 +126,7 @@ async def test_a_model_is_set_in_the_older_words_without_being_asked_for(
 async def test_options_that_an_older_agent_tells_in_part_are_completed(
     dragoman: Start, workspace: Path
 ) -> None:
-    """D-70: seed 000 tells an id, a name and the value."""
+    """D-70: an id, a name and the value."""
     extra = json.dumps({"configOptions": [MODEL, {**SIZE, "id": "tone"}]})
     part = [{"id": "m", "name": "Model", "currentValue": "b"}]
     answer = '"result":' + json.dumps({"configOptions": part})

@@ -181,7 +181,7 @@ class TestUpdates:
 
     @pytest.mark.parametrize("kind", ["config_options", "config_option_update"])
     def test_an_option_without_its_values_gets_those_that_were_told_before(self, kind: str) -> None:
-        """D-70: seed 000 tells an id, a name and the value that is chosen now."""
+        """D-70: only an id and the value that is chosen now."""
         options, _ = read({"configOptions": [SELECT, BOOLEAN]})
         update = {"sessionUpdate": kind, "configOptions": [{"id": "effort", "currentValue": "high"}]}
         assert options.read_update(update)

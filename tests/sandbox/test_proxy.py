@@ -1,4 +1,4 @@
-"""Seed 004's acceptance list, by our names: `dragoman --acp AGENT` in front of a tool that makes the box."""
+"""`dragoman --acp AGENT` in front of a tool that makes the box: sessions, workspaces, settings, shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error table (§12 of the gateway's rules) as it goes out."""
+"""The error codes of docs/reference/protocol-rules.md as they go out."""
 
 from __future__ import annotations
 
