@@ -399,7 +399,7 @@ REQUESTS: dict[str, Handler] = {
     "session/list": _in_setup(listing.list_sessions),
     "session/fork": _in_setup(create.fork),
     "session/close": _in_setup(create.close),
-    "session/end": _in_setup(create.close),  # seed 004's name for it (G-116)
+    "session/end": _in_setup(create.close),  # an older name for it (G-116)
     "session/delete": _in_setup(create.delete),
     "session/prompt": _prompt,
     "session/cancel": _cancel,

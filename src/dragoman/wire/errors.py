@@ -1,4 +1,4 @@
-"""The error table (gateway requirements §12) and the two error families.
+"""The error codes (docs/reference/protocol-rules.md) and the two error families.
 
 `RpcError` is an answer: something a peer asked for that it does not get, with the code and the reason that it will see.
 `Malformed` is a message that cannot be understood at all. Both are the peer's fault or the world's; a bug of ours is

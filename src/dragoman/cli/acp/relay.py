@@ -4,7 +4,7 @@ A `serve` that is restarted is like a remote agent whose connection broke: sessi
 the editor has, and a turn that was interrupted ends with an error that says so.
 
 Nothing is looked into but what is needed: which agent new sessions get, and which prompts are in flight, so that the
-end of stdin cancels exactly those (DESIGN.md: stdin EOF of `dragoman acp` always cancels).
+end of stdin cancels exactly those (G-113).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) 
     if not client.left.is_set():
         await running.close()
     await link.finish()
-    # Sessions that are watched from elsewhere go on until the last one leaves (DESIGN.md: stdin EOF, disconnect).
+    # Sessions that are watched from elsewhere go on until the last one leaves (G-113).
     await _first(running.unwatched(), stopped.wait())
 
 
@@ -74,7 +74,7 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
 
 
 def _check_address(options: AcpOptions) -> None:
-    """Beyond loopback anybody could drive the agent: only with a token (DESIGN.md, settled details)."""
+    """Beyond loopback anybody could drive the agent: only with a token."""
     host = options.host or "127.0.0.1"
     if options.token:
         check_token(options.token, host, "--token")

@@ -16,7 +16,7 @@ from dragoman.gateway.json_types import JsonObject, as_object
 
 PROTOCOL_VERSION = 1
 
-# Sessions belong to the gateway, so these hold for every agent, bound or not (DESIGN.md, settled details).
+# Sessions belong to the gateway, so these hold for every agent, bound or not (G-033, G-034).
 OWN_SESSION_CAPABILITIES = ("list", "resume", "close", "delete", "fork")
 
 

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 Setup = Callable[["ClientConnection", Request], Awaitable[None]]
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds an agent has to answer `session/close` before it is ended without (seed 004)."""
+"""Seconds an agent has to answer `session/close` before it is ended without (G-057)."""
 
 
 async def new(client: ClientConnection, request: Request) -> None:

@@ -50,7 +50,7 @@ async def list_sessions(client: ClientConnection, request: Request) -> None:
 
 
 async def _merge_agents(client: ClientConnection, cwd: object) -> JsonObject:
-    """Ask the agents that run; only a connection to one agent starts it for that (DESIGN.md, settled details)."""
+    """Ask the agents that run; only a connection to one agent starts it for that (G-055)."""
     gateway = client.gateway
     agents = [agent for agent in gateway.pool.agents_of(client) if agent.capabilities.result]
     if client.bound_agent is not None and client.may_control and not agents:

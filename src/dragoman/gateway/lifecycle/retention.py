@@ -57,7 +57,7 @@ async def renew_leases(gateway: Gateway, store: Store) -> None:
 
 
 async def _expire(gateway: Gateway) -> None:
-    """Close live sessions that nobody used for long (seed 002 §8.4)."""
+    """Close live sessions that nobody used for long (`sessions.expire_after`)."""
     limit = gateway.config.sessions.expire_after
     if not limit:
         return

@@ -78,7 +78,7 @@ def read_prompt(params: Mapping[str, Raw], max_bytes: int) -> Prompt:
     for head in heads:
         if head.type != "text" or _text(head.text).strip():
             break
-    else:  # never forwarded: an empty prompt wedges gemini's session for good (real-agents.md, item 7)
+    else:  # never forwarded: gemini never answers again after an empty prompt (quirk empty_prompt)
         raise invalid_params("The prompt is empty", "empty_prompt")
     # At least as long in JSON, so that a short prompt need not be read for that.
     if max_bytes and len(raw) > max_bytes and (size := sum(map(_text_bytes, heads))) > max_bytes:

@@ -1,4 +1,4 @@
-"""Older and foreign shapes from agents, turned into ACP v1 (spec/seed-dialects.md, the rows are cited as D-…).
+"""Older and foreign shapes from agents, turned into ACP v1 (the D rows of docs/reference/protocol-rules.md).
 
 Each reader edits a decoded object in place and returns True if it changed anything; what it does not know it leaves
 alone. An update kind without a reader here is passed on as the bytes it came as.

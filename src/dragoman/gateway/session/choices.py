@@ -83,7 +83,7 @@ class Choices:
                 )
 
     def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
-        """Agents differ in what they say after a change (real-agents.md, item 10): everybody hears it from us."""
+        """Agents differ in what they say after a change: all clients are told by the gateway."""
         author, options = self._author(request), self._session.options
         if method in CATEGORY_OF:
             category, member = CATEGORY_OF[method]

@@ -331,7 +331,7 @@ def _read_result(reply: Reply) -> tuple[Reply, JsonObject]:
         result = decode_object(reply.result)
     except Malformed:
         return _failed(internal("The agent answered the prompt with something that is not an object"))
-    if result.get("stopReason") == "error":  # seeds 000 and 002; not a v1 stop reason (D-50)
+    if result.get("stopReason") == "error":  # older agents say so; not a v1 stop reason (D-50)
         return _failed(internal("The agent ended the turn with an error", "agent_error", result=result))
     changed = dialects.read_stop_reason(result)
     return (reply, result) if changed is None else (Reply(result=encode(changed)), changed)

@@ -1,4 +1,4 @@
-"""The HTTP shape of seed 002: a POST is answered in its own response, a prompt as a stream of events in it.
+"""`/acp/inline` (G-131): a POST is answered in its own response, a prompt as a stream of events in it.
 
 There is no connection and no order: nothing has to be initialized, and a session is known by its id alone, also after a
 restart. What comes between prompts is on `GET /acp/events?session=`. An agent's question is an event with an id of its
@@ -32,7 +32,7 @@ STREAMED = frozenset({"session/prompt", "session/load"})
 """Methods whose answer has updates before it."""
 
 LISTED = 1000
-"""Sessions that `session/list` answers: the clients of this shape know no pages (seed 002)."""
+"""Sessions that `session/list` answers: the clients of this shape know no pages."""
 
 _QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
 _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
@@ -90,7 +90,7 @@ class InlineFront:
                 return Reply.failed(error)
             return Reply(result=EMPTY)
         if method == "initialize":
-            # Seed 002 takes one without a version; a wrong one is refused as everywhere.
+            # Clients of this shape may leave the version out; a wrong one is refused as everywhere.
             given = message.members(params)
             params = encode({"protocolVersion": 1, **given})
         return await gateway_client.fetch(method, params, session_id)

@@ -1,4 +1,4 @@
-"""The HTTP shape of seed 001: POST to `/acp/rpc?client_id=`, everything comes back on `/acp/sse?client_id=`.
+"""An older HTTP shape (G-131): POST to `/acp/rpc?client_id=`, all answers come on `/acp/sse?client_id=`.
 
 The client names itself; its id is no credential, the token is. A POST is answered with a status only. Either of the two
 may come first. Event ids are cursors: a reader that comes back with one gets the messages after it, as far as they are
