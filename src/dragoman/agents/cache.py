@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
+
+from dragoman.atomic_file import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +36,7 @@ class FileCapabilityCache:
         file = self._file(identity, fingerprint)
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle, temporary = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(handle, "wb") as out:
-                out.write(msgspec.json.encode(result))
-            Path(temporary).replace(file)
+            replace_file(file, msgspec.json.encode(result))
             self._prune()
         except OSError as error:
             log.warning("capability cache is not writable: %s", error)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dragoman.bridge import limits
 from dragoman.gateway.delivery import events, transcript
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.session.session import LATEST
 from dragoman.wire.errors import Malformed
@@ -56,7 +56,7 @@ def _see(recalled: Restored, event: bytes) -> None:
         _see_record(recalled, event)
     elif tag == events.PROMPT:
         update = transcript.read_update(event[1:]) or {}
-        message_id = as_object(as_object(update.get("_meta")).get("dragoman")).get("clientMessageId")
+        message_id = own_meta(update).get("clientMessageId")
         if isinstance(message_id, str) and len(recalled.message_ids) < limits.REMEMBERED_MESSAGES:
             recalled.message_ids.append(message_id)
     elif any(mark in event for mark in _MARKS):

@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
+from dragoman.atomic_file import replace_file
 from dragoman.builtin.tools.tool import Json, Scope
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,7 @@ class Permissions:
             return
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replacement = self._file.with_suffix(f".{os.getpid()}")
-            replacement.write_bytes(msgspec.json.encode(sorted(self._keys | self._load())))
-            replacement.chmod(0o600)
-            replacement.replace(self._file)
+            replace_file(self._file, msgspec.json.encode(sorted(self._keys | self._load())))
         except OSError as error:
             log.warning("an answer is remembered for this session only: %s", error)
 

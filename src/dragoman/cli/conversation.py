@@ -9,7 +9,7 @@ from typing import Any
 from dragoman import __version__
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.session.policy import choose_option
 from dragoman.rpc.peer import Peer, Reply, Request
@@ -193,4 +193,4 @@ def spoken(update: JsonObject) -> str:
 
 def facts_of(update: JsonObject) -> JsonObject:
     """`_meta.dragoman` of an update or a result."""
-    return as_object(as_object(update.get("_meta")).get("dragoman"))
+    return own_meta(update)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dragoman.atomic_file import replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.files import toml
 from dragoman.config.files.regular_file import read_regular
@@ -132,10 +133,7 @@ class Trust:
 
     def _write(self, known: dict[str, str]) -> None:
         self._paths.ensure(self._paths.state_dir)
-        replacement = self._paths.trust_file.with_suffix(f".{os.getpid()}")
-        replacement.write_text(json.dumps(known, indent=1))
-        replacement.chmod(0o600)
-        replacement.replace(self._paths.trust_file)
+        replace_file(self._paths.trust_file, json.dumps(known, indent=1).encode())
 
 
 def _place(file: Path) -> str:

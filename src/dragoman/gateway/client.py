@@ -20,7 +20,7 @@ from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.backpressure import Backpressure
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle import create, listing, load
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
@@ -220,7 +220,7 @@ class ClientConnection:
         """The agent of a new session (G-036)."""
         if self.bound_agent is not None:
             return self.bound_agent
-        asked = as_object(as_object(params.get("_meta")).get("dragoman")).get("agent")
+        asked = own_meta(params).get("agent")
         return self.gateway.agent_for(cwd, asked)
 
     def check_agent(self, agent: str, session_id: str) -> None:

@@ -17,6 +17,11 @@ def as_object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def own_meta(holder: JsonObject) -> JsonObject:
+    """`_meta.dragoman` of an object: what processes of ours tell each other there; empty if there is none."""
+    return as_object(as_object(holder.get("_meta")).get("dragoman"))
+
+
 def decode_object(raw: bytes | Raw) -> JsonObject:
     try:
         value = msgspec.json.decode(raw)

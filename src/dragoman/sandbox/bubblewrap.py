@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from dragoman.agents.known import locate
+from dragoman.atomic_file import replace_file
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
@@ -103,9 +103,7 @@ class BubblewrapBox(WorkspaceBox):
         try:
             if not file.exists():
                 self.place.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-                fresh = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
-                fresh.write_bytes(code)
-                fresh.replace(file)  # others may be about to read it
+                replace_file(file, code)
         except OSError as error:
             raise self.place.error(
                 f"cannot write its filter of system calls, {file}: {error.strerror}",

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.store import StoreBusy, StoreUnavailable, UnknownSession
 from dragoman.store import locks, segments
 
@@ -85,11 +86,8 @@ class Folder:
 
     def describe(self, session_id: str, facts: dict[str, Any]) -> None:
         """Keep beside the journal what is known of its session."""
-        path = self.of(session_id) / DESCRIPTION
-        draft = path.with_name(f".{DESCRIPTION}")
-        draft.touch(mode=0o600)
-        draft.write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
-        draft.replace(path)
+        text = msgspec.json.format(msgspec.json.encode(facts), indent=1)
+        replace_file(self.of(session_id) / DESCRIPTION, text + b"\n")
 
     # -- deleting: first out of sight, then out of the directory, then for good. Whatever is interrupted goes on later
 

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.store import HeldElsewhere, Owner, SessionHeld, StoreError
 from dragoman.store import directory, format, locks, segments
 from dragoman.store.database import Database
@@ -195,10 +196,7 @@ def accept_loss(path: Path, folder: Folder, session_id: str) -> None:
         if end.last_seq < known.last_seq:
             segments.begin(home, known.last_seq + 1, epoch)
         spans, _ = lost_spans(home, known)
-        draft = home / f".{ACCEPTED}"
-        draft.write_bytes(msgspec.json.encode(spans) + b"\n")
-        draft.chmod(0o600)
-        draft.replace(home / ACCEPTED)
+        replace_file(home / ACCEPTED, msgspec.json.encode(spans) + b"\n")
 
 
 def complete_prune(path: Path, folder: Folder, session_id: str) -> None:

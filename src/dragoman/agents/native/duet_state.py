@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from pathlib import Path
 
 import msgspec
+
+from dragoman.atomic_file import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +39,11 @@ class DuetStates:
         if self._folder is None:
             return
         file = self._file(self._folder, session_id)
-        half = file.with_suffix(f".{os.getpid()}")
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            half.write_bytes(msgspec.json.encode(known))
-            half.replace(file)
+            replace_file(file, msgspec.json.encode(known))
         except OSError as error:
-            log.warning("the other agent will be met anew when this session comes back: %s", error)
+            log.warning("duet state not saved; the guest starts a new session after a restart: %s", error)
 
     def forget(self, session_id: str) -> None:
         if self._folder is not None:

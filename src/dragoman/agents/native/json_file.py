@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
 
 from dragoman.agents.json_types import JsonObject, as_object
+from dragoman.atomic_file import replace_file
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +26,8 @@ class JsonFile:
     def write(self, kept: JsonObject) -> None:
         if self._file is None:
             return
-        half = self._file.with_suffix(f".{os.getpid()}")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            half.write_text(json.dumps(kept, indent=1) + "\n")
-            half.replace(self._file)
+            replace_file(self._file, json.dumps(kept, indent=1).encode() + b"\n")
         except OSError as error:
             log.warning("%s is not kept: %s", self._file.name, error)

@@ -18,7 +18,7 @@ import msgspec
 from dragoman.bridge.events import shapes
 from dragoman.bridge.events.records import translate_record
 from dragoman.gateway.delivery import events
-from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
 from dragoman.wire.errors import Malformed
 
 log = logging.getLogger(__name__)
@@ -275,7 +275,7 @@ def _notice(update: JsonObject) -> Fields:
 
 
 def _own(update: JsonObject) -> JsonObject:
-    return as_object(as_object(update.get("_meta")).get("dragoman"))
+    return own_meta(update)
 
 
 UPDATES: dict[str, Callable[[JsonObject], Fields | None]] = {

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from dragoman.atomic_file import replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.files import toml
 from dragoman.config.load import parse, read
@@ -94,10 +95,7 @@ def write_file(paths: Paths, text: str) -> None:
     """Replace the user's file in one step; it may hold keys, so it is private, and a link stays a link."""
     file = Path(os.path.realpath(paths.config_file))
     paths.ensure(file.parent)
-    replacement = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with open(os.open(replacement, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:  # noqa: PTH123
-            out.write(text)
-        replacement.replace(file)
+        replace_file(file, text.encode())
     except OSError as error:
         raise ConfigError(f"{file}: cannot be written: {error.strerror}") from error

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dragoman import __version__
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 PROTOCOL_VERSION = 1
 
@@ -46,7 +46,7 @@ class ClientCapabilities:
     @property
     def models(self) -> bool:
         """The client wants `models` in session results, which older versions of the protocol had (D-35)."""
-        return as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("models") is True
+        return own_meta(self.raw).get("models") is True
 
     @property
     def notices(self) -> bool:
@@ -61,22 +61,22 @@ class ClientCapabilities:
     @property
     def replays(self) -> bool:
         """The client is another process of ours, with clients of its own: it wants to know where a replay begins."""
-        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("replays"))
+        return bool(own_meta(self.raw).get("replays"))
 
     @property
     def seq(self) -> bool:
         """The client wants `params._meta.dragoman.seq` on updates."""
-        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("seq"))
+        return bool(own_meta(self.raw).get("seq"))
 
     @property
     def turn_ends(self) -> bool:
         """The client wants the ends of turns in a replay too, as the `session_info_update` that it would see live."""
-        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("turnEnds"))
+        return bool(own_meta(self.raw).get("turnEnds"))
 
     @property
     def question_ids(self) -> bool:
         """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that name."""
-        return bool(as_object(as_object(self.raw.get("_meta")).get("dragoman")).get("questions"))
+        return bool(own_meta(self.raw).get("questions"))
 
     def for_agent(self, *, serve_fs: bool, serve_terminal: bool) -> JsonObject:
         """What the agent is told (G-032): the client's own, less what cannot work through a gateway."""

@@ -8,7 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.capabilities import ClientCapabilities, bound_result, unbound_result
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.rpc.peer import Request
 from dragoman.wire.errors import RpcError, forbidden, invalid_params, invalid_request
 
@@ -62,7 +62,7 @@ class Handshake:
     def _check_token(self, params: JsonObject) -> None:
         terms = self._client.terms
         if terms.token is not None:
-            given = as_object(as_object(params.get("_meta")).get("dragoman")).get("token")
+            given = own_meta(params).get("token")
             # In constant time, so that a token cannot be guessed letter by letter.
             if not isinstance(given, str) or not hmac.compare_digest(given.encode(), terms.token.encode()):
                 self._hang_up()

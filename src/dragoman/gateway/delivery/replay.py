@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.gateway.delivery import events
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.session import options
@@ -22,7 +22,7 @@ NOTHING = Raw(message.EMPTY)
 
 def after_seq(params: JsonObject) -> int | None:
     """The last event that a client has, which it says when it comes back."""
-    value = as_object(as_object(params.get("_meta")).get("dragoman")).get("afterSeq")
+    value = own_meta(params).get("afterSeq")
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise invalid_params(
             "_meta.dragoman.afterSeq must be the number of the last event that you have", "afterSeq"

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.ids import new_session_id
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, mcp_servers
 from dragoman.gateway.lifecycle.workspace import (
@@ -72,7 +72,7 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
 
 def _sandbox(params: JsonObject) -> str | None:
     """The box that a client asks for in `_meta.dragoman.sandbox`."""
-    name = as_object(as_object(params.get("_meta")).get("dragoman")).get("sandbox")
+    name = own_meta(params).get("sandbox")
     if name is not None and not isinstance(name, str):
         raise invalid_params("_meta.dragoman.sandbox must be the name of a sandbox", "sandbox")
     return name or None

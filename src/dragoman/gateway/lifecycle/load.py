@@ -24,7 +24,7 @@ from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.journal_feed import JournalFeed
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.adoption import PARTIAL, adopt
 from dragoman.gateway.lifecycle.create import take_directories
@@ -166,7 +166,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         if await adopt(session, client, journal) is None:
             await _without_journal(client, request, session, params, RESUME)
             return
-        wake = as_object(as_object(params.get("_meta")).get("dragoman")).get("wake")
+        wake = own_meta(params).get("wake")
         facts = await _revive(session, client, wake=wake is not False)
         if after is not None:
             facts.update(await _pruned(session, after))
@@ -200,7 +200,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
 
 async def _common(session: Session, params: JsonObject, after: int | None) -> int:
     """The last event that a client has in common with the journal; it may say which epoch it was told before."""
-    epoch = as_object(as_object(params.get("_meta")).get("dragoman")).get("epoch")
+    epoch = own_meta(params).get("epoch")
     journal = session.journal
     if after is None or not isinstance(epoch, int) or journal is None or epoch == journal.epoch:
         return after or 0
@@ -336,7 +336,7 @@ async def _revive(session: Session, client: ClientConnection, *, wake: bool = Tr
         log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
         session.notice(f"The agent is not available: {error.message}")
         return {"revived": None, "error": error.message, "state": session.state}
-    return {**as_object(as_object(revived.get("_meta")).get("dragoman")), "state": session.state}
+    return {**own_meta(revived), "state": session.state}
 
 
 def _caught_up(session: Session) -> bytes:

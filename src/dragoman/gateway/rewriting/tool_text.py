@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 MAX_COMPARED_LINES = 4000
 """Longer files are not compared: that takes seconds, while somebody waits for a question."""
@@ -40,7 +40,7 @@ class ToolContents:
 
 def said_already(update: JsonObject) -> bool:
     """The agent says in its message what the call brought."""
-    return as_object(as_object(update.get("_meta")).get("dragoman")).get("told") is True
+    return own_meta(update).get("told") is True
 
 
 def lines(content: list[object]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.config.model import Decision, PolicyConfig, PolicyRule
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 _STRICTNESS: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 # An answer must be one of the offered options: once before always, never an upgrade on the user's behalf.
@@ -36,7 +36,7 @@ def choose_option(decision: Decision, options: object) -> str | None:
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
     for kind in _PREFERRED.get(decision, ()):
         for option in offered:
-            guessed = as_object(as_object(option.get("_meta")).get("dragoman")).get("kindGuessed")
+            guessed = own_meta(option).get("kindGuessed")
             if option.get("kind") == kind and not (guessed and decision == "allow"):
                 return str(option.get("optionId"))
     return None

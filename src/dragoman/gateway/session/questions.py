@@ -16,7 +16,7 @@ from msgspec import Raw
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.replay import NOTHING, lenient_members
 from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
 from dragoman.gateway.rewriting import dialects, quirks
@@ -346,7 +346,7 @@ class Questions:
         info = as_object(client.info) if client is not None else {}
         read = decode_object(result)
         answer = read.get(member)
-        rule = as_object(as_object(read.get("_meta")).get("dragoman")).get("rule")
+        rule = own_meta(read).get("rule")
         if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
             by = rule[:MAX_RULE_NAME]  # a client that answers by a rule says so
         facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from pathlib import Path
 
+from dragoman.atomic_file import replace_file
 from dragoman.config.errors import ConfigError
 
 PRIVATE = 0o600
@@ -27,14 +27,9 @@ def instance_token(file: Path) -> str:
 
 
 def _make(file: Path) -> str:
-    """Written beside and renamed, so that nobody ever reads half a token."""
     token = secrets.token_urlsafe(32)
-    beside = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
-        with os.fdopen(descriptor, "w") as out:
-            out.write(token + "\n")
-        beside.replace(file)
+        replace_file(file, token.encode() + b"\n")
     except OSError as error:
         raise ConfigError(f"{file}: the token cannot be stored: {error.strerror}") from error
     return token

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hmac
 import logging
-import os
 import secrets
 import time
 from collections.abc import Callable, Iterable
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.atomic_file import replace_file
 from dragoman.server import limits
 from dragoman.server.auth.instance_token import PRIVATE
 from dragoman.server.auth.named_tokens import digest
@@ -136,12 +136,8 @@ class Logins:
         if self._file is None:
             return
         encoded = msgspec.json.format(msgspec.json.encode(_File(list(self._logins.values()))), indent=1)
-        beside = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
-            with os.fdopen(descriptor, "wb") as out:
-                out.write(encoded + b"\n")
-            beside.replace(self._file)
+            replace_file(self._file, encoded + b"\n")
         except OSError as error:
             log.error("%s: browser logins cannot be stored (%s): a restart undoes changes", self._file, error)
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.atomic_file import replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
@@ -146,11 +147,7 @@ class TokenFile:
         try:
             with self._locked():
                 encoded = msgspec.json.format(msgspec.json.encode(_File(edit(self.read()))), indent=1)
-                beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
-                with os.fdopen(descriptor, "wb") as out:
-                    out.write(encoded + b"\n")
-                beside.replace(self.path)
+                replace_file(self.path, encoded + b"\n")
         except OSError as error:
             raise ConfigError(f"{self.path}: the tokens cannot be stored: {error.strerror}") from error
 
