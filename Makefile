@@ -15,7 +15,7 @@ help: ## show the targets
 
 setup: $(READY) $(WEB) ## make .venv with everything pinned by requirements/dev.lock
 
-$(READY): pyproject.toml requirements/dev.lock
+$(READY): pyproject.toml requirements/dev.lock src/dragoman/__init__.py  # which has the version
 	@test -e $@ || echo "Setting up in $(VENV), about a minute the first time…"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
