@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web release lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -98,6 +98,10 @@ bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their 
 
 bench-web: $(READY) $(WEB) browser ## the web chat's figures in a browser; WRITE_DOCS=1 puts them into the documentation
 	PYTHONPATH=tests:. $(BIN)/python -m support.web_bench $(if $(WRITE_DOCS),--write-docs)
+
+release: $(READY) $(WEB) ## prepare release VERSION up to the upload (docs/how-to/release.md); CHECK=1 changes nothing
+	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=0.2.0"; exit 2; }
+	@$(BIN)/python tools/release.py $(VERSION) $(if $(CHECK),--check)
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 lock: $(READY) ## refresh the pinned versions: for development, for the container image, for building the wheel there
