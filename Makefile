@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web release lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web coverage release lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -62,6 +62,14 @@ unit: $(READY) $(WEB) browser boxes
 
 again: $(READY) $(WEB) ## TESTS twenty times over (TIMES=N), beside other load: `make again TESTS=tests/store`
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -x --count $(or $(TIMES),20) $(TESTS) $(PYTEST_ARGS)
+
+coverage: $(READY) $(WEB) ## lines and branches that TESTS run (all of `make test` unless given), also as .cache/coverage/html
+	@$(BIN)/python -m coverage --version >/dev/null 2>&1 || \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python 'coverage>=7.10'
+	@rm -rf .cache/coverage && mkdir -p .cache/coverage
+	$(BIN)/python -m coverage run -m pytest -n 4 --dist loadgroup $(TESTS) $(PYTEST_ARGS); result=$$?; \
+	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report && \
+	$(BIN)/python -m coverage html --quiet; exit $$result
 
 test-long: $(READY) $(WEB) browser ## tests that take longer than their share of `make test`
 	@tests/install_parts.sh long
