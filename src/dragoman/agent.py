@@ -30,6 +30,8 @@ from dragoman.wire.errors import (
     session_not_found,
 )
 
+__all__ = ["Turn"]
+
 log = logging.getLogger(__name__)
 
 Function = Callable[..., Awaitable[str | None] | AsyncIterator[str]]
