@@ -21,7 +21,6 @@ from dragoman.wire.framing import (
     HeaderDecoder,
     LineDecoder,
     frame_headers,
-    frame_line,
     single_line,
     split_lines,
 )
@@ -78,7 +77,7 @@ class TestLines:
         self, messages: list[bytes], unfinished: bytes, cuts: list[int]
     ) -> None:
         decoder = LineDecoder()
-        stream = b"".join(map(frame_line, messages)) + unfinished
+        stream = b"".join(message + b"\n" for message in messages) + unfinished
         assert len(feed(decoder, chunks(stream, cuts))) == len(messages)
         assert decoder.pending == len(unfinished)
         assert decoder.feed(b"\n") == [unfinished]
@@ -113,7 +112,7 @@ class TestLines:
             b'{"id":%d,"pad":"%b"}' % (number, b"x" * (size + 100 if oversize else size % 60))
             for number, (oversize, size) in enumerate(plan)
         ]
-        frames = every_way(lambda: LineDecoder(100), b"".join(map(frame_line, lines)), cuts)
+        frames = every_way(lambda: LineDecoder(100), b"".join(line + b"\n" for line in lines), cuts)
         assert len(frames) == len(lines)
         for line, frame, (oversize, _) in zip(lines, frames, plan, strict=True):
             if not oversize:
@@ -313,7 +312,7 @@ class TestDetection:
         assert decoder.feed(b"{}\n") == []
 
     def test_the_limit_holds_for_what_is_detected(self) -> None:
-        for stream in (frame_line(b"x" * 11), b"[" + frame_line(b"x" * 11), frame_headers(b"x" * 11)):
+        for stream in (b"x" * 11 + b"\n", b"[" + b"x" * 11 + b"\n", frame_headers(b"x" * 11)):
             (frame,) = every_way(lambda: ClientDecoder(10), stream)
             assert isinstance(frame, FramingError) and frame.oversize
 

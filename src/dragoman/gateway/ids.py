@@ -16,7 +16,3 @@ def new_session_id() -> str:
 def new_question_id() -> str:
     """Names a question to everybody who may answer it, in this process and in others."""
     return "ask_" + secrets.token_hex(8)
-
-
-def is_session_id(value: str) -> bool:
-    return value.startswith(PREFIX)

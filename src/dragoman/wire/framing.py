@@ -269,10 +269,6 @@ class ClientDecoder:
         return []
 
 
-def frame_line(message: bytes) -> bytes:
-    return message + b"\n"
-
-
 def frame_headers(message: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(message), message)
 

@@ -159,7 +159,7 @@ class Questions:
     def drop_all(self) -> None:
         """The agent that asked is gone: nobody is left to be answered."""
         for question in list(self._open):
-            self._withdraw(question, None)
+            self._withdraw(question)
             self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
@@ -225,7 +225,7 @@ class Questions:
             self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
             return
         question.request.abandon()
-        self._withdraw(question, None)
+        self._withdraw(question)
         self._close(question, why)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
@@ -325,7 +325,7 @@ class Questions:
         self._close(question, by)
         question.request.answer(reply)
         self._record_answer(question, reply.result, by, client)
-        self._withdraw(question, None)
+        self._withdraw(question)
         self._session.changed()
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
@@ -384,12 +384,11 @@ class Questions:
         self._session.notice(f"Nobody answered within {timeout:g} s (sessions.question_timeout): denied.")
         self._settle(question, Reply(result=answer), "timeout")
 
-    def _withdraw(self, question: Question, winner: ClientConnection | None) -> None:
-        """Take it back from whoever has not answered; their late answers are dropped."""
+    def _withdraw(self, question: Question) -> None:
+        """Cancel the question at every client; late answers are dropped."""
         for client, call in question.asked.items():
-            if client is not winner:
-                client.peer.cancel(call)
-                client.peer.forget(call)
+            client.peer.cancel(call)
+            client.peer.forget(call)
         question.asked.clear()
 
 
