@@ -46,6 +46,12 @@ DEFAULT_HEADERS = (("cache-control", "no-store"), *SECURITY_HEADERS)
 """What every response has unless it says otherwise."""
 
 
+def with_defaults(headers: Headers) -> list[tuple[str, str]]:
+    given = list(headers)
+    names = {name for name, _ in given}
+    return [*given, *(default for default in DEFAULT_HEADERS if default[0] not in names)]
+
+
 CODES = {
     400: "bad_request",
     401: "unauthorized",
@@ -122,9 +128,7 @@ class Response:
 
     def all_headers(self) -> list[tuple[str, str]]:
         kind = [("content-type", self.content_type)] if self.body else []
-        own = {name for name, _ in self.headers}
-        usual = [(name, value) for name, value in DEFAULT_HEADERS if name not in own]
-        return [*kind, ("content-length", str(len(self.body))), *usual, *self.headers]
+        return with_defaults([*kind, ("content-length", str(len(self.body))), *self.headers])
 
 
 class Request:
@@ -222,8 +226,10 @@ class Request:
         await self.write(response.body, more=False)
 
     async def start(self, status: int, headers: Headers) -> None:
+        """Begin a response with these headers, and `DEFAULT_HEADERS` where these say nothing else."""
         self.started = True
-        encoded = [(name.encode(), header_bytes(value)) for name, value in (*headers, *self.headers)]
+        given = (*headers, *self.headers)
+        encoded = [(name.encode(), header_bytes(value)) for name, value in with_defaults(given)]
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:

@@ -17,7 +17,7 @@ from dragoman.server.api.naming import rename
 from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
-from dragoman.server.asgi import SECURITY_HEADERS, HttpError, Request, Response
+from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.gateway_client import GatewayClient, GatewayClients, error_of
 from dragoman.server.fronts.turn_text import TurnText
 from dragoman.wire.errors import RpcError
@@ -130,8 +130,7 @@ class Sessions:
         pieces = write(store, record)
         first = await anext(pieces)
         name = f'attachment; filename="{kept.id}.{ending}"'
-        headers = [("content-type", content), ("cache-control", "no-store"), ("content-disposition", name)]
-        await request.start(200, [*headers, *SECURITY_HEADERS])
+        await request.start(200, [("content-type", content), ("content-disposition", name)])
         await request.write(first)
         gone = asyncio.ensure_future(request.gone())
         try:

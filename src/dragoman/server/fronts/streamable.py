@@ -12,7 +12,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.server import limits
 from dragoman.server.affinity import Affinity
-from dragoman.server.asgi import EVENTS, SECURITY_HEADERS, HttpError, Request, Response, shutting_down
+from dragoman.server.asgi import EVENTS, HttpError, Request, Response, shutting_down
 from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.fronts.streamable_client import Asked, StreamableClient
 from dragoman.server.listen.token_shares import TokenShares
@@ -214,7 +214,7 @@ async def send_events(
     gone.add_done_callback(lambda _: stream.wake())
     try:
         fixed = [("content-type", EVENTS), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
-        await request.start(200, [*fixed, *SECURITY_HEADERS, *headers])
+        await request.start(200, [*fixed, *headers])
         await request.write(b": open\n\n")
         while stream.is_held_by(turn) and not gone.done():
             data = stream.take()
