@@ -17,7 +17,8 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.builtin.client import Client, Json
-from dragoman.rpc.peer import Peer, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Request
 from dragoman.transports.stdio import StdioLink
 from dragoman.wire import limits
 from dragoman.wire.errors import (

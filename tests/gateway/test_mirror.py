@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.terminal_mirror import TerminalMirror
-from dragoman.rpc.peer import OnReply, Reply
+from dragoman.rpc.request import OnReply, Reply
 from dragoman.wire.errors import internal
 
 

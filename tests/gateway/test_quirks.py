@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.rewriting.quirks import QUIRKS, Corrections, absolute_paths, mode_said, with_rpc_code
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 
 ALL = Path(__file__).parents[1]
 TESTS = [

@@ -16,7 +16,7 @@ from dragoman.gateway.rewriting.rewrite import (
     with_session,
     without_session,
 )
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from support.exact_json import exact
 from support.json_values import OBJECTS, encoded
 

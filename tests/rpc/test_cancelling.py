@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from support.links import Wired, request
 
 

@@ -7,7 +7,9 @@ from functools import partial
 
 import pytest
 
-from dragoman.rpc.peer import ByteBudget, Peer, Reply, Request
+from dragoman.rpc.byte_budget import ByteBudget
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
 from dragoman.wire.framing import FramingError

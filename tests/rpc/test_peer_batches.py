@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from support.links import Wired, error_of, request
 

@@ -14,7 +14,8 @@ import pytest
 
 from dragoman.agents.custody import Custody
 from dragoman.gateway.ports.services import LocalServices
-from dragoman.rpc.peer import Peer, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Request
 from dragoman.services import WorkspaceServices
 from dragoman.wire.errors import Malformed, RpcError
 

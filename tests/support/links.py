@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dragoman.rpc.peer import ByteBudget, Peer, Request
+from dragoman.rpc.byte_budget import ByteBudget
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import Malformed, RpcError
 
 

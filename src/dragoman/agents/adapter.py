@@ -22,7 +22,8 @@ from dragoman.agents.acp import AcpAgent
 from dragoman.agents.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.link import LinkHandler
-from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
 from dragoman.wire.framing import Frame
 

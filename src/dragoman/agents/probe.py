@@ -16,7 +16,8 @@ from dragoman.agents.custody import Custody
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Boxes
-from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
 

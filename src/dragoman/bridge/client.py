@@ -23,7 +23,7 @@ from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.link import CodedLink, JournalSink, Link
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
 

@@ -18,7 +18,8 @@ from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.link import JournalSink
-from dragoman.rpc.peer import CANCEL_REQUEST, Reply, Request
+from dragoman.rpc.peer import CANCEL_REQUEST
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, method_not_found
 from dragoman.wire.message import ABSENT

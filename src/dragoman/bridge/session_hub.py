@@ -18,7 +18,7 @@ from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.content import read_prompt
 from dragoman.gateway.session.session import Session
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError
 
 log = logging.getLogger(__name__)

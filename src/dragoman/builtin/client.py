@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from dragoman.rpc.peer import Peer, Reply
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import CANCELLED, INTERNAL_ERROR, RpcError
 
 Json = dict[str, Any]

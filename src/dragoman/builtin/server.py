@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman import __version__
-from dragoman.rpc.peer import Peer, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     INVALID_PARAMS,
     Malformed,

@@ -12,7 +12,8 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.session.policy import choose_option
-from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply, Request
 from dragoman.transports import memory
 from dragoman.transports.dial import UnixDialer
 from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found

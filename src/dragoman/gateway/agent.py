@@ -25,7 +25,8 @@ from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewrite
 from dragoman.gateway.session.questions import ELICITATION
 from dragoman.log import said
 from dragoman.rpc.link import JournalLink, LinkHandler
-from dragoman.rpc.peer import Peer, Reply, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     INTERNAL_ERROR,

@@ -30,7 +30,8 @@ from dragoman.gateway.session.questions import ELICITATION
 from dragoman.gateway.session.session import Session, settle
 from dragoman.gateway.session.turn import CANCELLED
 from dragoman.log import ABOUT
-from dragoman.rpc.peer import Peer, Request
+from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     Malformed,

@@ -32,7 +32,7 @@ from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.session.session import Session, settle
-from dragoman.rpc.peer import ByteBudget
+from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_params
 

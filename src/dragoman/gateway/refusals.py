@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, encode, read_object
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.log import without_secrets
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import METHOD_NOT_FOUND
 
 if TYPE_CHECKING:

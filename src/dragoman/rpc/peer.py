@@ -16,14 +16,16 @@ Nothing here awaits: a message is handled where it was read, in the order it was
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.rpc.batch import Batch
+from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.rpc.link import FlushLink, Link
+from dragoman.rpc.request import OnReply, Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     INTERNAL_ERROR,
@@ -45,110 +47,6 @@ MAX_TOLD = 500
 """Bytes of an error of an unknown shape that are told on."""
 
 
-class Reply(msgspec.Struct, frozen=True, gc=False):
-    """What came back for a request of ours: a raw result, or a raw error object."""
-
-    result: bytes = b""
-    error: bytes = b""
-
-    @property
-    def ok(self) -> bool:
-        return not self.error
-
-    @classmethod
-    def failed(cls, error: RpcError) -> Reply:
-        return cls(error=error.encode())
-
-
-OnReply = Callable[[Reply], None]
-
-
-class Request:
-    """A request of the peer; answered exactly once, a second answer is ignored."""
-
-    __slots__ = (
-        "_batch",
-        "_members",
-        "_peer",
-        "answered",
-        "id",
-        "key",
-        "method",
-        "on_cancel",
-        "on_result",
-        "params",
-        "size",
-    )
-
-    def __init__(
-        self, peer: Peer, id: bytes, key: IdKey, method: str, params: bytes, batch: Batch | None
-    ) -> None:
-        self._peer = peer
-        self._batch = batch
-        self._members: dict[str, Raw] | None = None
-        self.id = id
-        self.key = key
-        self.method = method
-        self.params = params
-        self.size = len(id) + len(params)
-        """Bytes that it was read as."""
-        self.answered = False
-        self.on_cancel: Callable[[], None] | None = None
-        """Called when the peer sends `$/cancel_request` for this one."""
-        self.on_result: Callable[[bytes], None] | None = None
-        """Shown the result before the peer is."""
-
-    @property
-    def label(self) -> str:
-        """The id as log lines show it."""
-        return self.id.decode().strip('"')
-
-    @property
-    def members(self) -> Mapping[str, Raw]:
-        """The params, one level decoded when they are first looked at; raises `Malformed` if they are no object."""
-        if self._members is None:
-            self._members = message.members(self.params)
-        return self._members
-
-    def reply(self, result: bytes) -> None:
-        if self.on_result is not None and not self.answered:
-            self.on_result(result)
-        self._answer(message.response(self.id, result), failed=False)
-
-    def fail(self, error: RpcError | bytes) -> None:
-        raw = error if isinstance(error, bytes) else error.encode()
-        self._answer(message.failure(self.id, raw), failed=True)
-
-    @property
-    def peer(self) -> Peer:
-        """Who asked."""
-        return self._peer
-
-    def abandon(self) -> None:
-        """Somebody else of this side answers it."""
-        self.answered = True
-        self._peer.settled(self)
-
-    def answer(self, reply: Reply) -> None:
-        """Pass on what another peer answered."""
-        if reply.ok:
-            self.reply(reply.result)
-        else:
-            self.fail(reply.error)
-
-    def _answer(self, line: bytes, *, failed: bool) -> None:
-        if self.answered:
-            return
-        self.answered = True
-        self._peer.settled(self)
-        if self._peer.on_answer is not None:
-            self._peer.on_answer(self.method, failed)
-        if self._batch is not None:
-            self._batch.add(line)
-        else:
-            self._peer.link.send(line)
-
-
 class Receiver(Protocol):
     """Who decides what the peer's messages mean."""
 
@@ -163,29 +61,6 @@ class Receiver(Protocol):
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
         """The connection ended; the returned error answers what is still asked of the peer."""
-
-
-class ByteBudget:
-    """Bytes that several peers may have in flight together; what is larger than all of it fits when it is alone."""
-
-    def __init__(self, most: int, whole: ByteBudget | None = None) -> None:
-        """`whole`: what is taken counts there too, so that this is a share of it."""
-        self._most = most
-        self._whole = whole
-        self.used = 0
-
-    def take(self, size: int) -> bool:
-        if self.used and self.used + size > self._most:
-            return False
-        if self._whole is not None and not self._whole.take(size):
-            return False
-        self.used += size
-        return True
-
-    def give(self, size: int) -> None:
-        self.used -= size
-        if self._whole is not None:
-            self._whole.give(size)
 
 
 class Peer:

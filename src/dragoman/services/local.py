@@ -17,7 +17,7 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET, agent_environment
 from dragoman.gateway.ports.sandbox import Box, Shared
 from dragoman.gateway.ports.services import LocalServices
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.services.files import Files
 from dragoman.services.roots import Root, Roots
 from dragoman.services.spawn import BoxSpawn, LocalSpawn, Spawn

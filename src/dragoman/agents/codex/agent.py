@@ -21,7 +21,7 @@ from dragoman.agents.codex.thread import Thread
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.native import Native
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     Malformed,
     RpcError,

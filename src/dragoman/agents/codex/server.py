@@ -12,7 +12,8 @@ from dragoman.agents.adapter import Spawn
 from dragoman.agents.json_types import JsonObject, as_object
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.rpc.link import Link
-from dragoman.rpc.peer import Peer, Receiver, Reply
+from dragoman.rpc.peer import Peer, Receiver
+from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
 

@@ -16,7 +16,7 @@ from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import ask
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import RpcError, invalid_request
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from dragoman.bridge.events.summary import kept_of, last_number, snapshot
 from dragoman.gateway.json_types import JsonObject, decode_object
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient

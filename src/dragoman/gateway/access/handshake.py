@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.capabilities import ClientCapabilities, bound_result, unbound_result
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import RpcError, forbidden, invalid_params, invalid_request
 
 if TYPE_CHECKING:

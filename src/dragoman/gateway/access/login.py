@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import decode_object, encode
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import invalid_params, method_not_found
 

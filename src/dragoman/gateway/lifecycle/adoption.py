@@ -19,7 +19,7 @@ from dragoman.gateway.json_types import encode
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
 from dragoman.gateway.rewriting.rewrite import reply_for_client
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError
 

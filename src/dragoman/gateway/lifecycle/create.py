@@ -24,7 +24,7 @@ from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.turn import CANCELLED
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_found
 

@@ -13,7 +13,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting.dialects import STOP_REASONS
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.session import REMEMBERED, Session, result_line
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     RpcError,
     internal,

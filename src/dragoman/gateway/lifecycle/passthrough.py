@@ -25,7 +25,7 @@ from dragoman.gateway.lifecycle.create import setup_params
 from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGone
 from dragoman.gateway.rewriting.rewrite import reply_for_client
 from dragoman.gateway.session.session import Session, result_line
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import METHOD_NOT_FOUND, RpcError, method_not_found
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
 from dragoman.gateway.rewriting import dialects
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
 if TYPE_CHECKING:

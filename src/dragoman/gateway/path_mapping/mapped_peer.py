@@ -10,7 +10,8 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.path_mapping import path_fields
 from dragoman.gateway.path_mapping.paths import PathMap, Translation
 from dragoman.gateway.rewriting.updates import UpdateRewriter
-from dragoman.rpc.peer import OnReply, Peer, Receiver, Reply, Request
+from dragoman.rpc.peer import Peer, Receiver
+from dragoman.rpc.request import OnReply, Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 

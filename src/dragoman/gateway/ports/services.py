@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from dragoman.gateway.ports.sandbox import Box
-from dragoman.rpc.peer import Request
+from dragoman.rpc.request import Request
 
 
 class LocalServices(Protocol):

@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcError
 

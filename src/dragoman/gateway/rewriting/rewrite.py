@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.rewriting import dialects
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire import message
 from dragoman.wire.errors import NOT_FOUND, Malformed
 

@@ -9,7 +9,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_
 from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.options import MODE, MODEL, UPDATE, WORDS
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 
 if TYPE_CHECKING:

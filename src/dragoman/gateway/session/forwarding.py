@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.rewriting.rewrite import with_session
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import Malformed, RpcError, internal, session_not_found
 
 if TYPE_CHECKING:

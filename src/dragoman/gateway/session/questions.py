@@ -21,7 +21,7 @@ from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session import policy
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, invalid_params, method_not_found
 

@@ -37,7 +37,7 @@ from dragoman.gateway.session.questions import Questions
 from dragoman.gateway.session.services import Services
 from dragoman.gateway.session.silence import SilenceWatch
 from dragoman.gateway.session.turn import Turn
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 

@@ -24,7 +24,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, encode, read_obje
 from dragoman.gateway.ports.followers import Follower
 from dragoman.gateway.rewriting import quirks
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.log import ABOUT, note, prompts_wanted, said
-from dragoman.rpc.peer import Reply, Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
 

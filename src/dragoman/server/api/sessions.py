@@ -11,7 +11,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import SessionRecord, Store
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.server.api import answering
 from dragoman.server.api.naming import rename
 from dragoman.server.api.operation import Values

@@ -25,7 +25,8 @@ from dragoman.gateway.ownership.takeover import unknown
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.rewriting.rewrite import session_of, with_members
 from dragoman.gateway.session.session import Session
-from dragoman.rpc.peer import CANCEL_REQUEST, OnReply, Reply
+from dragoman.rpc.peer import CANCEL_REQUEST
+from dragoman.rpc.request import OnReply, Reply
 from dragoman.server.asgi import shutting_down
 from dragoman.server.fronts.session_listeners import SessionListeners
 from dragoman.wire import message

@@ -16,7 +16,7 @@ from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.rewriting.rewrite import session_of
-from dragoman.rpc.peer import Reply
+from dragoman.rpc.request import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.event_stream import EventStream

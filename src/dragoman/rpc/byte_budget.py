@@ -1,0 +1,26 @@
+"""A bound for the bytes of requests that several peers have in flight together."""
+
+from __future__ import annotations
+
+
+class ByteBudget:
+    """Bytes that several peers may have in flight together; what is larger than all of it fits when it is alone."""
+
+    def __init__(self, most: int, whole: ByteBudget | None = None) -> None:
+        """`whole`: what is taken counts there too, so that this is a share of it."""
+        self._most = most
+        self._whole = whole
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        if self.used and self.used + size > self._most:
+            return False
+        if self._whole is not None and not self._whole.take(size):
+            return False
+        self.used += size
+        return True
+
+    def give(self, size: int) -> None:
+        self.used -= size
+        if self._whole is not None:
+            self._whole.give(size)

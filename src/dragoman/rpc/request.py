@@ -1,0 +1,121 @@
+"""A request of a peer, answered exactly once, and the reply to one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.wire import message
+from dragoman.wire.errors import RpcError
+from dragoman.wire.message import IdKey
+
+if TYPE_CHECKING:
+    from dragoman.rpc.batch import Batch
+    from dragoman.rpc.peer import Peer
+
+
+class Reply(msgspec.Struct, frozen=True, gc=False):
+    """What came back for a request of ours: a raw result, or a raw error object."""
+
+    result: bytes = b""
+    error: bytes = b""
+
+    @property
+    def ok(self) -> bool:
+        return not self.error
+
+    @classmethod
+    def failed(cls, error: RpcError) -> Reply:
+        return cls(error=error.encode())
+
+
+OnReply = Callable[[Reply], None]
+
+
+class Request:
+    """A request of the peer; answered exactly once, a second answer is ignored."""
+
+    __slots__ = (
+        "_batch",
+        "_members",
+        "_peer",
+        "answered",
+        "id",
+        "key",
+        "method",
+        "on_cancel",
+        "on_result",
+        "params",
+        "size",
+    )
+
+    def __init__(
+        self, peer: Peer, id: bytes, key: IdKey, method: str, params: bytes, batch: Batch | None
+    ) -> None:
+        self._peer = peer
+        self._batch = batch
+        self._members: dict[str, Raw] | None = None
+        self.id = id
+        self.key = key
+        self.method = method
+        self.params = params
+        self.size = len(id) + len(params)
+        """Bytes that it was read as."""
+        self.answered = False
+        self.on_cancel: Callable[[], None] | None = None
+        """Called when the peer sends `$/cancel_request` for this one."""
+        self.on_result: Callable[[bytes], None] | None = None
+        """Shown the result before the peer is."""
+
+    @property
+    def label(self) -> str:
+        """The id as log lines show it."""
+        return self.id.decode().strip('"')
+
+    @property
+    def members(self) -> Mapping[str, Raw]:
+        """The params, one level decoded when they are first looked at; raises `Malformed` if they are no object."""
+        if self._members is None:
+            self._members = message.members(self.params)
+        return self._members
+
+    def reply(self, result: bytes) -> None:
+        if self.on_result is not None and not self.answered:
+            self.on_result(result)
+        self._answer(message.response(self.id, result), failed=False)
+
+    def fail(self, error: RpcError | bytes) -> None:
+        raw = error if isinstance(error, bytes) else error.encode()
+        self._answer(message.failure(self.id, raw), failed=True)
+
+    @property
+    def peer(self) -> Peer:
+        """Who asked."""
+        return self._peer
+
+    def abandon(self) -> None:
+        """Somebody else of this side answers it."""
+        self.answered = True
+        self._peer.settled(self)
+
+    def answer(self, reply: Reply) -> None:
+        """Pass on what another peer answered."""
+        if reply.ok:
+            self.reply(reply.result)
+        else:
+            self.fail(reply.error)
+
+    def _answer(self, line: bytes, *, failed: bool) -> None:
+        if self.answered:
+            return
+        self.answered = True
+        self._peer.settled(self)
+        if self._peer.on_answer is not None:
+            self._peer.on_answer(self.method, failed)
+        if self._batch is not None:
+            self._batch.add(line)
+        else:
+            self._peer.link.send(line)
