@@ -242,7 +242,7 @@ class Gateway:
         agent = session.agent
         if agent is not None:
             agent.sessions.pop(session.agent_session_id, None)
-            session.agent = None
+            session.lose_agent()
         session.feed.agent_gone()
         session.services.release_terminals()
         session.save(SessionChanges(state="closed"))

@@ -104,7 +104,7 @@ class JournalAttachment(Attachment):
         session = self.session
         if self._gone:
             return
-        if session.remote and session.agent is None and not session.gateway.closing:
+        if session.orphaned and not session.gateway.closing:
             self._try_takeover()
         else:
             self._takeover_wait, self._takeover_at = LOOK_INTERVAL, 0.0

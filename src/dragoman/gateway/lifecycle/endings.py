@@ -35,7 +35,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
     session.silence.turn_ends()
     if len(session.questions):
         session.questions.cancel_all("turn_end")
-    command = session.tools.command_since() if turn.cancelling else None
+    command = session.tools.command_since() if turn.cancelled else None
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
@@ -120,8 +120,7 @@ def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
 
 
 def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
-    session.agent = None
-    session.gone = error
+    session.lose_agent(error)
     session.crashes += crashed
     session.record("agent_exited", message=error.message, expected=not crashed)
     for closing in session.tools.fail_all():

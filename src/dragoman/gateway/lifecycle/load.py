@@ -293,7 +293,8 @@ async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonOb
     session.has_terminals = known.has_terminals
     session.pruned = known.pruned
     session.extra = known.extra
-    session.parked = not client.wakes
+    if not client.wakes:
+        session.park()
     session.owner = client.terms.identity.name if client.may_control else ""
     if not gateway.journaling:
         gateway.add(session)

@@ -70,9 +70,7 @@ class Parking:
             return
         log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
         agent.sessions.pop(session.agent_session_id, None)
-        session.agent = None
-        session.parked = True
-        session.gone = internal("The session is parked", "parked")
+        session.park(internal("The session is parked", "parked"))
         session.record("parked")
         session.save(SessionChanges(state="parked"))
         session.changed()

@@ -258,7 +258,7 @@ def _params(session: Session, agent: AgentConnection, agent_session_id: str | No
 def unbind(session: Session, agent: AgentConnection) -> None:
     agent.sessions.pop(session.agent_session_id, None)
     session.mute(False)
-    session.agent = None
+    session.lose_agent()
 
 
 def _check_failure(agent: AgentConnection, reply: Reply) -> None:

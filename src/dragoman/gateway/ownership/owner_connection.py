@@ -148,7 +148,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
         ) from error
     owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
     session.agent_session_id = session.id
-    session.remote = True
+    session.held_elsewhere()
     feed = session.feed
     assert isinstance(feed, DirectFeed)
     async with feed.replaying:  # whoever comes meanwhile comes after those who are here

@@ -64,7 +64,8 @@ def _unless_used(session: Session) -> None:
     if session.remote:
         session.gateway.spawn(_close_unless_used(session))
     else:
-        session.parked = session.agent is None
+        if session.agent is None:
+            session.park()
         session.gateway.left(session)
 
 
@@ -78,14 +79,13 @@ async def _take(session: Session, client: ClientConnection) -> Session:
     # One at a time: two that open the same journal would both number their events from its end.
     async with gateway.taking(session.id):
         live = gateway.sessions.get(session.id)
-        if live is not None and (live is not session or not _orphaned(session)):
+        if live is not None and (live is not session or not session.orphaned):
             return live
         if live is None and session.remote:
             raise ClosedMeanwhile.of(session)
         held = await gateway.directory.own(session)
         if held is None:
-            session.parked = session.parked or session.remote  # nobody asked for an agent yet
-            session.remote = False
+            session.taken()
         else:
             await gateway.reach(session, client, held)
         if live is not None and gateway.sessions.get(session.id) is not session:
@@ -100,17 +100,13 @@ def _leave(session: Session) -> None:
     owner = session.agent
     if owner is not None:
         owner.sessions.pop(session.agent_session_id, None)
-        session.agent = None
+        session.lose_agent()
         session.gateway.pool.reap(owner)
 
 
 async def take_over(session: Session, client: ClientConnection) -> Session:
     """The process that had this session is gone; its clients here stay attached."""
-    if not _orphaned(session):
+    if not session.orphaned:
         return session
     await _check_known(session)
     return await take(session, client)
-
-
-def _orphaned(session: Session) -> bool:
-    return session.remote and session.agent is None

@@ -36,6 +36,7 @@ from dragoman.gateway.session.options import Options
 from dragoman.gateway.session.questions import Questions
 from dragoman.gateway.session.services import Services
 from dragoman.gateway.session.silence import SilenceWatch
+from dragoman.gateway.session.states import SessionEvent, SessionState, session_life
 from dragoman.gateway.session.turn import Turn
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
@@ -73,8 +74,7 @@ class Session:
         self.title: str | None = None
         self.agent: AgentConnection | None = None
         self.agent_session_id = ""
-        self.remote = False
-        """Another process has it: its agent here is that process."""
+        self._life = session_life(id)
         self.feed: Feed = DirectFeed(id)
         self.options = Options()
         self.choices = Choices(self)
@@ -92,7 +92,6 @@ class Session:
         self.loss_untold = False
         self.seed: bytes | None = None
         """The conversation so far, told to a new agent with the next prompt."""
-        self.parked = False
         self.comers = 0
         """How many are on the way in, and not attached yet."""
         self.reviving: asyncio.Task[JsonObject] | None = None
@@ -131,11 +130,11 @@ class Session:
     # -- agent and attachments
 
     def bind(self, agent: AgentConnection, agent_session_id: str) -> None:
-        """This agent answers for the session from now on."""
+        """This agent, or the owner in its place, answers for the session from now on."""
+        self._life.send(SessionEvent.FOLLOWED if agent.is_owner else SessionEvent.BOUND)
         self.agent = agent
         self.agent_session_id = agent_session_id
         self.gone = None
-        self.parked = False
         self._held = None
         self._rewriter = agent.rewriter(agent_session_id, self.id, self._observer.see)
         agent.sessions[agent_session_id] = self
@@ -144,6 +143,40 @@ class Session:
         if agent.box is not None:
             self.save(SessionChanges(sandbox=agent.box.name))
             self.stay_in_box(agent.box)
+
+    def lose_agent(self, reason: RpcError | None = None) -> None:
+        """No agent answers for the session any more; `reason` is told to clients that need one."""
+        self._life.send(SessionEvent.LOST)
+        self.agent = None
+        self.gone = reason or self.gone
+
+    def park(self, reason: RpcError | None = None) -> None:
+        """It goes on without an agent, on purpose."""
+        self._life.send(SessionEvent.PARKED)
+        self.agent = None
+        self.gone = reason or self.gone
+
+    def held_elsewhere(self) -> None:
+        """Another process owns it: `bind` with a connection to that process comes next."""
+        self._life.send(SessionEvent.HELD)
+
+    def taken(self) -> None:
+        """This process holds the lease."""
+        self._life.send(SessionEvent.TAKEN)
+
+    @property
+    def parked(self) -> bool:
+        return self._life.state is SessionState.PARKED
+
+    @property
+    def remote(self) -> bool:
+        """Another process owns it, or owned it until it ended."""
+        return self._life.state in (SessionState.FOLLOWING, SessionState.ORPHANED)
+
+    @property
+    def orphaned(self) -> bool:
+        """The process that owned it is gone, or not reached yet."""
+        return self._life.state is SessionState.ORPHANED
 
     def stay_in_box(self, box: Box) -> None:
         """A session that the command line put into a box stays there, also in a process without that option.

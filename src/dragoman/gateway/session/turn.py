@@ -1,12 +1,12 @@
 """One prompt until its stop reason: every prompt is answered exactly once (G-090 to G-095).
 
-    reviving ──agent is back──► waiting ──agent answers──────────────► settled
-       │ cancel                    │ cancel                               ▲ ▲
-       ▼                           ▼                                      │ │
-    settled                     cancelling ──agent answers────────────────┘ │
-                                   └──────── silent for cancel_timeout ─────┘   the agent is given up
+    asked ──prompt sent──► running ──agent answers──────────────────► settled
+      │ cancel                │ cancel                                   ▲ ▲
+      ▼                       ▼                                          │ │
+    settled                cancelling ──agent answers────────────────────┘ │
+                              └──────── silent for cancel_timeout ─────────┘   the agent is given up
 
-Whatever settles a turn first wins; what comes later is ignored.
+The table is in `states`. What settles a turn first wins; everything later is ignored.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.states import TurnEvent, TurnState, turn_life
 from dragoman.log import ABOUT, note, prompts_wanted, said
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
@@ -53,8 +54,9 @@ class Turn:
         self.client = client
         self.request = request
         self.call: int | None = None
-        self.cancelling = False
-        self.settled = False
+        self._life = turn_life(session.id)
+        self.cancelled = False
+        """A client asked to cancel it after the agent was sent the prompt."""
         self.recaps = False
         """The agent is told the conversation so far with this prompt."""
         self._done: asyncio.Event | None = None
@@ -67,6 +69,15 @@ class Turn:
         self._timers: list[asyncio.TimerHandle] = []
         self._shown = False
         self._on_shown: Callable[[], None] | None = None
+
+    @property
+    def cancelling(self) -> bool:
+        """The agent was told to stop and has not answered yet."""
+        return self._life.state is TurnState.CANCELLING
+
+    @property
+    def settled(self) -> bool:
+        return self._life.state is TurnState.SETTLED
 
     # -- beginning
 
@@ -122,6 +133,7 @@ class Turn:
             self._show_prompt()
         if self.settled:  # its connection was closed already
             return
+        self._life.send(TurnEvent.SENT)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
         session.touch("working")
@@ -201,22 +213,23 @@ class Turn:
         """Tell the agent at once, answer its open questions, and wait no longer than `timeout` (G-091, G-093)."""
         if self.settled:
             return
-        if self.call is None:
+        if self._life.state is TurnState.ASKED:
             self.settle(CANCELLED)
             return
+        self._life.send(TurnEvent.CANCELLED)
+        if not self.cancelled:
+            self.cancelled = True
+            self._later(timeout, lambda: self._give_up(timeout))
         agent = self.session.agent
         if agent is not None:
             agent.peer.notify("session/cancel", encode({"sessionId": self.session.agent_session_id}))
         self.session.questions.cancel_all("cancel")
-        if not self.cancelling:
-            self.cancelling = True
-            self._later(timeout, lambda: self._give_up(timeout))
 
     def settle(self, reply: Reply, outcome: JsonObject | None = None) -> None:
         """Answer the prompt with `reply`; `outcome` is the result or the error in it, if it was read already."""
         if self.settled:
             return
-        self.settled = True
+        self._life.send(TurnEvent.SETTLED)
         if outcome is None:
             outcome = read_object(reply.result if reply.ok else reply.error)
         for timer in self._timers:

@@ -164,7 +164,7 @@ class GatewayClient:
         """As it is here, or taken over from the store; `after` also brings the events since that one."""
         gateway = self.client.gateway
         session = gateway.sessions.get(session_id)
-        gone = session is None or (session.remote and session.agent is None)
+        gone = session is None or session.orphaned
         if session is None or gone or (after is not None and session.journal is not None):
             session = await self._resume(session_id, after)
         else:

@@ -1,0 +1,163 @@
+"""The life of a session and of a turn as states, events and tables. No IO.
+
+Rules of a session, in the process that has it in memory:
+
+- One connection at most answers for it: an agent of this process (LIVE), or the process that owns the session, used as
+  if it were the agent (FOLLOWING).
+- Without one it waits: NEW before the first, PARKED on purpose, GONE because its agent ended, ORPHANED because its owner
+  ended.
+- A prompt to a session that waits restarts the agent; an orphaned session must be taken over first.
+
+Rules of a turn:
+
+- A prompt is answered exactly once: what settles the turn first wins, and everything later is ignored.
+- The agent is told of a cancel only after it was sent the prompt. A turn that is cancelled before that settles at once.
+
+The tables are the only way to change a state. An event that a state does not have is a bug of ours and raises
+`IllegalTransition`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final, Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+
+class SessionState(Enum):
+    NEW = "new"
+    """Made or loaded; no agent was bound yet."""
+    LIVE = "live"
+    """An agent of this process is bound."""
+    PARKED = "parked"
+    """Without an agent on purpose: idle, or only read."""
+    GONE = "gone"
+    """Its agent ended or was let go."""
+    FOLLOWING = "following"
+    """Another process owns it and is bound in the agent's place."""
+    ORPHANED = "orphaned"
+    """Another process owned it and is not bound: it ended, or is not reached yet."""
+
+
+class SessionEvent(Enum):
+    BOUND = "bound"
+    """An agent of this process answers for the session from now on."""
+    FOLLOWED = "followed"
+    """The owner answers for it from now on."""
+    HELD = "held"
+    """Another process turned out to own it."""
+    TAKEN = "taken"
+    """This process holds the lease."""
+    LOST = "lost"
+    """The bound agent, or owner, ended or was let go."""
+    PARKED = "parked"
+    """The agent was ended to save resources, or none is wanted."""
+
+
+class TurnState(Enum):
+    ASKED = "asked"
+    """The prompt was accepted; the agent may have to be restarted first."""
+    RUNNING = "running"
+    """The agent was sent the prompt."""
+    CANCELLING = "cancelling"
+    """The agent was told to stop and has not answered yet."""
+    SETTLED = "settled"
+    """The prompt is answered."""
+
+
+class TurnEvent(Enum):
+    SENT = "sent"
+    CANCELLED = "cancelled"
+    SETTLED = "settled"
+
+
+State = TypeVar("State", bound=Enum)
+Event = TypeVar("Event", bound=Enum)
+
+SESSION: Final[Mapping[SessionState, Mapping[SessionEvent, SessionState]]] = {
+    SessionState.NEW: {
+        SessionEvent.BOUND: SessionState.LIVE,
+        SessionEvent.HELD: SessionState.ORPHANED,
+        SessionEvent.TAKEN: SessionState.NEW,
+        SessionEvent.PARKED: SessionState.PARKED,
+        SessionEvent.LOST: SessionState.GONE,
+    },
+    SessionState.LIVE: {
+        SessionEvent.BOUND: SessionState.LIVE,  # loaded again by another client
+        SessionEvent.LOST: SessionState.GONE,
+        SessionEvent.PARKED: SessionState.PARKED,
+    },
+    SessionState.PARKED: {
+        SessionEvent.BOUND: SessionState.LIVE,
+        SessionEvent.HELD: SessionState.ORPHANED,
+        SessionEvent.TAKEN: SessionState.PARKED,
+        SessionEvent.PARKED: SessionState.PARKED,
+        SessionEvent.LOST: SessionState.PARKED,
+    },
+    SessionState.GONE: {
+        SessionEvent.BOUND: SessionState.LIVE,
+        SessionEvent.PARKED: SessionState.PARKED,
+        SessionEvent.LOST: SessionState.GONE,  # its agent ended, and the restart that used it gives up
+    },
+    SessionState.FOLLOWING: {
+        SessionEvent.FOLLOWED: SessionState.FOLLOWING,
+        SessionEvent.LOST: SessionState.ORPHANED,
+    },
+    SessionState.ORPHANED: {
+        SessionEvent.FOLLOWED: SessionState.FOLLOWING,
+        SessionEvent.HELD: SessionState.ORPHANED,
+        SessionEvent.TAKEN: SessionState.PARKED,  # no client asked for an agent yet
+        SessionEvent.LOST: SessionState.ORPHANED,
+    },
+}
+
+TURN: Final[Mapping[TurnState, Mapping[TurnEvent, TurnState]]] = {
+    TurnState.ASKED: {TurnEvent.SENT: TurnState.RUNNING, TurnEvent.SETTLED: TurnState.SETTLED},
+    TurnState.RUNNING: {
+        TurnEvent.CANCELLED: TurnState.CANCELLING,
+        TurnEvent.SETTLED: TurnState.SETTLED,
+    },
+    TurnState.CANCELLING: {
+        TurnEvent.CANCELLED: TurnState.CANCELLING,
+        TurnEvent.SETTLED: TurnState.SETTLED,
+    },
+    TurnState.SETTLED: {},
+}
+
+
+class IllegalTransition(Exception):
+    """An event that the present state does not have: a bug of ours."""
+
+
+class Life(Generic[State, Event]):
+    """One thing's state. `send` is the only writer; each change is logged here."""
+
+    __slots__ = ("_name", "_table", "state")
+
+    def __init__(self, name: str, table: Mapping[State, Mapping[Event, State]], first: State) -> None:
+        """`name` is the session's id, for the log."""
+        self._name = name
+        self._table = table
+        self.state = first
+
+    def send(self, event: Event) -> None:
+        former = self.state
+        following = self._table[former].get(event)
+        if following is None:
+            raise IllegalTransition(f"{former} has no {event} (session {self._name})")
+        if following is not former:
+            self.state = following
+            if log.isEnabledFor(logging.DEBUG):
+                facts = {"session": self._name, "state": following.value, "former": former.value}
+                log.debug("state changed", extra=facts)
+
+
+def session_life(session_id: str) -> Life[SessionState, SessionEvent]:
+    return Life(session_id, SESSION, SessionState.NEW)
+
+
+def turn_life(session_id: str) -> Life[TurnState, TurnEvent]:
+    return Life(session_id, TURN, TurnState.ASKED)
