@@ -1,4 +1,4 @@
-"""Where sessions are kept: a directory in SQLite, journals in files."""
+"""The store of sessions: a directory in SQLite, journals in files."""
 
 from dragoman.store.engine import FileStore
 

@@ -1,4 +1,4 @@
-"""The threads of a store: a few that read, and one that writes the directory, in order.
+"""The threads of a store: a small pool for reads, and one thread that writes to the directory in order.
 
 Neither the event loop nor a reader waits for a write.
 """
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """For what blocks; errors from below become the port's."""
+    """Runs blocking work in a thread pool; SQLite and OS errors become the port's errors."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._path = path
@@ -49,20 +49,20 @@ class Threads:
 
 
 class DirectoryWriter(Threads):
-    """One connection and one thread."""
+    """Writes to the directory with one connection in one thread."""
 
     def __init__(self, path: Path, folder: Folder) -> None:
         super().__init__(path, 1)
         self.connection: sqlite3.Connection | None = None
-        """To be set before the first work."""
+        """Must be set before the first `run`."""
         self._folder = folder
         self._touched: dict[str, tuple[Writer, str, float, Done]] = {}
-        """Sessions that were used, their state and when: they wait for up to a second, so that turns cost no write."""
+        """State and time of sessions used lately; held back for up to a second, so that a turn costs no write."""
         self._last: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """Do this in a transaction."""
+        """Run `work` in a transaction."""
 
         def transact() -> T:
             assert self.connection is not None
@@ -73,7 +73,7 @@ class DirectoryWriter(Threads):
         return self.call(transact)
 
     def update(self, session_id: str, epoch: int, columns: Columns, done: Done | None) -> None:
-        """Change a record, behind all that was said before."""
+        """Change a record, after all earlier changes of its session."""
         self._write_touch(session_id)
         self._update(session_id, epoch, columns, done, describe=True)
 
@@ -83,20 +83,20 @@ class DirectoryWriter(Threads):
             self._collect()
 
     def flush(self) -> None:
-        """Write now what waits."""
+        """Write all touches that are held back."""
         for session_id in list(self._touched):
             self._write_touch(session_id)
 
     def _collect(self) -> None:
-        """The first one is written at once, and what follows in the next second together."""
+        """Write the first touch at once, and those of the following second together."""
         busy = bool(self._touched)
         self._timer = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if busy else None
         self.flush()
 
     async def written(self) -> None:
-        """Wait until every change is in the directory or was refused; a second at most.
+        """Wait until every change is in the directory or was refused, for `DIRECTORY_SECONDS` at most.
 
-        A directory that another process keeps locked can still be read.
+        A directory that another process keeps locked can still be read without the changes.
         """
         self.flush()
         if self._last is not None and not self._last.done():

@@ -1,4 +1,4 @@
-"""The database file: made whole or not at all, checked when opened, never replaced."""
+"""The database file: created atomically, checked when opened, never replaced."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dragoman.store import limits, schema
 from dragoman.store.failure import explained, too_new
 
 Sync: TypeAlias = Literal["normal", "full"]
-"""`full`: what is reported as stored also survives a loss of power."""
+"""`full`: events reported as stored also survive a power failure."""
 
 
 _NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DIRECTORY)
 
 
 class Database:
-    """Where the file is and how connections to it are made."""
+    """The path of the database file and the settings of connections to it."""
 
     def __init__(
         self, path: Path, *, sync: Sync = "normal", busy_seconds: float = limits.BUSY_SECONDS
@@ -29,27 +29,27 @@ class Database:
         self.sync = sync
         self.busy_seconds = busy_seconds
         self._mode = "mode=ro"
-        """How it is opened for reading."""
+        """URI parameter with which the file is opened for reading."""
 
     def prepare(self) -> sqlite3.Connection:
-        """Make the file if there is none, bring its schema up to date, and connect for writing."""
+        """Create the file if there is none, migrate its schema, and connect for writing."""
         with explained(self.path), ExitStack() as failing:
             if not self.path.exists():
                 self._make()
             self.check_writable()
             connection = failing.enter_context(closing(self._connect("mode=rw")))
-            # With WAL, NORMAL does no fsync at commit: a committed write is in the kernel's hands, so it survives
-            # the death of any process, and only a power failure can take the last ones back.
+            # With WAL, NORMAL does no fsync at commit: the kernel has a committed write, so it survives the death of
+            # any process, and only a power failure can lose the last ones.
             connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
             connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
-            connection.execute("PRAGMA secure_delete = ON")  # nothing deleted stays in free pages
+            connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows with zeros
             self._check(connection)
             schema.migrate(connection)
             failing.pop_all()
             return connection
 
     def prepare_reading(self) -> None:
-        """Find out how the file can be read without writing anything, or say why it cannot."""
+        """Find the mode in which the file can be read without writing; raises `StoreError` if there is none."""
         with explained(self.path):
             if not self.path.exists():
                 raise StoreUnavailable(f"There is no session store at {self.path}.")
@@ -72,9 +72,9 @@ class Database:
         )
 
     def _find_mode(self) -> None:
-        """WAL makes an index file beside the database.
+        """Fall back to `immutable` where the WAL index cannot be created.
 
-        On a read-only disk, or in a folder that may not be written, it cannot; without a log it need not.
+        Reading with WAL creates an index file, which fails on a read-only disk; with an empty log none is needed.
         """
         with closing(self.reader()) as connection:
             try:
@@ -86,7 +86,7 @@ class Database:
                 self._mode = "immutable=1"
 
     def _make(self) -> None:
-        """Build the database under another name and link it into place, so that nobody sees half of it."""
+        """Build the database under another name and link it into place, so that no process sees half of it."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}")
         try:
@@ -95,20 +95,20 @@ class Database:
                 connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 connection.execute("PRAGMA journal_mode = WAL")
                 schema.migrate(connection)
-            with suppress(FileExistsError):  # another process was faster; its database is as good
+            with suppress(FileExistsError):  # another process was faster; use its database
                 os.link(draft, self.path)
         finally:
             for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
                 leftover.unlink(missing_ok=True)
 
     def check_writable(self) -> None:
-        # SQLite would fall back to reading, then fail to make its log with a message that says nothing.
+        # SQLite would fall back to read-only, then fail to create its log with an unhelpful message.
         for place in (self.path, self.path.parent):
             if place.exists() and not os.access(place, os.W_OK):
                 raise StoreReadOnly(f"{self.path} cannot be written: {place} is read-only.")
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        """Look at the first pages; damage further in is found by whoever reads there."""
+        """Check the header and the schema; damage elsewhere is found when those pages are read."""
         if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
             raise StoreCorrupt(f"{self.path} is empty or belongs to another program. It was left as it is.")
         found = schema.version(connection)

@@ -1,4 +1,4 @@
-"""The table of sessions, in SQL."""
+"""The directory: SQL queries on the table of sessions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SEAL_BYTES = 8
 
 Columns: TypeAlias = dict[str, Any]
 Filters: TypeAlias = tuple[str | None, str | None, str | None]
-"""Folder, agent, and a text that is looked for."""
+"""Folder, agent, and a text to search for."""
 Position: TypeAlias = tuple[str, int]
-"""The last session of a page: its time, and its number in the table."""
+"""The last session of a page: its `updated_at` and its row number."""
 
 
 def unknown(session_id: str) -> port.UnknownSession:
@@ -44,7 +44,7 @@ def exists(session_id: str, agent_session_id: object) -> port.SessionExists:
 
 
 def columns(source: SessionRecord | port.SessionChanges) -> Columns:
-    """What is stored of it; in the caller's thread, so that nonsense fails where it comes from."""
+    """The column values of a record or of changes; encoded in the caller's thread, so bad values fail there."""
     values = {name: getattr(source, name) for name in source.__struct_fields__}
     return {
         name: msgspec.json.encode(value).decode() if name in _JSON_TYPES else value
@@ -88,7 +88,7 @@ def delete(connection: sqlite3.Connection, session_id: str) -> bool:
 
 
 def ids(connection: sqlite3.Connection) -> set[str]:
-    """Of all sessions, also of those that are not converted yet."""
+    """The ids of all sessions, including those not converted yet."""
     tables = ["directory", *(["heads"] if schema.has_old_tables(connection) else [])]
     return {row[0] for table in tables for row in connection.execute(f"SELECT id FROM {table}")}
 
@@ -122,14 +122,14 @@ def page(
         values += unseal(cursor, store_id, filters)
     clause = f"WHERE {' AND '.join(where)}" if where else ""
     query = f"{_SELECT} {clause} ORDER BY updated_at DESC, n DESC LIMIT ?"
-    rows = connection.execute(query, [*values, limit + 1]).fetchall()  # one more tells of a next page
+    rows = connection.execute(query, [*values, limit + 1]).fetchall()  # one more shows a next page
     records = tuple(filter(None, map(_record, rows[:limit])))
     last = (records[-1].updated_at, rows[limit - 1][-1]) if len(rows) > limit else None
     return port.Page(records, seal(last, store_id, filters) if last is not None else None)
 
 
 def seal(position: Position, store_id: str, filters: Filters) -> str:
-    """A cursor, which only the list that it comes from accepts."""
+    """A cursor that is only valid for this store and these filters."""
     body = msgspec.json.encode(position)
     return urlsafe_b64encode(_mark(body, store_id, filters) + body).rstrip(b"=").decode()
 
@@ -159,7 +159,7 @@ def columns_of(connection: sqlite3.Connection, session_id: str) -> Columns:
 
 
 def untouched(connection: sqlite3.Connection, since: str | None) -> list[tuple[str, str]]:
-    """Sessions that were not updated since then, oldest first, with the time."""
+    """Ids and times of sessions last updated before `since`, oldest first; all sessions if None."""
     query = "SELECT id, updated_at FROM directory WHERE ?1 IS NULL OR updated_at < ?1 ORDER BY updated_at, n"
     return connection.execute(query, (since,)).fetchall()
 

@@ -1,4 +1,4 @@
-"""The store in one folder, shared by the processes of one machine (`docs/explanation/store.md`)."""
+"""The file store: one folder, shared by the processes of one machine (`docs/explanation/store.md`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Stored: TypeAlias = list[port.StoredSession]
 
 
 class FileStore(Leases):
-    """Implements `dragoman.gateway.ports.store.Store`. Make one with `open`."""
+    """Implements `dragoman.gateway.ports.store.Store`; created with `open`."""
 
     @classmethod
     async def open(
@@ -38,9 +38,9 @@ class FileStore(Leases):
         sync: Sync = "normal",
         busy_seconds: float = limits.BUSY_SECONDS,
     ) -> FileStore:
-        """Open the store whose directory is at `path`, making it if there is none; its socket goes into `runtime`.
+        """Open the store whose directory is at `path`, creating it if missing; its socket goes into `runtime`.
 
-        With `mode="ro"` nothing is made or changed and every write is refused with `StoreReadOnly`.
+        With `mode="ro"` nothing is created or changed, and every write is refused with `StoreReadOnly`.
         """
         database = Database(path, sync=sync, busy_seconds=busy_seconds)
         store = cls(database, runtime, writable=mode == "rw")
@@ -66,7 +66,7 @@ class FileStore(Leases):
         if rows or session_id in self._owned:
             return rows
         record = await self._known(session_id)
-        rows = await self._look(session_id, look)  # with all that was there when the directory was asked
+        rows = await self._look(session_id, look)  # again: includes all events that the record counts
         return rows or _lost_end(record, after_seq, record.last_seq)
 
     async def read_before(self, session_id: str, before_seq: int, limit: int) -> Rows:
@@ -90,7 +90,7 @@ class FileStore(Leases):
 
         def work() -> T:
             for segment in segments.segments(folder)[-1:] if self._disk.durable else ():
-                sync_folder(segment.path)  # its owner may not have done so yet, and what is shown must last
+                sync_folder(segment.path)  # the owner may not have flushed yet, and shown events must survive
             return look(folder)
 
         return await self._threads.call(work)
@@ -190,6 +190,6 @@ class FileStore(Leases):
 
 
 def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:
-    """A lost row for what the directory knows of behind the end of the files."""
+    """A lost row for events that the directory counts and that are missing at the end of the files."""
     first_seq = max(after_seq + 1, record.first_seq)
     return [segments.lost(first_seq, last_seq)] if first_seq <= last_seq else []

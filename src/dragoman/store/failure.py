@@ -1,4 +1,4 @@
-"""What SQLite and the operating system report, said as the port's errors."""
+"""Turns errors of SQLite and the operating system into the port's errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OTHER: tuple[type[port.StoreError], str] = (port.StoreUnavailable, "{path} fail
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Errors from below become the port's."""
+    """Raise the port's errors instead of those of SQLite and the operating system."""
     try:
         yield
     except (sqlite3.Error, OSError, ValueError, OverflowError) as error:
@@ -54,7 +54,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def explain(error: Exception, path: Path) -> port.StoreError:
-    """The store error for an exception from below, with `path` named in it."""
+    """The store error for an exception of SQLite or the operating system; its message names `path`."""
     if isinstance(error, OSError) and error.errno is not None:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
         place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
@@ -68,7 +68,7 @@ def explain(error: Exception, path: Path) -> port.StoreError:
 
 
 def _refused(path: str) -> str:
-    """What may not be done with a path: one that cannot even be read, or looked for, is not just read-only."""
+    """The access that a path refuses: "read" if it cannot even be read or found, else "written"."""
     place = path if os.path.exists(path) else os.path.dirname(path)  # noqa: PTH110, PTH120 (no error for a folder without rights)
     needed = os.R_OK | os.X_OK if os.path.isdir(place) else os.R_OK  # noqa: PTH112
     return "written" if os.access(place, needed) else "read"

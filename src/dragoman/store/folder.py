@@ -1,4 +1,4 @@
-"""The folder of a store: where things are, and who is using it."""
+"""The folder of a store: its layout, and the lock of the processes that use it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _OLD_SOCKET = 60.0  # seconds
 _FEW = 100
-"""Sessions that one may look at one by one without delay."""
+"""Number of sessions whose folders can be examined one by one without delay."""
 
 
 class Folder:
@@ -36,13 +36,13 @@ class Folder:
         self.journals = root / "journal"
 
     def of(self, session_id: str) -> Path:
-        """The folder of a session; raises `UnknownSession` for what cannot be the name of one."""
+        """The folder of a session; raises `UnknownSession` for an invalid id."""
         if _SESSION_ID.fullmatch(session_id) is None:
             raise UnknownSession(f"{session_id!r} is not the id of a session.")
         return self.journals / session_id
 
     def use(self, *, alone: bool = False) -> int:
-        """Say that this process may write here, until the descriptor is closed; raises if that cannot be."""
+        """Lock the store until the descriptor is closed, shared or (`alone`) exclusively; raises `StoreError`."""
         descriptor = os.open(self.root / GATEWAYS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -65,15 +65,15 @@ class Folder:
         return []
 
     def unlisted(self, known: Callable[[], set[str]]) -> list[str]:
-        """Sessions with a folder whose ids the directory does not have; only names are looked at.
+        """Sessions that have a folder and are not in the directory (`known`).
 
-        Folders are listed first: a session that is added meanwhile is known then. If few are left, those that a process
-        is just making or deleting, and empty folders, are sorted out.
+        Folders are listed before `known` is called, so that a session added meanwhile counts as known. If at most
+        `_FEW` are left, empty folders and those that a process is creating or deleting are left out.
         """
         try:
             found = set(self.sessions())
         except OSError:
-            return []  # who reads a session is told what is wrong
+            return []  # reading a session reports the error
         found = set(filter(_SESSION_ID.fullmatch, found - known())) if found else found
         if len(found) <= _FEW:
             found = {name for name in found if self._is_left(self.journals / name)}
@@ -82,14 +82,14 @@ class Folder:
     def _is_left(self, home: Path) -> bool:
         with suppress(OSError):
             return ((home / DESCRIPTION).exists() or segments.exist(home)) and locks.holder(home) is None
-        return True  # not ours to read, so not being made here
+        return True  # no permission to read, so not being created by us
 
     def describe(self, session_id: str, facts: dict[str, Any]) -> None:
-        """Keep beside the journal what is known of its session."""
+        """Write the session's row to a file beside its journal."""
         text = msgspec.json.format(msgspec.json.encode(facts), indent=1)
         replace_file(self.of(session_id) / DESCRIPTION, text + b"\n")
 
-    # -- deleting: first out of sight, then out of the directory, then for good. Whatever is interrupted goes on later
+    # -- deleting: hide the folder, delete the row, remove the folder; the next start completes an interrupted deletion
 
     def hide(self, session_id: str) -> None:
         with suppress(FileNotFoundError):
@@ -104,7 +104,7 @@ class Folder:
 
 
 def sweep_sockets(sockets: Path) -> None:
-    """Remove sockets of processes that are gone; a young one may belong to a process that is about to listen."""
+    """Remove sockets of dead processes; a recent one may belong to a process that is about to listen."""
     for path in sockets.glob("*.sock"):
         with suppress(OSError):
             old = time.time() - path.lstat().st_mtime > _OLD_SOCKET

@@ -1,12 +1,12 @@
-"""The bytes of a journal file: batches of events, each below a line that describes it. No IO.
+"""The format of a journal file: batches of events, each below a line that describes it. No IO.
 
     #dragoman journal 1 dgm_k3vq…                            the first line of a file: format version and session
     #17 3 412 2 2026-11-17T03:31:02.123Z 9f3c2a11            first number, count, length, epoch, time, checksum
     U{"jsonrpc":"2.0","method":"session/update",…}           one event per line, three in this batch
 
-The length is that of the event lines with their line feeds. The checksum (CRC-32) covers these and then the description
-up to it. A count with an addition (`3+5120`) says that so many bytes of the same append follow this batch: if the file
-ends before them, none of the append counts. What a line is follows from the length before it, never from its look.
+The length is that of the event lines with their line feeds. The checksum (CRC-32) covers the event lines, then the
+description up to the checksum. A count such as `3+5120` means that 5120 bytes of the same append follow this batch: if
+the file ends before them, the whole append is ignored. A reader finds batches by these lengths, never by a `#`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman.gateway.ports.store import Row
 
 VERSION = 1
 LONGEST_HEAD = 160
-"""Bytes of a description: five numbers of up to twenty digits, a time, a checksum."""
+"""Maximum bytes of a description: five numbers of up to twenty digits, a time, a checksum."""
 
 _MAGIC = b"#dragoman journal "
 _HEAD = re.compile(rb"#(\d{1,20}) (\d{1,20})(?:\+(\d{1,20}))? (\d{1,20}) (\d{1,20}) (\S{1,30}) [0-9a-f]{8}\n")
@@ -36,7 +36,7 @@ def file_head(session_id: str) -> bytes:
 
 
 def file_version(start: bytes) -> int | None:
-    """The format that a file says it has, given its first bytes; None if it says nothing of the kind."""
+    """The format version in the first bytes of a file; None if they are no journal's first line."""
     line, end, _ = start.partition(b"\n")
     version = line[len(_MAGIC) :].split(b" ")[0]
     return int(version) if end and line.startswith(_MAGIC) and version.isdigit() else None
@@ -48,26 +48,26 @@ def join(events: Sequence[bytes]) -> bytes:
 
 
 def describe(first_seq: int, count: int, lines: bytes, epoch: int, ts: int, more: int = 0) -> bytes:
-    """The line above the event lines of a batch; `ts` in milliseconds."""
+    """The description of a batch, the line above its event lines; `ts` in milliseconds."""
     plus, second, rest = b"+%d" % more if more else b"", _text(ts // 1000), ts % 1000
     sealed = b"#%d %d%b %d %d %b.%03dZ " % (first_seq, count, plus, len(lines), epoch, second, rest)
     return b"%b%08x\n" % (sealed, crc32(sealed, crc32(lines)))
 
 
 class Batch(Struct, frozen=True, gc=False):
-    """What a description says."""
+    """A batch as its description declares it."""
 
     size: int
-    """Bytes, with the description."""
+    """Bytes of the batch, including its description."""
     count: int
     more: int
-    """Bytes of the same append behind this batch."""
+    """Bytes of the same append after this batch."""
     row: Row | None
-    """None unless the events are whole and the ones that were described."""
+    """The events; None if they are incomplete or do not match the checksum."""
 
 
 Read: TypeAlias = Callable[[int, int], bytes]
-"""A part of a file: from a place on, so many bytes, fewer at its end."""
+"""Reads a file: (offset, length) to bytes, fewer at the end of the file."""
 
 
 def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
@@ -81,13 +81,13 @@ def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
     head, lines = match[0], read(offset + match.end(), length)
     whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
     row = None
-    if whole and lines[-1:] == b"\n" and lines.count(b"\n") == count:  # one that was forged need not be so
+    if whole and lines[-1:] == b"\n" and lines.count(b"\n") == count:  # may differ in a forged batch
         row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5]))
     return Batch(len(head) + length, count, int(match[3] or 0), row)
 
 
 def find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
-    """Where the next whole batch of event `first_seq` or a later one begins, and with which event."""
+    """Offset and first event of the next valid batch that begins with event `first_seq` or a later one."""
     for match in _HEAD.finditer(data):
         seq = int(match[1])
         if seq >= first_seq and (match.start() == 0 or data[match.start() - 1] == 10):
@@ -103,7 +103,7 @@ def stamp_of(ts: int) -> str:
 
 
 def milliseconds(stamp: bytes) -> int:
-    """Since 1970; 0 for what is no time."""
+    """Milliseconds since 1970; 0 if `stamp` is not a time."""
     try:
         return round(datetime.fromisoformat(stamp.decode()).timestamp() * 1000)
     except ValueError:

@@ -1,4 +1,4 @@
-"""An open store, and the sessions in it that this process owns."""
+"""The leases of an open store: the sessions that this process owns."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ T = TypeVar("T")
 
 
 class Leases:
-    """Implements `dragoman.gateway.ports.store.Leases`, with what the other parts of a store need as well."""
+    """Implements `dragoman.gateway.ports.store.Leases`, and holds the state that `FileStore` needs."""
 
     def __init__(self, database: Database, runtime: Path, *, writable: bool) -> None:
-        """Only what blocks is left to `prepare`."""
+        """Does no IO; `prepare` does."""
         self.writable = writable
         self.has_old_sessions = False
-        """Older versions left sessions in the database that are not converted yet (`dragoman.upkeep.conversion`)."""
+        """The database has sessions of an older version that are not converted yet (`dragoman.upkeep.conversion`)."""
         self.on_lost: port.Lost | None = None
         owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
@@ -54,7 +54,7 @@ class Leases:
         self._closed = False
 
     def prepare(self) -> None:
-        """The lock of the processes that may write comes first: without locks SQLite would fail, and not say why."""
+        """Open the files; blocks. The store's lock comes first: without file locks SQLite fails and gives no reason."""
         with explained(self._database.path), ExitStack() as failing:
             if self.writable:
                 self._folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -104,7 +104,7 @@ class Leases:
             raise refusal
 
     async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """Read the directory with all that this process has said so far."""
+        """Read the directory after the changes of this process were written to it."""
 
         def work() -> T:
             with closing(self._database.reader()) as connection:
@@ -114,7 +114,7 @@ class Leases:
         return await self._threads.call(work)
 
     async def unlisted(self) -> list[str]:
-        """Sessions that have a journal and are not in the directory: `dragoman doctor --fix` adds them again."""
+        """Sessions that have a journal and are not in the directory; `dragoman doctor --fix` adds them again."""
 
         def known() -> set[str]:
             with closing(self._database.reader()) as connection:
@@ -164,7 +164,7 @@ class Leases:
         return port.Lease(session_id, owned.epoch, end.last_seq, torn)
 
     def _holder_without_lock(self, record: port.SessionRecord) -> port.Owner | None:
-        """The living owner of a session whose lock file someone removed: it makes it again when it notices."""
+        """The living owner of a session whose lock file was removed by hand; that owner will create the file again."""
         if record.owner is None or (self._folder.of(record.id) / locks.NAME).exists():
             return None
         socket = self._socket.with_name(f"{record.owner}.sock")
@@ -174,7 +174,7 @@ class Leases:
     async def _locked(
         self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False
     ) -> T | port.Owner:
-        """Lock a session, and do this in the same thread; the lock is let go if that fails."""
+        """Lock a session and call `claim` in the same thread; the lock is released if that fails."""
 
         def work() -> T | port.Owner:
             folder = self._folder.of(session_id)
@@ -194,10 +194,10 @@ class Leases:
         return await self._threads.call(work)
 
     def _claim(self, record: port.SessionRecord, lock: locks.SessionLock) -> tuple[Owned, segments.End, int]:
-        """Begin an epoch that was never given, and find the end of the journal and how many bytes of it are torn.
+        """Begin an unused epoch; returns the owned session, the end of its journal, and how many bytes there are torn.
 
-        Where it was not given back, or may have lost its end, a segment is begun. The directory is never ahead of the
-        files, unless files are gone: their numbers are not given again.
+        If the session was not released, or its journal may have lost its end, a new segment begins. The directory is
+        never ahead of the files, unless files are gone: the numbers of their events are not used again.
         """
         before, end = lock.read(), segments.Reader().end(lock.folder)
         torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
@@ -206,7 +206,7 @@ class Leases:
         restored = record.epoch >= limits.BREAK_EPOCH and record.epoch > known
         broken = before.is_of_another_boot or restored
         if broken:
-            epoch = max(epoch, int(time.time()))  # above those of events that may be lost
+            epoch = max(epoch, int(time.time()))  # above the epochs of events that may be lost
         if broken or torn or before.owner or record.owner or record.last_seq > end.last_seq:
             segments.begin(lock.folder, next_seq, epoch, broken=broken)
             if record.last_seq >= next_seq:
@@ -239,7 +239,7 @@ class Leases:
             await self._give_back(session_id)
 
     async def _give_back(self, *session_ids: str) -> None:
-        """Those that are ours. If a full disk refuses that, a lock that no process holds says the same."""
+        """Release those of the sessions that we own. If a full disk prevents the write, the free lock is enough."""
         self._writer.flush()
         given: dict[str, Owned] = {}
         for session_id in session_ids:
@@ -252,9 +252,9 @@ class Leases:
         def work(connection: sqlite3.Connection) -> None:
             for session_id, owned in given.items():
                 columns = {"owner": None, "last_seq": owned.writer.last_seq}
-                with suppress(port.Fenced, port.UnknownSession):  # another's by now, or deleted
+                with suppress(port.Fenced, port.UnknownSession):  # has another owner by now, or is deleted
                     directory.update(connection, session_id, owned.epoch, columns)
-                if owned.lock.read().epoch == owned.epoch:  # or it is on another owner's line by now
+                if owned.lock.read().epoch == owned.epoch:  # else another owner wrote its line
                     owned.lock.write(None, owned.epoch)
 
         try:
@@ -268,7 +268,7 @@ class Leases:
 
     @asynccontextmanager
     async def _seized(self, session_id: str) -> AsyncIterator[None]:
-        """Keep others from a session that is not ours, in order to remove it or what is in it."""
+        """Lock a session that we do not own while it is deleted or emptied."""
         folder = self._folder.of(session_id)
         lock = await self._threads.call(lambda: locks.take(folder) if folder.exists() else None)
         if isinstance(lock, port.Owner):

@@ -1,60 +1,60 @@
-"""Every bound of the store in one place, each with the accident that it prevents."""
+"""All limits of the store, each with the accident that it prevents."""
 
 from __future__ import annotations
 
 SEGMENT_BYTES = 4 * 1024 * 1024
-"""A file of a journal is not continued beyond this: finding an event, and the end after a crash, means reading one."""
+"""Size at which a journal file is not continued: finding an event, or the end after a crash, means reading one."""
 
 BATCH_BYTES = 256 * 1024
-"""A reader that wants one event must not fetch a flood's worth of neighbours."""
+"""Size of a batch: a reader of one event must not have to read megabytes of others."""
 
 MOST_BATCHES = 500
-"""Batches of one append: `writev` takes 1024 pieces."""
+"""Maximum batches of one append: each is two buffers, and `writev` takes 1024."""
 
 INLINE_BYTES = 512 * 1024
-"""An append of more than this is written by a thread: half a millisecond of the event loop at most."""
+"""A larger append is written by a thread, so that the event loop is held for half a millisecond at most."""
 
 SLOW_SECONDS = 0.003
-"""Two writes that took longer say that the disk is slow: threads write from then on, and the event loop goes on."""
+"""Two longer writes in close succession mean that the disk is slow: threads write from then on."""
 
 SLOW_RATE = 100_000_000
-"""Bytes a second: a large write may take longer than a small one before the disk counts as slow."""
+"""Bytes per second that a large write is allowed on top of `SLOW_SECONDS` before the disk counts as slow."""
 
 QUICK_WRITES = 32
-"""Writes in a row that were not slow: after so many by threads the event loop writes by itself again."""
+"""After so many thread writes in a row that were not slow, the event loop writes by itself again."""
 
 WRITERS = 4
-"""Threads for writes that may take long: sessions wait for each other only when so many are slow at once."""
+"""Threads for writes that may take long: sessions wait for each other only when so many writes are slow at once."""
 
 READERS = 2
-"""Slow reads wait for each other instead of starting threads without end."""
+"""Threads for reads: slow reads wait for each other instead of starting threads without end."""
 
 EVENT_OVERHEAD = 64
-"""What an event costs in memory beyond its bytes; empty events must not look free."""
+"""Memory that an event costs beyond its bytes; empty events must not count as free."""
 
 READ_BYTES = 256 * 1024
-"""How much a reader takes from a file at once."""
+"""Buffer size for reading a journal file."""
 
 PAGE_BACK_BYTES = 4 * 1024 * 1024
-"""Paging back over huge events stops here even if fewer than asked were found."""
+"""Paging back over huge events stops at this size, even with fewer events than requested."""
 
 BOOKMARKS = 1024
-"""Places of readers that go on where they stopped: as many as can be half way through a journal at once."""
+"""Positions stored for readers that continue where they stopped: enough for all that read at the same time."""
 
 LIST_LIMIT = 1000
-"""Longest page of sessions, whatever the client asks for."""
+"""Most sessions in one page of the list, even if the client asks for more."""
 
 BUSY_SECONDS = 5.0
-"""A process that keeps the directory locked must not hang the others silently."""
+"""Longest wait for a locked directory: the process that locks it must not hang the others silently."""
 
 DIRECTORY_SECONDS = 1.0
-"""How a session is goes to the directory at most once in this time: a turn costs no write of its own."""
+"""A session's state is written to the directory at most once in this time, so that a turn costs no write."""
 
 LOG_BYTES = 4 * 1024 * 1024
 """The directory's write-ahead log is cut back to this size."""
 
 BREAK_EPOCH = 1_000_000_000
-"""Epochs from here on are seconds since 1970: the journal may have lost its end before them (`Leases`)."""
+"""Epochs from here on are seconds since 1970 and mark a break: the journal may have lost events before (`Leases`)."""
 
 LEASE_SECONDS = 0.1
-"""How long an owner believes that its lock file is still there and its own: it may have been removed by hand."""
+"""How long an owner trusts its last look at its lock file, which may have been removed by hand."""

@@ -1,15 +1,15 @@
-"""Who owns a session: a kernel lock on a file beside its journal.
+"""The lock of a session: a kernel lock on a file beside its journal, held by the owner.
 
-The file `lock` is made with the session's folder and goes with it. It is locked for as long as a process owns the
-session; the kernel lets go of it whatever ends that process, and nothing in the runtime folder matters. Its one line
-says who has or had it, and at which epoch. An owner that gives the session back takes its name off that line.
+The file `lock` is created and removed with the session's folder. It is locked for as long as a process owns the
+session; the kernel releases the lock however that process ends, and nothing in the runtime folder matters. Its one
+line names the present or last owner and the epoch. An owner that releases the session removes its name from the line.
 
-    locked                                     the process on the line has the session
+    locked                                     the process on the line owns the session
     not locked                                 free, if this machine is on the line or no other can write to this disk
-    not locked, another machine on the line,   that machine may have it still: locks do not always reach over a network.
+    not locked, another machine on the line,   that machine may still own it: locks do not always work over a network.
     a disk that several can share              `dragoman sessions take` overrides
 
-Descriptors are closed on exec and in forked children, so that no agent that outlives us keeps a session locked.
+Descriptors are closed on exec and in forked children, so that an agent that outlives us does not keep the lock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAME = "lock"
 
 _ATTEMPTS, _PAUSE = 5, 0.005  # seconds
 _COARSE = 2.0
-"""Seconds within which a file system may give two changes the same time."""
+"""Seconds within which a file system may give two changes the same timestamp."""
 
 
 class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,15 +38,15 @@ class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
 
     epoch: int = 0
     owner: Owner | None = None
-    """None if the session was given back."""
+    """None if the session was released."""
     machine: str = ""
     place: str = ""
-    """Boot and process namespace, where the process id means something."""
+    """Boot and process namespace in which `pid` is valid."""
     pid: int = 0
 
     @property
     def is_of_another_boot(self) -> bool:
-        """Not given back before the machine was started again."""
+        """Whether the session was not released before the machine was rebooted."""
         boot = machine.boot_id()
         return self.owner is not None and bool(boot) and not self.place.startswith(boot)
 
@@ -55,20 +55,20 @@ _decode = msgspec.json.Decoder(Claim).decode
 
 
 class SessionLock:
-    """The lock file of a session; a lock on it is this process's until it is closed."""
+    """The open lock file of a session; this process holds the lock until `close`."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.folder = path.parent
         self._path = path
         self._descriptor = descriptor
         self._known: tuple[int, ...] = ()
-        """What `stat` said of the file when it was last found to be ours; empty before."""
+        """Result of `stat` when the file was last found to be ours; empty before."""
         _open.add(self)
 
     def wait(self, kind: int) -> Owner | None:
-        """Lock it; the process that has it if that cannot be.
+        """Lock the file; returns its owner if that fails.
 
-        A probe holds the lock for a moment, and a new owner needs one to write its line.
+        Several attempts: a probe holds the lock for a moment, and a new owner needs a moment to write its line.
         """
         for _ in range(_ATTEMPTS):
             with suppress(BlockingIOError):
@@ -86,35 +86,35 @@ class SessionLock:
         return claim.owner
 
     def read(self) -> Claim:
-        """An empty one if it is new, or torn by a loss of power: epochs are also in the journal and the directory."""
+        """The file's line; empty if new or torn by a power failure (journal and directory have the epoch too)."""
         with suppress(msgspec.DecodeError):
             return _decode(os.pread(self._descriptor, 4096, 0).partition(b"\n")[0])
         return Claim()
 
     def write(self, owner: Owner | None, epoch: int) -> None:
-        """Say who has it; an owner of None gives it back."""
+        """Write the line; `None` as the owner releases the session."""
         process = (machine.identity(), machine.place(), os.getpid()) if owner is not None else ()
         line = msgspec.json.encode(Claim(epoch, owner, *process)) + b"\n"
         os.pwrite(self._descriptor, line, 0)
         os.ftruncate(self._descriptor, len(line))
 
     def is_in_place(self) -> bool:
-        """Whether the file is the one beside the journal."""
+        """Whether the open file is still the one beside the journal."""
         with suppress(FileNotFoundError):
             return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
         return False
 
     def is_ours(self, epoch: int) -> bool:
-        """Whether it is in place, with our epoch on it; one that is gone is made again.
+        """Whether the file is in place with our epoch in it; a missing file is created again.
 
-        A file that has not changed since it was ours still is, which one call tells.
+        A file unchanged since the last check is still ours, which takes one `stat`.
         """
         with suppress(FileNotFoundError):
             found = self._path.stat()
             if _look_of(found) == self._known:
                 return True
             ours = self.is_in_place() and self.read().epoch == epoch
-            # The clock of a file system is coarse: what was written just now may be written again at the same time.
+            # File timestamps are coarse: a second write within `_COARSE` may leave the timestamp unchanged.
             settled = time.time() - found.st_mtime > _COARSE
             self._known = _look_of(found) if ours and settled else ()
             return ours
@@ -123,7 +123,7 @@ class SessionLock:
     def _make_again(self, epoch: int) -> bool:
         claim = self.read()
         again: SessionLock | Owner | None = None
-        with suppress(FileNotFoundError):  # with its whole folder
+        with suppress(FileNotFoundError):  # the whole folder is gone
             again = take(self.folder)
         if not isinstance(again, SessionLock):
             return False
@@ -137,13 +137,13 @@ class SessionLock:
         if descriptor >= 0:
             os.close(descriptor)
 
-    __del__ = close  # of one that was taken for a caller who does not wait for it any more
+    __del__ = close  # for a lock whose caller stopped waiting for it
 
 
 def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
-    """Lock the session of this folder, or tell which process has it.
+    """Lock the session of this folder; returns its owner if a process has it locked.
 
-    Raises `SessionAway` if another machine may have it, unless by `force`, and `FileNotFoundError` without the folder.
+    Raises `SessionAway` if another machine may own it, unless `force`, and `FileNotFoundError` without the folder.
     """
     path = folder / NAME
     while True:
@@ -155,13 +155,13 @@ def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
                 return owner
             if not force:
                 _check_not_away(folder, lock.read())
-            if lock.is_in_place():  # otherwise its session was deleted, and perhaps made anew
+            if lock.is_in_place():  # else the session was deleted, and perhaps created again
                 failing.pop_all()
                 return lock
 
 
 def holder(folder: Path) -> Owner | None:
-    """The living process that has the session of this folder."""
+    """The living owner of the session of this folder."""
     with suppress(FileNotFoundError, StoreUnavailable):
         lock = SessionLock(folder / NAME, os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC))
         with closing(lock):
@@ -183,7 +183,7 @@ def _check_not_away(folder: Path, claim: Claim) -> None:
 
 
 def _is_alive(claim: Claim) -> bool:
-    """Whether the process on the line is seen from here: if not, its successor may be about to write its own name."""
+    """Whether the process on the line is visible and runs; if not, a new owner may be about to write its line."""
     here = (machine.identity(), machine.place())
     return (claim.machine, claim.place) == here and machine.runs(claim.pid)
 

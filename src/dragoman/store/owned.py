@@ -1,8 +1,8 @@
-"""A session that this process owns: its lock, the end of its journal, and the appends on their way there.
+"""A session that this process owns: its lock, the end of its journal, and its queued appends.
 
-The event loop writes a small append by itself, in a few microseconds. Three things go to a thread, because they would
-hold up every other session: an append of more than `INLINE_BYTES`, every append while the disk is slow, and the flush
-to the disk of `sync = "full"`. What comes while a thread writes waits for it and goes with the next write.
+The event loop writes a small append by itself, in a few microseconds. Threads do what would hold up every other
+session: an append of more than `INLINE_BYTES`, every append while the disk is slow, and the flush to the disk with
+`sync = "full"`. Appends that arrive while a thread writes are queued and written together next.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ Group: TypeAlias = "list[tuple[Owned, int, list[bytes], Done]]"
 
 
 class Disk:
-    """What the sessions of one store share: appends for threads, and whether the disk is slow at present.
+    """State shared by the sessions of one store: queued appends, and whether the disk is slow at present.
 
-    Each session has a queue of its own; with `durable` all share one, so that their files are flushed together. A queue
-    is written a group at a time: what comes while one is under way is the next.
+    Each session has its own queue; with `durable` all share one, so that their files are flushed together. A queue is
+    written one group at a time: appends that arrive meanwhile are the next group.
     """
 
     def __init__(self, *, durable: bool) -> None:
         self.durable = durable
         """Appends are flushed to the disk before they count as stored."""
         self.inline = not durable
-        """The event loop writes by itself."""
+        """Whether the event loop writes small appends by itself."""
         self.backlog = 0
         self.threads = ThreadPoolExecutor(limits.WRITERS, thread_name_prefix="dragoman-writer")
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Owned | None, Group] = {}
-        """What waits for the group that is under way, by session."""
+        """Appends that wait for the group in progress, by session (None: all sessions)."""
         self.writes = 0
-        """Of the event loop."""
+        """Number of writes by the event loop."""
         self._slow_write = -limits.QUICK_WRITES
-        """Which of them was the last slow one."""
+        """Value of `writes` at the last slow one."""
         self._slow = 0
 
     def add(self, owned: Owned, first_seq: int, events: list[bytes], done: Done) -> None:
@@ -55,13 +55,13 @@ class Disk:
             self._begin(key)
 
     def loop_was_held(self) -> None:
-        """A write of the event loop took long. One may be the scheduler's fault, two close together are the disk's."""
+        """Note a slow write of the event loop; one may be due to the scheduler, two in close succession to the disk."""
         if self.writes - self._slow_write < limits.QUICK_WRITES and not self.durable:
             self._slow, self.inline = limits.QUICK_WRITES, False
         self._slow_write = self.writes
 
     def took(self, seconds: float, size: int) -> None:
-        """A thread's write of so many bytes took this long; called in the event loop."""
+        """Note how long a thread took to write `size` bytes; called in the event loop."""
         if seconds > limits.SLOW_SECONDS + size / limits.SLOW_RATE:
             self._slow = limits.QUICK_WRITES
         elif self._slow:
@@ -75,7 +75,7 @@ class Disk:
             self.threads.submit(self._work, key, group)
 
     def _work(self, key: Owned | None, group: Group) -> None:
-        """In a thread: write all, sessions beside each other, and flush each file once."""
+        """In a thread: write the group, its sessions in parallel, and flush each file once."""
         began = monotonic()
         appends: dict[Writer, list[tuple[int, list[bytes]]]] = {}
         for owned, first_seq, events, _ in group:
@@ -93,7 +93,7 @@ class Disk:
         self.took(seconds, size)
         self.backlog -= size
         for (owned, _, _, done), outcome in zip(group, outcomes, strict=True):
-            self._loop.call_soon(owned.answer, done, outcome)  # one that raises does not keep back the others
+            self._loop.call_soon(owned.answer, done, outcome)  # if one raises, the others still run
         self._begin(key)
 
 
@@ -102,7 +102,7 @@ def _size(events: list[bytes]) -> int:
 
 
 class Owned:
-    """Appends come from the event loop; `done` is called there, in their order."""
+    """An owned session; `append` is called in the event loop, and `done` is called there in the same order."""
 
     def __init__(self, lock: SessionLock, writer: Writer, disk: Disk) -> None:
         self.lock = lock
@@ -110,13 +110,13 @@ class Owned:
         self.epoch = writer.epoch
         self._disk = disk
         self._looked = monotonic()
-        """When it was last certain that the session is ours; never again once it is lost."""
+        """When the session was last checked to be ours; `-inf` once it is lost."""
         self._waiting = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def append(self, first_seq: int, events: list[bytes], done: Done) -> bool:
-        """False if the session is not ours any more: nothing happens then."""
+        """Append events; returns False and does nothing if the session is not ours any more."""
         began = monotonic()
         try:
             if began - self._looked > limits.LEASE_SECONDS and not self.is_ours():
@@ -139,7 +139,7 @@ class Owned:
         return True
 
     def is_ours(self) -> bool:
-        """Whether the lock is still the one beside the journal; once it is not, it never is again."""
+        """Whether we still hold the lock beside the journal; once lost, it stays lost."""
         if self._looked > -inf:
             self._looked = monotonic() if self.lock.is_ours(self.epoch) else -inf
         return self._looked > -inf
@@ -152,10 +152,10 @@ class Owned:
         done(outcome)
 
     async def drained(self) -> None:
-        """Wait until no thread works for this session."""
+        """Wait until no append of this session is queued or being written."""
         await self._idle.wait()
 
     def close(self) -> None:
-        """Give the lock back; nothing may be under way."""
+        """Close the journal and release the lock; no append may be queued."""
         self.writer.close()
         self.lock.close()

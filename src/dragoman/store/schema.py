@@ -1,14 +1,14 @@
-"""The directory of sessions as a table, and the way there from older versions.
+"""The schema of the directory, and its migrations from older versions.
 
-Versions 1 and 2 had the events in the database too, in the tables `heads`, `sessions`, `journal` and `owners`. They stay
-as they are, for processes of that version that still run; `conversion.py` moves session after session out of them.
+Versions 1 and 2 had the events in the database too, in the tables `heads`, `sessions`, `journal` and `owners`. These
+stay for processes of that version that still run; `conversion.py` moves the sessions out of them one by one.
 """
 
 from __future__ import annotations
 
 import sqlite3
 
-APPLICATION_ID = 0x44474D4E  # "DGMN", so that another program's database is not taken for ours
+APPLICATION_ID = 0x44474D4E  # "DGMN": tells our database from another program's
 VERSION = 3
 
 _IDENTITY = (
@@ -36,7 +36,7 @@ STEPS: dict[int, tuple[str, ...]] = {
     1: ("ALTER TABLE owners ADD COLUMN place TEXT NOT NULL DEFAULT ''", *_DIRECTORY),
     2: _DIRECTORY,
 }
-"""What leads from each version to the present one."""
+"""Statements that migrate each version to the present one."""
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -44,7 +44,7 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date in one transaction; another process may have done so meanwhile."""
+    """Migrate the schema in one transaction; another process may have done so meanwhile."""
     if version(connection) >= VERSION:
         return
     with connection:

@@ -1,12 +1,12 @@
-"""The files of one journal, read: which event is where, what is damaged, where the journal ends.
+"""Reads the files of one journal: finds events, damage, and the end of the journal.
 
 A journal is a folder of segments, named by the number of their first event and the epoch of their owner
-(`000000000017-2.log`). What a former owner writes to its own segment, from the number on with which the next one begins,
-is not part of the journal. Events before the first segment were pruned. After a break, where the journal may have lost
-its end, a segment is named so (`000000000017-1795000000-break.log`).
+(`000000000017-2.log`). Events in a segment from the number on with which the next one begins were written by a former
+owner and are not part of the journal. Events before the first segment were pruned. A segment after a break, where the
+journal may have lost its end, has `break` in its name (`000000000017-1795000000-break.log`).
 
-What cannot be trusted is never handed out as events: in its place is a row that says which numbers are lost. At the end
-of the last segment the same means that a write was cut off, or is under way.
+Damaged bytes are never returned as events: a row in their place says which numbers are lost. At the end of the last
+segment they are a write that was cut off or is in progress.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BREAK = "-break"
 _NAME = re.compile(rf"(\d+)-(\d+)({_BREAK})?{re.escape(SUFFIX)}")
 
 Place: TypeAlias = tuple[int, int]
-"""In a segment: an event, and the offset at which its batch begins; 0 before the first line."""
+"""A position in a segment: an event number and the offset of its batch; 0 before the file's first line."""
 
 
 class Segment(Struct, frozen=True):
@@ -38,25 +38,25 @@ class Segment(Struct, frozen=True):
     epoch: int
     path: Path
     until: int = sys.maxsize
-    """The last event that counts: the next segment begins behind it."""
+    """The last event that is part of the journal: the next segment begins after it."""
     broken: int = 0
-    """Epoch of the break with which it begins; 0 if there is none."""
+    """Epoch of the break at which the segment begins; 0 if there is none."""
 
 
 class End(Struct, frozen=True):
     """Where a journal ends."""
 
     first_seq: int = 1
-    """Of the journal: the oldest event that is kept."""
+    """The oldest stored event of the journal."""
     last_seq: int = 0
     epoch: int = 0
-    """Of its last segment."""
+    """Epoch of the last segment."""
     segment: Segment | None = None
-    """The last one; None if there is no journal."""
+    """The last segment; None if there is no journal."""
     offset: int = 0
-    """The first byte behind the last whole batch."""
+    """The first byte after the last valid batch."""
     torn: int = 0
-    """Bytes behind it that are no whole batch."""
+    """Bytes after `offset`, which are no valid batch."""
 
 
 def name(first_seq: int, epoch: int, *, broken: bool = False) -> str:
@@ -64,24 +64,24 @@ def name(first_seq: int, epoch: int, *, broken: bool = False) -> str:
 
 
 def begin(folder: Path, first_seq: int, epoch: int, *, broken: bool = False) -> None:
-    """Let an empty segment say that the journal goes on with this number."""
+    """Create an empty segment: the journal continues with event `first_seq`."""
     (folder / name(first_seq, epoch, broken=broken)).touch(mode=0o600)
 
 
 def segments(folder: Path) -> list[Segment]:
-    """Those that make up the journal, in order; empty if there is none.
+    """The segments of a journal, in order; empty if there is no journal.
 
-    What has the name of a segment and is not a file, nor a link to one, counts as missing: opening a pipe would wait.
+    An entry with a segment's name that is neither a file nor a link to one counts as missing: opening a pipe blocks.
     """
     matches = [(int(match[1]), int(match[2]), match) for match, is_file in _named(folder) if is_file]
     found: list[Segment] = []
     highest = 0
     for first_seq, epoch, match in sorted(matches, key=lambda each: (*each[:2], each[2][0])):
         if epoch < highest:
-            continue  # of a former owner that does not know it
+            continue  # by a former owner, unaware of its loss
         highest, broken = epoch, epoch if match[3] else 0
         if found and found[-1].first_seq == first_seq:
-            broken = broken or found.pop().broken  # the same: nothing in it counts
+            broken = broken or found.pop().broken  # same start: no event of the former one counts
         if found:
             found[-1] = structs.replace(found[-1], until=first_seq - 1)
         found.append(Segment(first_seq, epoch, folder / match[0], broken=broken))
@@ -89,12 +89,12 @@ def segments(folder: Path) -> list[Segment]:
 
 
 def not_files(folder: Path) -> list[Path]:
-    """What has the name of a segment and is not a file."""
+    """Entries that have a segment's name and are not files."""
     return sorted(folder / match[0] for match, is_file in _named(folder) if not is_file)
 
 
 def _named(folder: Path) -> list[tuple[re.Match[str], bool]]:
-    """The names of segments, and whether each is a file."""
+    """Entries with a segment's name, and whether each is a file."""
     try:
         with os.scandir(folder) as entries:
             return [(match, entry.is_file()) for entry in entries if (match := _NAME.fullmatch(entry.name))]
@@ -107,22 +107,22 @@ def exist(folder: Path) -> bool:
 
 
 def common_seq(folder: Path, epoch: int, seq: int) -> int:
-    """See `Journal.common_seq`. What a reader was shown before a break may be lost."""
+    """See `Journal.common_seq`; events that a reader saw before a break may be lost."""
     return min([seq, *(each.first_seq - 1 for each in segments(folder) if each.broken > epoch)])
 
 
 def disk_bytes(folder: Path) -> int:
-    """Of all segments; 0 if that cannot be found out."""
+    """Size of all segments; 0 if it cannot be determined."""
     with suppress(OSError):
         return sum(path.stat().st_size for path in folder.glob(f"*{SUFFIX}"))
     return 0
 
 
 def empty(folder: Path, record: SessionRecord) -> None:
-    """Remove all segments, behind the session's lock; numbers go on where they were.
+    """Remove all segments; the caller holds the session's lock. Event numbers continue.
 
-    An empty segment with the next number comes first, then the old ones go from the oldest on: whenever this is
-    interrupted, what is left is the end of the journal.
+    An empty segment with the next number is created first, then the old ones are removed, oldest first: after an
+    interruption the rest is still the end of the journal.
     """
     found = segments(folder)
     epoch = max([record.epoch, *(segment.epoch for segment in found)])
@@ -134,11 +134,11 @@ def empty(folder: Path, record: SessionRecord) -> None:
 
 
 class Reader:
-    """Reads journals of any session; used by several threads at once."""
+    """Reads the journals of all sessions; safe for several threads at once."""
 
     def __init__(self) -> None:
         self._bookmarks: dict[Path, dict[int, int]] = {}
-        """By segment: where the batch that begins with an event is, for readers that go on where they stopped."""
+        """By segment: offsets of batches by their first event, for readers that continue where they stopped."""
 
     def read(self, folder: Path, after_seq: int, max_bytes: int) -> list[Row]:
         """Rows from `after_seq` + 1 on, whole rows until `max_bytes` is reached."""
@@ -187,14 +187,14 @@ class Reader:
         size = -1
         with suppress(FileNotFoundError):
             size = last.path.stat().st_size
-        if size < offset:  # pruned meanwhile, or shorter than it was
+        if size < offset:  # pruned or shortened meanwhile
             self._bookmarks.clear()
             return self.end(folder)
         self._remember(last, place)
         return End(found[0].first_seq, next_seq - 1, last.epoch, last, offset, size - offset)
 
     def _place(self, segment: Segment, wanted: int) -> Place:
-        """The last known one from which event `wanted` is found."""
+        """The last known position from which event `wanted` can be found."""
         known = self._bookmarks.get(segment.path, {}).copy()
         return max((place for place in known.items() if place[0] <= wanted), default=(segment.first_seq, 0))
 
@@ -208,9 +208,9 @@ class Reader:
 
 
 def _rows(segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
-    """What counts of a segment from a place on, each row with the offset behind it.
+    """The valid rows of a segment from a position on, each with the offset after it.
 
-    Numbers that are missing before the next segment are a lost row.
+    Numbers missing before the next segment become a lost row.
     """
     expected, offset = place
     try:
@@ -248,7 +248,7 @@ def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[
         else:
             found = format.find_batch(read(offset, size), expected)
             if found is None and batch is not None and offset + batch.size <= size:
-                found = batch.size, expected + batch.count  # it was written, and is not what it was
+                found = batch.size, expected + batch.count  # complete, but damaged
             if found is None:
                 return
             offset += found[0]
@@ -260,7 +260,7 @@ def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[
 
 
 def _start(head: bytes, path: Path) -> int:
-    """Behind the first line of a segment; 0 where that is missing or damaged, so that the rest is looked at."""
+    """The offset after the first line of a segment; 0 if that line is missing or damaged."""
     version = format.file_version(head)
     if version is not None and version > format.VERSION:
         raise too_new(path, version, format.VERSION)
@@ -268,7 +268,7 @@ def _start(head: bytes, path: Path) -> int:
 
 
 def lost(first_seq: int, last_seq: int) -> Row:
-    """In the place of events that are damaged or missing."""
+    """A row that stands for events that are damaged or missing."""
     return Row(first_seq, 0, last_seq - first_seq + 1, b"", damaged=True)
 
 

@@ -1,7 +1,7 @@
-"""The end of one journal, for the process that owns its session.
+"""Appends to one journal, for the owner of its session.
 
-Every call blocks, and only one thread at a time may be in it. A batch is written at a place that is known, so that a
-write which failed, or whose outcome is unknown, is repeated over itself and never doubles anything.
+Every call blocks, and only one thread at a time may use a writer. Each batch is written at a known offset, so that
+repeating a write that failed, or whose outcome is unknown, overwrites it and never duplicates events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dragoman.wire.framing import LF
 
 class Writer:
     def __init__(self, folder: Path, end: segments.End, epoch: int, *, durable: bool = False) -> None:
-        """Goes on at `end`. `durable`: `sync` will be called."""
+        """Append from `end` on. `durable`: events count as stored after `sync`."""
         self.folder = folder
         self.epoch = epoch
         self.next_seq = end.last_seq + 1
@@ -32,9 +32,9 @@ class Writer:
         if end.segment is not None:
             self._descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
         self._safe = (self._offset, self.next_seq) if durable else None
-        """Where the journal ends on the disk: the place in the segment, and the next number."""
+        """The flushed end of the journal: offset in the segment, and next number. None unless `durable`."""
         self._spoilt = False
-        """There may be bytes behind `_offset` that are no batch."""
+        """Whether there may be bytes after `_offset` that are no batch."""
 
     @property
     def last_seq(self) -> int:
@@ -42,7 +42,7 @@ class Writer:
         return (self._safe[1] if self._safe is not None else self.next_seq) - 1
 
     def write(self, first_seq: int, events: Sequence[bytes], ts: int | None = None) -> None:
-        """Append `events`, of now or of `ts` in milliseconds; raises a `StoreError`, and then none of them is there."""
+        """Append `events`, dated now or at `ts` in milliseconds; none are appended if it raises a `StoreError`."""
         count, last_seq = len(events), self.next_seq - 1
         if first_seq != last_seq + 1:
             text = f"Event {first_seq} of session {self.folder.name} does not follow {last_seq}."
@@ -67,7 +67,7 @@ class Writer:
                 self._spoilt = False
             size = len(parts[0]) + len(lines) if len(parts) == 2 else sum(map(len, parts))
             written = os.pwritev(self._descriptor, parts, self._offset)
-            while written < size:  # a disk that is nearly full takes a part, and refuses the rest
+            while written < size:  # a nearly full disk accepts a part, then fails
                 rest = memoryview(b"".join(parts))[written:]
                 written += os.pwrite(self._descriptor, rest, self._offset + written)
         except OSError as error:
@@ -77,7 +77,7 @@ class Writer:
         self.next_seq += count
 
     def write_all(self, appends: Sequence[tuple[int, Sequence[bytes]]]) -> list[StoreError | None]:
-        """Append one after the other, and flush all together if `durable`; the outcome of each."""
+        """Append one after the other, then flush all together if `durable`; returns the outcome of each."""
         outcomes: list[StoreError | None] = []
         for first_seq, events in appends:
             try:
@@ -90,7 +90,7 @@ class Writer:
         return [known or later for known, later in zip(outcomes, failed, strict=True)]
 
     def sync(self) -> StoreError | None:
-        """Let what was written survive a loss of power, if `durable`; what does not is taken back."""
+        """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
         if self._safe is None or self._descriptor < 0:
             return None
         try:
@@ -122,7 +122,7 @@ class Writer:
             sync_folder(self.folder)
 
     def _cut(self) -> bool:
-        """Remove what may lie behind the last batch; if that fails, the next write tries again."""
+        """Remove bytes after the last batch; if that fails, the next write tries again."""
         self._spoilt = True
         with suppress(OSError):
             os.ftruncate(self._descriptor, self._offset)
@@ -131,7 +131,7 @@ class Writer:
 
 
 def _batches(first_seq: int, epoch: int, ts: int, events: Sequence[bytes], size: int) -> list[bytes]:
-    """Several batches for many bytes: a reader wants few at a time."""
+    """Split a large append into several batches, so that readers can read a part of it."""
     pieces = min(-(-size // limits.BATCH_BYTES), limits.MOST_BATCHES, len(events))
     count, behind = -(-len(events) // pieces), 0
     parts: list[bytes] = []
@@ -145,7 +145,7 @@ def _batches(first_seq: int, epoch: int, ts: int, events: Sequence[bytes], size:
 
 
 def _sync(descriptor: int) -> None:
-    """To the disk itself; macOS stops at the drive's own memory unless it is told otherwise, where that is known."""
+    """Flush to the disk itself; on macOS `fsync` stops at the drive's cache, so `F_FULLFSYNC` where supported."""
     if sys.platform == "darwin":
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
