@@ -1,4 +1,4 @@
-"""Sandboxes: agents that run where they can only touch their workspace; a file per kind."""
+"""Sandboxes, which confine an agent to its workspace; one module per kind."""
 
 from dragoman.sandbox.boxes import Sandboxes
 

@@ -1,4 +1,4 @@
-"""What of this machine reaches an agent in a box: variables by name, login files one by one, nothing else."""
+"""Allowlists of the environment variables and login files of this machine that an agent in a box gets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.config.model import AgentConfig
 
 GENERAL = (
     *("LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR"),
-    # without these an agent behind a company's proxy reaches nobody
+    # without these an agent behind a company's proxy has no network
     *(
         "HTTP_PROXY",
         "HTTPS_PROXY",
@@ -25,10 +25,10 @@ GENERAL = (
     ),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
 )
-"""For every box; `*` stands for anything."""
+"""Variables for every box; `*` is a wildcard."""
 
 SAME_FILES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL")
-"""For boxes that show this machine's own programs under their own paths."""
+"""Variables for boxes that show this machine's programs under their own paths."""
 
 TOOL = (
     *SAME_FILES,
@@ -43,7 +43,7 @@ TOOL = (
     ),
     *("CAI_*", "CONTAINAI_*"),
 )
-"""For a tool of the user's that makes the box: it runs outside and needs to find its own things."""
+"""Variables for a tool that makes the box: it runs outside and needs its own settings."""
 
 _OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL")
 _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL")
@@ -69,7 +69,7 @@ LOGIN_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "kiro": ("KIRO_API_KEY",),
     **dict.fromkeys(("opencode", "goose", "cline", "kilo", "pi", "builtin"), _PROVIDERS),
 }
-"""By agent: the variables that log it in."""
+"""By agent: the variables that hold its credentials."""
 
 LOGIN_FILES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("claude", "claude-acp"), ("~/.claude/.credentials.json",)),
@@ -83,15 +83,15 @@ LOGIN_FILES: Mapping[str, tuple[str, ...]] = {
     "pi": ("~/.pi/agent/auth.json",),
     "vibe": ("~/.vibe/.env",),
 }
-"""By agent: where it keeps its login, if that file holds nothing else worth keeping from it."""
+"""By agent: the files that hold its credentials and nothing that the box should hide."""
 
 _BY_PROGRAM = {Path(known.command[0]).name: name for name, known in KNOWN.items() if known.command}
 
 
 def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """The variables of `environ` that have one of the names.
+    """The variables of `environ` that match one of the names.
 
-    A pattern such as `*` means no secret of the gateway: that has to be named in full.
+    A pattern such as `*` does not match the gateway's own secrets: these must be named in full.
     """
     patterns = list(names)
     named = {name: environ[name] for name in patterns if name in environ}
@@ -104,13 +104,13 @@ def allowed(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
 
 
 def login_of(name: str, agent: AgentConfig) -> str:
-    """Which row of the tables is an agent's, whatever it is called: by its kind, its program, else its name."""
+    """The key of an agent in the login tables: found by its kind, then its program, else its name."""
     if agent.kind in LOGIN_VARIABLES:
         return agent.kind
     return _BY_PROGRAM.get(Path(agent.command[0]).name, name) if agent.command else name
 
 
 def login_files(agent: str, configured: list[str] | None) -> list[Path]:
-    """The login files that exist: those that are configured, else the agent's own."""
+    """The existing login files: the configured ones, else the agent's default ones."""
     wanted = LOGIN_FILES.get(agent, ()) if configured is None else configured
     return [path for path in (Path(text).expanduser() for text in wanted) if path.is_file()]

@@ -1,4 +1,4 @@
-"""What the boxes of all kinds share: one workspace, its mounts, its path map, its environment."""
+"""The base of all kinds of boxes: one workspace, its mounts, its path map, its environment."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from dragoman.sandbox.own_folders import OwnFolder, conflict
 from dragoman.wire.errors import invalid_params
 
 SYSTEM_KEY = "the system"
-"""What makes a box show the folders that programs lie in, whatever else does."""
+"""The key in `WorkspaceBox.shown` for system folders, which no setting adds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which box: the sandbox's name and settings, over which workspace, on which machine."""
+    """The parameters of a box: the sandbox's name and settings, its workspace, and what it needs of this machine."""
 
     name: str
     config: SandboxConfig
@@ -39,22 +39,22 @@ class Place:
     """For sockets and locks."""
     environ: Mapping[str, str]
     logins: tuple[Path, ...] = ()
-    """Login files of the agents that run in it."""
+    """Login files of the agents that run in the box."""
     lasting: bool = True
-    """False for a box that is only made to ask an agent what it can do."""
+    """False for a box that only serves to query an agent's capabilities."""
     own: Callable[[], Sequence[OwnFolder]] = tuple
-    """Looks at Dragoman's own folders."""
+    """Returns Dragoman's own folders, as they are now."""
 
     def error(self, problem: str, fix: str) -> AgentUnavailable:
-        """What is wrong with the box and what to do about it."""
+        """An error that says what is wrong with the box and how to fix it."""
         return AgentUnavailable(f"The sandbox {self.name} ({self.config.kind}) {problem}. {fix}")
 
 
 class WorkspaceBox(ABC):
-    """Implements `Box`, but for how a command gets inside."""
+    """Implements `Box`, except for `enclose`, which differs by kind."""
 
     NAMES: tuple[str, ...] = GENERAL
-    """Variables of this machine that everything inside may know."""
+    """Variables of this machine that all processes inside get."""
     apart = True
     elsewhere = False
     remembers = True
@@ -65,7 +65,7 @@ class WorkspaceBox(ABC):
         self.mounts = mounts_of(place.workspace, place.config)
         self.paths = path_map(self.mounts)
         self._shared = shared(self.mounts)
-        # With the login files: a container shows them to all that runs in it.
+        # With the login files: a container shows them to all processes in it.
         self.key = digest(place.name, repr(place.config), self.mounts[0].real, *map(str, place.logins))
         self.environment: Mapping[str, str] = {
             **allowed(place.environ, (*self.NAMES, *place.config.pass_env)),
@@ -93,7 +93,7 @@ class WorkspaceBox(ABC):
                 )
 
     def check_shown(self) -> None:
-        """Raise `RpcError` if it shows one of Dragoman's own folders."""
+        """Raise `RpcError` if the box shows one of Dragoman's own folders."""
         own = self.place.own()
         for path, key in self.shown():
             trouble = conflict(path, own, inside=key != SYSTEM_KEY)
@@ -110,7 +110,7 @@ class WorkspaceBox(ABC):
             )
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Files and folders of this machine that are seen inside, and what made them so."""
+        """Files and folders of this machine that the box shows, each with the setting that adds it."""
         settings = f"sandboxes.{self.name}"
         yield self.place.workspace, "workspace"
         yield from ((mount.host, f"{settings}.mounts or .read_only") for mount in self.mounts[1:])
@@ -132,24 +132,24 @@ class WorkspaceBox(ABC):
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         """The command that runs `words` inside, in the box's folder `cwd`.
 
-        Unless they start an agent, words and variables come from inside the box: they decide nothing out here.
+        Unless `agent`, words and variables come from inside the box and must not affect anything outside.
         """
 
     def explain(self, end: AgentEnd) -> str:
         return ""
 
-    async def close(self) -> None:  # noqa: B027 - most have nothing to leave
-        """Leave the box; whatever is not to be kept of it goes."""
+    async def close(self) -> None:  # noqa: B027 - most kinds have nothing to close
+        """Close the box, and remove it unless it is configured to stay."""
 
     @property
     def outside(self) -> dict[str, str]:
-        """The environment of a tool of this machine that makes the box or leads into it; nothing of it is for inside."""
+        """The environment of the tool that makes or enters the box; not passed on inside."""
         return allowed(self.place.environ, (*GENERAL, *TOOL))
 
     def entry(
         self, words: Sequence[str], env: Mapping[str, str], folder: str = ".", *, stdin: bool
     ) -> tuple[list[str], bytes]:
-        """The command inside, with its variables before its stdin."""
+        """The command inside, and the bytes before its stdin that set its variables."""
         try:
             return entry(words, env, folder, stdin=stdin)
         except EntryError as error:
@@ -162,7 +162,7 @@ class WorkspaceBox(ABC):
         return self.paths.to_box.path(path) if self.paths is not None else path
 
     def folder_inside(self, path: str) -> str:
-        """As `inside` for a folder that exists: whatever it is called, the box has it by its real name."""
+        """As `inside`, for an existing folder: the box mounts it by its real path, so symlinks are resolved first."""
         real = str(Path(path).resolve())
         return self.inside(real if any(mount.holds(real) for mount in self.mounts) else path)
 
@@ -170,7 +170,7 @@ class WorkspaceBox(ABC):
         return mount.holds(path)
 
     async def _login(self, name: str, agent: AgentConfig) -> dict[str, str]:
-        """By name: what logs the agent in, and nothing else of this machine's environment."""
+        """The agent's credentials: its login variables and its configured secrets."""
         try:
             secrets = await resolve_secrets(agent.secrets, self.place.environ)
         except SecretError as error:

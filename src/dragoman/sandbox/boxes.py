@@ -1,4 +1,4 @@
-"""Which sandbox a session gets, and the boxes that exist: one per sandbox, workspace and login."""
+"""Chooses the sandbox of a session, and holds the boxes: one per sandbox, workspace and set of login files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS: Mapping[str, type[WorkspaceBox]] = {
     "command": CommandBox,
 }
 PLAIN: Mapping[str, SandboxConfig] = {"bubblewrap": SandboxConfig(kind="bubblewrap")}
-"""Sandboxes that need no settings; `local` is none at all."""
+"""Sandboxes that need no settings; `local` is no sandbox."""
 
 
 class Sandboxes:
@@ -49,7 +49,7 @@ class Sandboxes:
         chosen: str | None = None,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """`chosen` is the command line's, for all sessions."""
+        """`chosen` is the sandbox that the command line sets for all sessions."""
         self._config = config
         self._paths = paths
         self._custody = custody
@@ -88,7 +88,7 @@ class Sandboxes:
             shutil.rmtree(self._empty, ignore_errors=True)
 
     def _sandbox(self, agent: AgentConfig, cwd: str | None, wanted: str | None) -> str | None:
-        """The command line's, the one that the session asks for, the first workspace rule's, or the agent's."""
+        """The sandbox set by the command line, the session, the first matching workspace rule, or the agent."""
         if is_on(self._environ, DIRECT_SPAWN):
             return None
         name = (self._prescribed(cwd) if cwd is not None else None) or agent.sandbox
@@ -99,7 +99,7 @@ class Sandboxes:
         return None if plain_local else name
 
     def _prescribed(self, cwd: str) -> str | None:
-        """By where the folder really is, then by what it is called: neither a symlink nor `..` leads past a rule."""
+        """The sandbox of the first matching rule, by real path and then by name: no symlink or `..` evades a rule."""
         for path in (os.path.realpath(cwd), cwd):
             for rule in self._config.workspaces:
                 if rule.sandbox is not None and _matches(rule.path, path):
@@ -107,7 +107,7 @@ class Sandboxes:
         return None
 
     def _check_wanted(self, wanted: str, prescribed: str | None) -> None:
-        """A session may choose among the boxes that there are, but not to be in none where one is prescribed."""
+        """Raise unless the sandbox exists; a session must not choose `local` where the settings prescribe a sandbox."""
         kinds = {name: config.kind for name, config in self._config.sandboxes.items()}
         kinds = {"local": "local", **dict.fromkeys(PLAIN, "bubblewrap"), **kinds}
         if wanted not in kinds:
@@ -143,7 +143,7 @@ class Sandboxes:
         return self._boxes[key]
 
     def _empty_workspace(self) -> Path:
-        """What an agent is asked in before any session: there is nothing that it could read or spoil."""
+        """An empty workspace in which an agent is queried before any session: nothing in it to read or damage."""
         if self._empty is None:
             self._empty = Path(tempfile.mkdtemp(prefix="dragoman-empty-"))
         return self._empty

@@ -1,7 +1,7 @@
-"""Bubblewrap: namespaces around every process, over the machine's own system folders.
+"""Bubblewrap: Linux namespaces around every process, with the machine's own system folders.
 
-What runs inside has no capability and cannot get one: bubblewrap itself sets `no_new_privs`. Started by root it is
-still root's files that it owns, so what root may write without a capability is shown read-only.
+Processes inside have no capability and cannot gain one: bubblewrap sets `no_new_privs`. If root starts them, they
+still own root's files, so files that root can write without a capability are shown read-only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROGRAM = "bwrap"
 INSTALL = "Install it: apt install bubblewrap, dnf install bubblewrap or pacman -S bubblewrap"
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store")
-"""Shown read-only where they exist: programs and libraries, and nobody's data."""
+"""Shown read-only where they exist: programs and libraries, no user data."""
 
 ETC = tuple(
     f"/etc/{name}"
@@ -39,16 +39,16 @@ ETC = tuple(
         *("hosts", "resolv.conf", "nsswitch.conf", "passwd", "group", "gitconfig"),
     )
 )
-"""What programs need of /etc; not the rest, which holds keys and passwords. Every one costs a mount at each start."""
+"""Files in /etc that programs need; the rest holds keys and passwords. Each entry costs a mount at each start."""
 
 PROC = tuple(
     f"/proc/{name}"
     for name in ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "asound", "driver", "mtrr", "scsi")
 )
-"""What of /proc changes the machine itself. Its files belong to root, who needs no capability to write them."""
+"""Entries of /proc that change the machine. Their files belong to root, which can write them without a capability."""
 
 FILTER_FD = 9
-"""Any that is not in use, of one digit for the shell's sake."""
+"""Any unused descriptor of one digit, as shells require."""
 
 _MEMORY = re.compile(r"(\d+)([kmgt]?)b?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -61,13 +61,13 @@ class BubblewrapBox(WorkspaceBox):
     def __init__(self, place: Place) -> None:
         super().__init__(place)
         self._programs: dict[Path, None] = {}
-        """What the agents of this box are made of; their commands may run it too."""
+        """Programs of the agents of this box; commands inside may run them too."""
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         program = shutil.which(PROGRAM, path=self.place.environ.get("PATH"))
         if program is None:
             raise self.place.error(f"needs the program {PROGRAM}, which is not on PATH", INSTALL)
-        if agent:  # never for a command: its words would name the files that it wants to see
+        if agent:  # not for a command: the agent could name any file to be shown
             self._show_programs(needed_files(words, env.get("PATH", ""), SYSTEM))
         arguments = [
             *("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
@@ -82,20 +82,20 @@ class BubblewrapBox(WorkspaceBox):
             *("--chdir", cwd, "--"),
         ]
         inside, preface = self.entry(_limited(words, self._limits()), env, stdin=agent)
-        # Bubblewrap passes its whole environment on and needs nothing of it.
+        # Bubblewrap passes its whole environment on and needs none of it.
         return Enclosed([*self._filtered(program), *arguments, *inside], {}, "/", preface)
 
     def _filtered(self, program: str) -> list[str]:
-        """Bubblewrap's own start, with the filter of system calls where this machine has one."""
+        """The words that start bubblewrap, with the system call filter where this machine supports one."""
         filter_file = self._filter_file()
         if filter_file is None:
             return [program]
-        # It reads the filter from a descriptor, which a shell opens: each start needs one of its own.
+        # Bubblewrap reads the filter from a descriptor; a shell opens a new one for each start.
         opened = f'exec "$@" {FILTER_FD}<"$0"'
         return ["/bin/sh", "-c", opened, str(filter_file), program, "--seccomp", str(FILTER_FD)]
 
     def _filter_file(self) -> Path | None:
-        """Made anew whenever it is gone: a runtime folder may vanish at a logout."""
+        """The file with the filter, written again if it is gone: a logout may remove the runtime folder."""
         code = seccomp.program(os.uname().machine, root=os.geteuid() == 0)
         if code is None or not seccomp.AVAILABLE.exists():
             return None
@@ -127,7 +127,7 @@ class BubblewrapBox(WorkspaceBox):
         self._programs |= dict.fromkeys(files)
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """The program is this machine's own: a new version of it is another agent."""
+        """Includes the size and time of the program, which is this machine's: a new version is another agent."""
         program = locate(agent.command, agent.env.get("PATH") or self.place.environ.get("PATH"))
         if program is None:
             return None
@@ -159,10 +159,10 @@ class BubblewrapBox(WorkspaceBox):
 
 @cache
 def _system() -> tuple[str, ...]:
-    """What every box of this machine shows."""
+    """Arguments for the system folders that every box shows."""
     words: list[str] = []
     for path in map(Path, SYSTEM):
-        if path.is_symlink() and len(path.parts) == 2:  # /bin on a machine whose programs are all in /usr
+        if path.is_symlink() and len(path.parts) == 2:  # such as /bin where /usr is merged
             words += ("--symlink", str(path.readlink()), str(path))
         elif path.is_dir() and any(path.iterdir()):
             words += ("--ro-bind", str(path), str(path))
@@ -170,7 +170,7 @@ def _system() -> tuple[str, ...]:
 
 
 def _guarded_proc() -> tuple[str, ...]:
-    """Read-only for root. For others the kernel refuses by itself, and a bare /proc lets them nest a box in this one."""
+    """Make `PROC` read-only for root. The kernel protects it from other users, who need a plain /proc to nest boxes."""
     if os.geteuid() != 0:
         return ()
     return tuple(_bound("--ro-bind-try", ((path, path) for path in PROC if Path(path).exists())))
@@ -182,7 +182,7 @@ def _bound(how: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
 
 
 def _limited(words: Sequence[str], limits: Sequence[str]) -> list[str]:
-    """Bubblewrap has no limits of its own; those of the shell are inherited by everything below."""
+    """Set limits with the shell's `ulimit`, which all descendants inherit; bubblewrap has no limits itself."""
     if not limits:
         return list(words)
     return ["/bin/sh", "-c", f'{" && ".join(limits)} && exec "$@"', "limits", *words]

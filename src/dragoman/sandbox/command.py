@@ -1,4 +1,4 @@
-"""A box that some other tool makes, such as `cai exec`; it promises what its tool promises."""
+"""A box made by an external tool, such as `cai exec`; only as safe as that tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CommandBox(WorkspaceBox):
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         outside = self.paths.to_host.path(cwd) if self.paths is not None else cwd
         values = {"{workspace}": self.place.workspace, "{cwd}": outside}
-        # What the tool has anyway it passes on as it likes; all else is for inside.
+        # The tool decides about the variables that it already has; the others are passed inside.
         tools = {**QUIET, **allowed(self.place.environ, (*self.NAMES, *self.place.config.pass_env))}
         told = {name: value for name, value in env.items() if tools.get(name) != value and name != "PWD"}
         preface = b""
@@ -37,7 +37,7 @@ class CommandBox(WorkspaceBox):
 
 
 def _filled(template: list[str], values: Mapping[str, str], agent: list[str]) -> list[str]:
-    """The template's words with the values in them; `{agent...}` alone stands for all of the agent's words."""
+    """The template's words with the values filled in; a word `{agent...}` becomes all of the agent's words."""
     filled: list[str] = []
     for word in template:
         if word == AGENT_WORDS:

@@ -1,4 +1,4 @@
-"""Which kinds of sandbox work on this machine, and why the others do not."""
+"""Checks which kinds of sandbox work on this machine, and why the others do not."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ROOT = (
     "this is root: an agent inside has no capabilities, but is root to the files that it is shown, and what it makes "
     "is root's; better run Dragoman as an ordinary user"
 )
-"""What `dragoman doctor` adds to a kind that keeps less from an agent when root starts it."""
+"""The note of `dragoman doctor` on a kind that protects less when root starts it."""
 
 PATIENCE = 20.0
-"""Seconds for a tool to answer."""
+"""Seconds to wait for a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out about a kind, or about a sandbox of the configuration."""
+    """The result of checking a kind, or a configured sandbox."""
 
     name: str
     kind: str
@@ -34,12 +34,12 @@ class Finding:
 
 
 def examine_kinds() -> list[Finding]:
-    """Every kind, by itself."""
+    """Check every kind, without a configured sandbox."""
     return [Finding(kind, kind, *check(SandboxConfig())) for kind, check in _KINDS.items()]
 
 
 def examine_sandboxes(config: Config) -> list[Finding]:
-    """The configured sandboxes, each with what it names."""
+    """Check the configured sandboxes, each with its image, host or tool."""
     findings = []
     for name, box in config.sandboxes.items():
         works, detail = _KINDS[box.kind](box)
@@ -135,7 +135,7 @@ _CONFIGURED: Mapping[str, Callable[[SandboxConfig], _Verdict]] = {
     "ssh": _host,
     "command": _tool,
 }
-"""What can only be tried with the settings of a sandbox."""
+"""Checks that need the settings of a sandbox."""
 
 
 def _is_root() -> bool:
@@ -143,7 +143,7 @@ def _is_root() -> bool:
 
 
 def _try(words: Sequence[str]) -> str | None:
-    """None if the command works, else the last line of what it said."""
+    """Run a command; None if it works, else the last line of its output."""
     try:
         done = subprocess.run(
             words,

@@ -1,7 +1,7 @@
-"""How variables get into a box: by the first lines of stdin, which a shell inside takes in.
+"""Passes variables into a box as the first lines of stdin, which a shell inside evaluates.
 
-In a command line everybody on this machine could read them. In the environment of the tool that makes the box they
-would be obeyed outside of it: an agent that may name a command's variables could name LD_PRELOAD or PATH.
+On a command line every user of this machine could read them. In the environment of the tool that makes the box they
+would act outside: an agent chooses a command's variables and could set LD_PRELOAD or PATH.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 NO_FOLDER = 72
-"""How the shell exits where the folder is missing."""
+"""Exit code of the shell if the folder is missing."""
 
 _SCRIPT = (
     'dragoman_vars=; while IFS= read -r dragoman_line && [ "$dragoman_line" != "$1" ]; do '
@@ -21,26 +21,26 @@ _SCRIPT = (
 )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SHELLS_OWN = frozenset({"BASHOPTS", "BASH_VERSINFO", "EUID", "GROUPS", "PPID", "SHELLOPTS", "UID"})
-"""Read-only in one shell or another, which then ends at the attempt."""
+"""Variables that are read-only in some shells, which exit on an attempt to set them."""
 
 
 class EntryError(Exception):
-    """A variable cannot be passed on; the message goes on after the box's name."""
+    """A variable cannot be passed on; the message continues a sentence that begins with the box's name."""
 
 
 def entry(
     words: Sequence[str], env: Mapping[str, str], folder: str = ".", *, stdin: bool
 ) -> tuple[list[str], bytes]:
-    """The command to run inside, and what its stdin begins with; without `stdin` there is nothing after that.
+    """The command to run inside, and the bytes that its stdin must begin with; without `stdin` nothing follows them.
 
-    An empty stdin is /dev/null for the command: of a file or pipe some programs think that it is their input.
+    Without `stdin` the command gets /dev/null: some programs take an empty file or pipe for their input.
     """
     lines = []
     for name, value in env.items():
         if not _NAME.fullmatch(name) or name in _SHELLS_OWN:
             raise EntryError(f"cannot pass the variable {name!r} on, which no shell lets be set")
         lines.append(f"export {name}={shlex.quote(value)}\n")
-    end = secrets.token_hex(8)  # nobody can have put it into a value that has several lines
+    end = secrets.token_hex(8)  # random: cannot occur in a value of several lines
     preface = "".join([*lines, end, "\n"]).encode(errors="surrogateescape")
     script = _SCRIPT if stdin else f"{_SCRIPT} </dev/null"
     return ["sh", "-c", script, "dragoman", end, folder, *words], preface

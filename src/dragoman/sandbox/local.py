@@ -1,4 +1,4 @@
-"""No box at all, but with the settings of a sandbox: its variables and its allowed roots."""
+"""The kind `local`: no confinement, only a sandbox's settings (variables and allowed roots)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class LocalBox(WorkspaceBox):
         self.environment = agent_environment(place.environ, place.config.env)
 
     def paths_for(self, cwd: str | None) -> None:
-        """Every path is the same."""
+        """None: paths are the same inside."""
 
     def folder_inside(self, path: str) -> str:
         return path
 
     def check(self, cwd: str, directories: Sequence[str]) -> None:
-        """Every folder of this machine is there."""
+        """Accepts every folder of this machine."""
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Nothing is shown that was not seen before."""
+        """Nothing: an agent without a box sees the whole machine anyway."""
         return iter(())
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:

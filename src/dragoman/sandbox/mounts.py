@@ -1,4 +1,4 @@
-"""Which folders of this machine a box shows, and where: the workspace and what the configuration adds."""
+"""The mounts of a box: the workspace and the folders that the configuration adds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mount:
     """A file or folder of this machine that a box shows."""
 
     host: str
-    """As the client calls it."""
+    """The path as the client spells it."""
     inside: str
     writable: bool
 
@@ -26,12 +26,12 @@ class Mount:
         return str(Path(self.host).resolve())
 
     def holds(self, path: str) -> bool:
-        """Whether a path of this machine really lies in it, symlinks followed."""
+        """Whether a path of this machine lies in the mount, symlinks followed."""
         return Path(path).resolve().is_relative_to(self.real)
 
 
 def mounts_of(workspace: str, config: SandboxConfig) -> list[Mount]:
-    """Everything that the box shows, the workspace first."""
+    """All mounts of a box, the workspace first."""
     return [
         Mount(workspace, config.workspace or workspace, writable=True),
         *_parsed(config.mounts, writable=True),
@@ -40,7 +40,7 @@ def mounts_of(workspace: str, config: SandboxConfig) -> list[Mount]:
 
 
 def shared(mounts: Sequence[Mount]) -> list[Shared]:
-    """What of this machine they show, where one lies over a part of another."""
+    """The files of this machine that the mounts show, less the parts that another mount covers."""
     ordered = by_depth(mounts)
     found = []
     for at, mount in enumerate(ordered):
@@ -54,17 +54,17 @@ def _identities(paths: Iterable[str]) -> Iterator[tuple[int, int]]:
         try:
             status = Path(path).stat()
         except OSError:
-            continue  # not there, so there is nothing to hide
+            continue  # missing: nothing to hide
         yield status.st_dev, status.st_ino
 
 
 def by_depth(mounts: Sequence[Mount]) -> list[Mount]:
-    """In the order to be mounted, so that none is hidden by the one that it lies in; of equals the last one wins."""
+    """The mounts in mount order: outer ones first, so that they hide no inner one; of equals the last one wins."""
     return sorted(mounts, key=lambda mount: len(PurePosixPath(mount.inside).parts))
 
 
 def _covered(mount: Mount, later: Iterable[Mount]) -> Iterator[str]:
-    """The parts of a mount that those mounted later lie over, by their paths on this machine."""
+    """The parts of a mount that later mounts cover, as paths on this machine."""
     inside = PurePosixPath(posixpath.normpath(mount.inside))
     for other in later:
         place = PurePosixPath(posixpath.normpath(other.inside))
@@ -79,7 +79,7 @@ def path_map(mounts: Sequence[Mount]) -> PathMap | None:
 
 
 def spelled_map(mounts: Sequence[Mount], cwd: str) -> PathMap | None:
-    """The same for a client that calls its folder `cwd`, by a symlink or with `..` in it: it keeps its own names."""
+    """As `path_map`, for a client whose `cwd` has a symlink or `..` in it: its paths keep that spelling."""
     spelling = _spelling(mounts, cwd)
     if spelling is None:
         return path_map(mounts)
@@ -87,7 +87,7 @@ def spelled_map(mounts: Sequence[Mount], cwd: str) -> PathMap | None:
 
 
 def _spelling(mounts: Sequence[Mount], cwd: str) -> tuple[str, str] | None:
-    """How the client calls a folder of the box, as far up as its name leads; None if it has the usual name."""
+    """The client's spelling of the highest folder that differs, and its path inside; None for the usual spelling."""
     real, named = Path(cwd).resolve(), cwd.rstrip("/")
     known = [mount for mount in mounts if real.is_relative_to(mount.real)]
     if not named or not known or any(_lies_below(named, mount.host) for mount in known):
@@ -103,7 +103,7 @@ def _spelling(mounts: Sequence[Mount], cwd: str) -> tuple[str, str] | None:
 
 
 def _lies_below(path: str, folder: str) -> bool:
-    """By their names alone, which hold no symlink, `.` or `..`."""
+    """Whether `path` is `folder` or below it by name, with no symlink, `.` or `..` in between."""
     usual = path == folder or path.startswith(folder.rstrip("/") + "/")
     return (
         usual and str(Path(path).resolve()) == str(Path(folder).resolve()) + path[len(folder.rstrip("/")) :]
@@ -111,7 +111,7 @@ def _lies_below(path: str, folder: str) -> bool:
 
 
 def _names(mount: Mount) -> list[tuple[str, str]]:
-    """A folder reached by a symlink is known by both names, and called by the one that the client uses."""
+    """Both paths of a mounted folder, the client's spelling first, then the real one."""
     return list(dict.fromkeys([(mount.host, mount.inside), (mount.real, mount.inside)]))
 
 

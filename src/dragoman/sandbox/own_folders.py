@@ -1,7 +1,7 @@
 """Dragoman's own folders, which no box may show.
 
-They hold the token, the sockets, what is trusted and all sessions: an agent that can read them is not in a box
-any more. A box that would show one, from above or from inside, is refused.
+They hold the token, the sockets, trust settings and all sessions: an agent that can read them can escape. A box that
+would show one of them, a folder above it or a part of it, is refused.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from dragoman.config.paths import Paths
 
 _VOLUMES = ("-v", "--volume")
 _SHORT_WITH_VALUE = frozenset("acehlmpuw")
-"""Letters of docker and podman behind which a value stands: `-eV=1` has no `v` of its own."""
+"""Short options of docker and podman that take a value: in `-eV=1` the rest is no option."""
 _BINDS = tuple(f"--{how}{last}" for how in ("bind", "ro-bind", "dev-bind") for last in ("", "-try"))
 _SOURCES = ("source", "src")
 
 _Identity = tuple[int, int]
-"""Of a file, whatever it is called."""
+"""Device and inode of a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """One of them, as it is now."""
+    """One of Dragoman's own folders, as it is now."""
 
     what: str
     path: Path
     real: str
     above: frozenset[_Identity]
-    """Itself and every folder that it is in, as far as they exist."""
+    """Identities of the folder and of all folders above it that exist."""
 
     @classmethod
     def look(cls, what: str, path: Path) -> OwnFolder:
@@ -42,7 +42,7 @@ class OwnFolder:
 
 
 def own_folders(paths: Paths) -> list[OwnFolder]:
-    """Several may be one."""
+    """Dragoman's own folders; several may be the same."""
     found = {
         "state": paths.state_dir,
         "configuration": paths.config_file.parent,
@@ -52,10 +52,10 @@ def own_folders(paths: Paths) -> list[OwnFolder]:
 
 
 def conflict(shown: str, own: Sequence[OwnFolder], *, inside: bool = True) -> str | None:
-    """What is wrong with showing a file or folder of this machine, to go on after its name; None if nothing is.
+    """Why a path must not be shown, as the rest of a sentence that begins with its name; None if it may be.
 
-    Compared by name, and by what is there: a bind mount, or another spelling where case does not count, has another
-    name. Without `inside` only a folder that holds one of ours counts, not one that lies in it.
+    Compared by name and by inode: a bind mount, or another spelling on a case-insensitive disk, has another name.
+    Without `inside` only a folder that holds one of ours is a conflict, not one that lies in it.
     """
     real = os.path.realpath(shown)
     known = _identity(real)
@@ -70,7 +70,7 @@ def conflict(shown: str, own: Sequence[OwnFolder], *, inside: bool = True) -> st
 
 
 def bound(words: Sequence[str]) -> Iterator[str]:
-    """What of this machine the arguments of an engine, or of bubblewrap, show in a box."""
+    """Paths of this machine that the arguments of an engine, or of bubblewrap, mount in a box."""
     for word, after in pairwise([*words, ""]):
         option, equals, value = word.partition("=")
         if option in _VOLUMES:
@@ -84,19 +84,19 @@ def bound(words: Sequence[str]) -> Iterator[str]:
 
 
 def _short_volume(word: str) -> str | None:
-    """What stands behind `v` in one word of short options (`-itv/a:/b`, `-itv`); None without a `v`."""
+    """The text after `v` in a word of short options (`-itv/a:/b`, `-itv`); None without a `v`."""
     if not word.startswith("-") or word.startswith("--"):
         return None
     for place, letter in enumerate(word[1:], 2):
         if letter == "v":
             return word[place:].removeprefix("=")
         if letter in _SHORT_WITH_VALUE:
-            return None  # the rest is that option's
+            return None  # the rest is its value
     return None
 
 
 def _volume(value: str) -> Iterator[str]:
-    """`PATH:INSIDE`; anything else than a path is the name of a volume of the engine's."""
+    """The path in `PATH:INSIDE`; anything but a path is the name of an engine's volume."""
     source, colon, _ = value.partition(":")
     if colon and source.startswith(("/", ".")):
         yield source
@@ -123,6 +123,6 @@ def _above(path: str) -> frozenset[_Identity]:
 def _identity(path: str) -> _Identity | None:
     try:
         status = os.stat(path)  # noqa: PTH116 (a `Path` for each costs more than the call)
-    except OSError:  # not there, or not for us to see
+    except OSError:  # missing, or no permission
         return None
     return status.st_dev, status.st_ino

@@ -1,4 +1,4 @@
-"""Containers: one per workspace, made on first use, shared by all its sessions; podman, and docker by the same words."""
+"""Containers of podman or docker: one per workspace, made on first use, shared by all sessions of the workspace."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 
 LABEL = "dragoman"
 IDLE = "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"
-"""What a container does while no agent runs in it."""
+"""The main process of a container: waits until it is stopped."""
 
 ADDRESS_OPTIONS = ("-H", "--host", "--url")
 ADDRESS_VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
-"""How an engine is told where it is, docker's and podman's words."""
+"""Options and variables that give the address of an engine, for docker and podman."""
 
 NAME_TAKEN = "already in use"
-"""Both engines say so of a container's name."""
+"""In the message of both engines if a container's name exists."""
 
 ENGINE_PATIENCE = 60.0
 HOME = "/root"
-"""Where login files are shown unless `home` says otherwise: the home of most images' user."""
+"""Where login files are shown unless `home` is set: the home folder of most images' user."""
 
 RIGHTS = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID")
-"""Capabilities that a container keeps, of its own root alone: what it takes to own files that are another user's
-outside, to install packages, and to end processes."""
+"""Capabilities that root in a container gets: enough to own files of another user outside, to install packages,
+and to end processes."""
 
 _PROBLEMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    # what the engine says, what that means, and the fix
+    # the engine's message, its meaning, and the fix
     (
         ("Cannot connect to", "connection refused", "no such host", "daemon running"),
         "cannot reach its engine",
@@ -55,7 +55,7 @@ _PROBLEMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 class ContainerBox(WorkspaceBox):
-    """A container; the kind is the name of the engine's program."""
+    """A container; the sandbox's kind is the name of the engine's program."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -66,7 +66,7 @@ class ContainerBox(WorkspaceBox):
         self._lock: IO[str] | None = None
         self._entering = asyncio.Lock()
         self._inside = 0
-        """Agents and commands that have not left yet."""
+        """Number of agents and commands that still run inside."""
 
     async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
         inside, preface = self.entry(words, env, stdin=agent)
@@ -112,7 +112,7 @@ class ContainerBox(WorkspaceBox):
             await self.close()
 
     async def _enter(self) -> Reaper:
-        """A living reaper in it is proof that the container runs: no engine is asked for every session."""
+        """Start the container and its reaper if needed; while the reaper lives, the engine is not asked again."""
         async with self._entering:
             if self._reaper is not None and self._reaper.alive:
                 return self._reaper
@@ -147,7 +147,7 @@ class ContainerBox(WorkspaceBox):
         raise self._problem(said, "cannot make its container")
 
     async def _runs_again(self) -> bool:
-        """Whether the container exists; then it runs."""
+        """Start the container if it exists and is stopped; returns whether it exists."""
         code, state, _ = await self._run(
             "container", "inspect", "--format", "{{.State.Running}}", self.container
         )
@@ -166,7 +166,7 @@ class ContainerBox(WorkspaceBox):
             "--label",
             f"{LABEL}.workspace={self.place.workspace}",
         )
-        # Before `options`, which may ask for more or for less.
+        # Before `options`, which may add or drop more.
         yield from ("--security-opt", "no-new-privileges", "--cap-drop", "ALL")
         for name in () if _drops_all(config.options) else RIGHTS:
             yield from ("--cap-add", name)
@@ -197,7 +197,7 @@ class ContainerBox(WorkspaceBox):
     # -- the engine
 
     async def _run(self, *words: str) -> tuple[int, str, str]:
-        """Ask the engine; what it starts is not in custody, a container outlives us if it is to be kept."""
+        """Run an engine command; not in custody, since a container outlives us if `keep` is set."""
         # In a thread: uvloop's pipes are inherited by the container's monitor, and then never end.
         try:
             done = await asyncio.to_thread(_run, [*self._engine, *words], self.outside)
@@ -219,7 +219,7 @@ class ContainerBox(WorkspaceBox):
         return self.place.error(problem, f"{fix}.\n{said.strip()[-2000:]}")
 
     def _share(self) -> IO[str]:
-        """Hold the container together with the other processes of this user that use it."""
+        """Take a shared lock that tells the user's other processes that the container is in use."""
         folder = self.place.runtime / "boxes"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / f"{self.container}.lock").open("w")
@@ -228,7 +228,7 @@ class ContainerBox(WorkspaceBox):
 
 
 def is_far(engine: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether an engine's address is another machine's: then so are the folders that it shows."""
+    """Whether an engine runs on another machine, as its address says; then its folders are on that machine too."""
     words = [part for word in engine for part in word.split("=", 1)]
     named = [after for word, after in pairwise(words) if word in ADDRESS_OPTIONS]
     return any(_is_far(address) for address in (*named, *map(environ.get, ADDRESS_VARIABLES)) if address)

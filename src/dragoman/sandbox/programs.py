@@ -1,8 +1,8 @@
-"""Which files an agent's own command needs that a box's system folders do not hold.
+"""Finds the files that an agent's command needs outside of a box's system folders.
 
-Agents live below the home folder more often than not (npm, nvm, pyenv, uv, pipx), and the home folder is never shown.
-So the program, whatever its symlinks lead to and the interpreter of its first line are shown read-only, each with the
-installation that it belongs to where that is a folder of its own.
+Most agents are installed below the home folder (npm, nvm, pyenv, uv, pipx), which is never shown. So the program, the
+targets of its symlinks and the interpreter of its first line are shown read-only, each with its installation where
+that is a separate folder.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 import dragoman
 
 LINKS = 40
-"""Symlinks that are followed, as many as the kernel does."""
+"""Symlinks followed at most, as in the kernel."""
 
 SHARED = (".local", ".config", ".cache", "bin", ".bin")
-"""Folders of a home that hold many things: never shown whole."""
+"""Folders in a home that many programs share: never shown as a whole."""
 
 
 OURS = Path(dragoman.__file__).parents[1]
-"""What an interpreter needs to run an agent that we host; with a virtual environment it is a part of that."""
+"""Folder of our own package, for an interpreter that runs an agent we host; may lie in a virtual environment."""
 
 
 def needed_files(words: Sequence[str], path: str, system: Sequence[str]) -> list[Path]:
-    """What to show for a command, found by the variable PATH; nothing that lies in the `system` folders."""
+    """Files and folders to show for a command, looked up in `path` (PATH), without those in the `system` folders."""
     found: dict[Path, None] = {}
     if _is_hosted(words) and not any(OURS.is_relative_to(folder) for folder in system):
         found[OURS] = None
@@ -53,7 +53,7 @@ def _is_hosted(words: Sequence[str]) -> bool:
 
 
 def _chain(file: Path) -> Iterator[Path]:
-    """The file and all that its symlinks lead over."""
+    """The file, each symlink on the way, and the final target."""
     for _ in range(LINKS):
         yield file
         if not file.is_symlink():
@@ -78,11 +78,11 @@ def _interpreter(program: Path, path: str) -> Path | None:
 
 
 def _installation(file: Path) -> Path:
-    """The folder that a file was installed as a part of, or the file alone where that holds other things too."""
+    """The installation folder of a file, or the file alone if that folder also holds other things."""
     parts = file.parts
     if "node_modules" in parts:
         at = len(parts) - 1 - parts[::-1].index("node_modules")
-        return Path(*parts[: at + 1])  # what a package requires lies beside it
+        return Path(*parts[: at + 1])  # a package's dependencies lie beside it
     prefix = file.parent.parent
     if file.parent.name == "bin" and _is_installation(prefix):
         return prefix
@@ -90,6 +90,6 @@ def _installation(file: Path) -> Path:
 
 
 def _is_installation(prefix: Path) -> bool:
-    """Whether a folder was made by one installer for itself; not ~/.cargo, say, which keeps a token beside `bin`."""
+    """Whether a folder belongs to one installation alone; unlike ~/.cargo, which has a token beside `bin`."""
     shared = Path.home().is_relative_to(prefix) or (prefix.parent == Path.home() and prefix.name in SHARED)
     return not shared and any((prefix / name).exists() for name in ("lib", "pyvenv.cfg"))

@@ -1,8 +1,8 @@
-"""Ends process trees inside a box that this machine's signals do not reach.
+"""Ends process trees inside a box that signals of this machine do not reach.
 
-Ending `podman exec` or `ssh` ends only the near end; what runs in the box goes on. So a small shell script runs in the
-box beside the agents and waits on its stdin, which this process holds: it is told whom to end, and when this process
-dies, its stdin ends and it ends everybody that it was told of.
+Ending `podman exec` or `ssh` ends only the local process; the processes in the box go on. So a small shell script runs
+in the box beside the agents and reads from its stdin, which this process holds, which trees to end. When this process
+dies, stdin closes and the script ends all trees that it knows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dragoman.agents.custody import Custody, CustodyError, Ward
 log = logging.getLogger(__name__)
 
 TOKEN = "DRAGOMAN_BOX"
-"""The variable that marks everything that one agent or command starts inside."""
+"""The variable that marks all processes that one agent or command starts inside."""
 
 START_PATIENCE = 30.0
 END_PATIENCE = 8.0
-"""Seconds for a tree to be ended inside: both of the script's rungs, and some for a slow line."""
+"""Seconds to end a tree inside: SIGTERM and SIGKILL of the script take 4, the rest is for a slow connection."""
 
 SCRIPT = r"""
 own=$$
@@ -74,15 +74,15 @@ while read -r verb token; do
 done
 for token in $known; do end "$token"; done
 """
-"""POSIX shell, `grep` and `sleep`; a tree is all that has the token, descends from or shares a session with it."""
+"""Needs a POSIX shell, `grep` and `sleep`. A tree: processes with the token, their descendants and sessions."""
 
 
 class ReaperError(Exception):
-    """The reaper did not start; the message is what its tool said."""
+    """The reaper did not start; the message is the tool's output."""
 
 
 class Reaper:
-    """The near end of one reaper."""
+    """The gateway's end of one reaper script."""
 
     def __init__(self, child: asyncio.subprocess.Process, custody: Custody, ward: Ward) -> None:
         assert child.stdin is not None
@@ -97,7 +97,7 @@ class Reaper:
 
     @classmethod
     async def start(cls, words: Sequence[str], env: Mapping[str, str], custody: Custody) -> Reaper:
-        """Start it through a command that runs a shell's `-c` script inside the box: `words` and then the script."""
+        """Start the reaper; `words` is the whole command that runs `SCRIPT` inside the box."""
         try:
             ward = custody.admit()
         except CustodyError as error:
@@ -125,15 +125,15 @@ class Reaper:
         return self._child.returncode is None and not self._stdout.at_eof()
 
     def admit(self) -> str:
-        """A token for a tree that is about to start."""
+        """Register a tree that is about to start; returns its token."""
         token = secrets.token_hex(12)
         self._tell(f"watch {token}")
         return token
 
     async def end(self, token: str) -> None:
-        """End a tree inside; bounded."""
+        """End a tree inside; waits for `END_PATIENCE` at most."""
         if not self.alive:
-            return  # the box is gone, and all in it
+            return  # the box is gone with all its processes
         ended = self._ended.setdefault(token, asyncio.Event())
         self._tell(f"end {token}")
         try:
@@ -144,7 +144,7 @@ class Reaper:
         self._ended.pop(token, None)
 
     async def close(self) -> None:
-        """Let it end all that is left, and itself."""
+        """Make the script end all trees that are left, and itself."""
         self._stdin.close()
         try:
             async with asyncio.timeout(END_PATIENCE):

@@ -1,15 +1,15 @@
-"""System calls that nothing in a bubblewrap box may make, as a filter for the kernel (seccomp, classic BPF).
+"""System calls denied in a bubblewrap box, as a filter for the kernel (seccomp, classic BPF).
 
-Few on purpose: what an ordinary user's program can do to the machine without any capability and no tool of an agent
+The list is short on purpose: calls by which an unprivileged program can harm the machine and that no agent's tool
 needs. Namespaces, mounts and ptrace stay, since agents and browsers make sandboxes and debuggers trace. Denied are
 
-- the keyrings: a process inherits the session keyring of the gateway, with whatever the login put there;
-- `bpf`, `perf_event_open`, `userfaultfd`, `open_by_handle_at`, `syslog`: the kernel's insides and its log;
-- the `ioctl`s that type into a terminal from below;
-- for root, files with the setuid bit: one in the workspace would make root of a user who runs it outside. Calls that
-  hide their arguments from a filter do not exist then.
+- the keyrings: a process inherits the session keyring of the gateway, with the keys that the login put there;
+- `bpf`, `perf_event_open`, `userfaultfd`, `open_by_handle_at`, `syslog`: kernel internals and the kernel's log;
+- the `ioctl`s that inject input into a terminal;
+- for root, creating files with the setuid bit: a user who runs one from the workspace outside would become root.
+  Calls that hide their arguments from a filter fail with ENOSYS then.
 
-The filter is a flat list: the machine's name, then one comparison for each call, then "allow".
+The filter is a flat list for each architecture: its name, then one comparison for each call, then "allow".
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from functools import cache
 from pathlib import Path
 
 AVAILABLE = Path("/proc/sys/kernel/seccomp/actions_avail")
-"""Exists where the kernel has filters."""
+"""Exists if the kernel supports filters."""
 
 _MACHINES: Mapping[str, tuple[str, ...]] = {"x86_64": ("x86_64", "i386"), "aarch64": ("aarch64", "arm")}
-"""By what `uname` says: the calls that its kernel takes."""
+"""By the machine name of `uname`: the architectures whose calls its kernel accepts."""
 _ARCHITECTURES = {"x86_64": 0xC000003E, "i386": 0x40000003, "aarch64": 0xC00000B7, "arm": 0x40000028}
-"""As <linux/audit.h> numbers them."""
+"""Numbers from <linux/audit.h>."""
 _COLUMNS = ("x86_64", "i386", "aarch64", "arm")
 _NUMBERS: Mapping[str, tuple[int | None, int | None, int | None, int | None]] = {
     "add_key": (248, 286, 217, 309),
@@ -52,26 +52,26 @@ _NUMBERS: Mapping[str, tuple[int | None, int | None, int | None, int | None]] = 
     "io_uring_setup": (425, 425, 425, 425),
 }
 _X32 = 0x40000000
-"""Set in the number of a call of that ABI, which is x86_64 by name and has numbers of its own."""
+"""The bit in call numbers of the x32 ABI, which has its own numbers and reports itself as x86_64."""
 
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_MAKES = 0o100 | 0o20000000  # O_CREAT and O_TMPFILE: without them the mode is whatever was in the register
+_MAKES = 0o100 | 0o20000000  # O_CREAT and O_TMPFILE: without them the mode register holds garbage
 _SETUID = 0o4000
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A question about the lower half of an argument."""
+    """A test of the lower half of an argument."""
 
     index: int
     bits: int = 0
-    """Any of these are set; if 0, `value` is it."""
+    """True if any of these bits is set; if 0, the argument must equal `value`."""
     value: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A call that fails, if all of the questions are answered with yes."""
+    """A call that fails if all of its tests are true."""
 
     name: str
     when: tuple[Argument, ...] = ()
@@ -99,7 +99,7 @@ _ALLOW, _FAIL = 0x7FFF0000, 0x00050000
 
 @cache
 def program(machine: str, *, root: bool) -> bytes | None:
-    """The filter for a machine; None where its calls are not known here."""
+    """The filter for a machine; None if its call numbers are not known here."""
     names = _MACHINES.get(machine)
     if names is None:
         return None
@@ -107,7 +107,7 @@ def program(machine: str, *, root: bool) -> bytes | None:
     code: list[bytes] = []
     for name in names:
         block = _calls(name, denied)
-        # A jump reaches 255 instructions, so a block is entered or left out by a plain one.
+        # A conditional jump reaches 255 instructions, so an unconditional one skips the block.
         code += [_load(4), _step(_EQUAL, 1, 0, _ARCHITECTURES[name]), _step(0x05, 0, 0, len(block)), *block]
     return b"".join([*code, _step(_RETURN, 0, 0, _FAIL | errno.EPERM)])
 
@@ -125,7 +125,7 @@ def _calls(architecture: str, denied: Iterable[Denied]) -> list[bytes]:
 
 
 def _rule(number: int, rule: Denied) -> Sequence[bytes]:
-    """Compare the number, then the arguments; whatever is not meant goes on behind, with the number loaded again."""
+    """Compare the number, then the arguments; if one differs, continue after the rule with the number loaded again."""
     after = 2 * len(rule.when) + 1 + bool(rule.when)
     code = [_step(_EQUAL, 0, after, number)]
     for at, argument in enumerate(rule.when):
@@ -137,7 +137,7 @@ def _rule(number: int, rule: Denied) -> Sequence[bytes]:
 
 
 def _load(offset: int) -> bytes:
-    """Of `struct seccomp_data`: the number at 0, the architecture at 4, arguments of 8 bytes from 16."""
+    """Load a word of `struct seccomp_data`: number at 0, architecture at 4, arguments of 8 bytes from 16."""
     return _step(_LOAD, 0, 0, offset)
 
 

@@ -1,4 +1,4 @@
-"""Another machine: one connection per box, shared by everything that runs over there."""
+"""A box on another machine, by SSH: one connection per box, shared by all its processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.sandbox.reaper import SCRIPT, TOKEN, Reaper, ReaperError
 CONNECT_PATIENCE = 30.0
 
 _PROBLEMS = (
-    # what ssh says, what that means, and the fix
+    # the message of ssh, its meaning, and the fix
     (
         r"Permission denied",
         "was refused by {host}",
@@ -47,7 +47,7 @@ class SshBox(WorkspaceBox):
         super().__init__(place)
         self._host = str(place.config.host)
         self._env = self.outside
-        # A socket's path has 107 bytes at most, and ssh itself appends 17 while it makes it.
+        # A socket's path has 107 bytes at most, and ssh appends 17 while it creates the socket.
         self._socket = place.runtime / f"s{digest(self.key)[:8]}"
         self._master: tuple[asyncio.subprocess.Process, Ward] | None = None
         self._reaper: Reaper | None = None
@@ -57,7 +57,7 @@ class SshBox(WorkspaceBox):
         reaper = await self._connect()
         token = reaper.admit()
         told = {**env, TOKEN: token}
-        for name in ("PWD", "PATH", "HOME"):  # theirs, not ours
+        for name in ("PWD", "PATH", "HOME"):  # the other machine's, not ours
             if name not in self.place.config.env:
                 told.pop(name, None)
         folder = cwd if self.place.lasting else "."
@@ -67,7 +67,7 @@ class SshBox(WorkspaceBox):
         )
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Nothing of this machine: the folders are those over there."""
+        """Nothing of this machine: the folders are on the host."""
         return iter(())
 
     def explain(self, end: AgentEnd) -> str:
@@ -88,7 +88,7 @@ class SshBox(WorkspaceBox):
             await self.place.custody.end(ward)
 
     def _holds(self, mount: Mount, path: str) -> bool:
-        # The files are elsewhere, so only the names count.
+        # The files are on the host, so only names are compared.
         return PurePosixPath(posixpath.normpath(path)).is_relative_to(mount.host)
 
     def _ssh(self, *words: str) -> list[str]:
@@ -114,7 +114,7 @@ class SshBox(WorkspaceBox):
             return self._reaper
 
     async def _open_master(self) -> None:
-        """The connection that all others go through: the key is checked once, and what is wrong is said here."""
+        """Open the master connection that all others share: the key is checked once, and errors appear here."""
         self.place.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._socket.unlink(missing_ok=True)
         options = [
@@ -145,7 +145,7 @@ class SshBox(WorkspaceBox):
         try:
             async with asyncio.timeout(CONNECT_PATIENCE):
                 while not self._socket.exists() and child.returncode is None:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)  # a socket that appears raises no event
+                    await asyncio.sleep(0.01)  # there is no event for a new socket
         except TimeoutError:
             await self.place.custody.end(ward)
         if child.returncode is None and self._socket.exists():
