@@ -1,4 +1,4 @@
-"""Files and terminals served by the gateway itself, inside a session's workspace."""
+"""Files and terminals that the gateway itself serves, inside a session's workspace."""
 
 from dragoman.services.local import WorkspaceServices
 

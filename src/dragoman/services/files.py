@@ -18,14 +18,14 @@ from dragoman.wire import message
 from dragoman.wire.errors import RpcError, invalid_params
 
 MAX_ANSWER_BYTES = 10 * 1024 * 1024
-"""Text in one answer. An agent that reads a database or a log by mistake shall not fill our memory and its own;
-three such answers fit into one message of the default limit. Not cut but refused: an agent that does not know
-that text is missing writes the rest back."""
+"""Maximum text in one answer. An agent that reads a database or a log by mistake must not fill our memory and its own;
+three such answers fit into one message of the default limit. Larger reads are refused, not truncated: an agent that
+does not notice the truncation would write the rest back as the whole file."""
 
 _CHUNK = 256 * 1024
 
 _NOT_REPLACEABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV})
-"""What a folder says in which a file may be written but not exchanged: not ours, or the file is a mount."""
+"""Errors of a folder in which a file can be written but not replaced: not ours, or the file is a mount."""
 
 _LineCount = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -45,7 +45,7 @@ class Files:
     """The files of one session."""
 
     def __init__(self, roots: Roots, writable: Roots | None = None) -> None:
-        """`writable` are the roots that may be written to; all of them if not given."""
+        """`writable` are the roots that may be written to; default: all roots."""
         self._roots = roots
         self._writable = writable or roots
 
@@ -63,7 +63,7 @@ class Files:
         return msgspec.json.encode({"content": _text(wanted.path, data)})
 
     def write(self, params: bytes) -> bytes:
-        """Put the text there; folders that are missing are made, as editors do."""
+        """Write the text to the file; missing folders are created, as editors do."""
         wanted = decode(params, _Write)
         with self._writable.place(wanted.path, create_folders=True) as place:
             _write(place, wanted.content.encode())
@@ -80,7 +80,7 @@ def _skip_lines(file: BinaryIO, count: int) -> None:
 
 
 def _take_lines(file: BinaryIO, limit: int | None) -> bytes:
-    """The next lines, or one byte more than an answer may have."""
+    """The next `limit` lines, cut at one byte more than an answer may have."""
     taken = bytearray()
     room = MAX_ANSWER_BYTES + 1
     while limit != 0 and (chunk := file.read(min(_CHUNK, room - len(taken)))):
@@ -94,7 +94,7 @@ def _take_lines(file: BinaryIO, limit: int | None) -> bytes:
 
 
 def _after_line(chunk: bytes, count: int) -> int:
-    """The position behind the line feed number `count`, which must be in the chunk."""
+    """The position after line feed number `count`, which must be in the chunk."""
     position = 0
     for _ in range(count):
         position = chunk.index(b"\n", position) + 1
@@ -119,7 +119,7 @@ def _too_large(path: str) -> RpcError:
 
 def _write(place: Place, content: bytes) -> None:
     try:
-        # Opened also where it will be replaced: replacing asks only the folder for permission.
+        # Opened even if it will be replaced: replacing checks only the folder's permissions.
         existing = place.open(os.O_WRONLY)
     except FileNotFoundError:
         if place.fixed:
@@ -140,7 +140,7 @@ def _write(place: Place, content: bytes) -> None:
 
 
 def _replaceable(descriptor: int, status: os.stat_result) -> bool:
-    """Whether a new file in its place would be the same to everybody: other names, owner, access lists."""
+    """Whether replacing the file by a new one loses nothing: hard links, user and group, access lists."""
     ours = status.st_uid == os.geteuid() and status.st_gid == os.getegid()
     return ours and status.st_nlink == 1 and not _has_attributes(descriptor)
 
@@ -154,11 +154,11 @@ def _has_attributes(descriptor: int) -> bool:
         if error.errno != errno.ENOTSUP:
             raise
         return False
-    return any(name != "security.selinux" for name in names)  # that one, a new file gets by itself
+    return any(name != "security.selinux" for name in names)  # a new file gets that one anyway
 
 
 def _replace(place: Place, content: bytes, mode: int | None) -> None:
-    """Write beside the file, then rename over it: nobody ever sees half of it."""
+    """Write beside the file, then rename over it, so that no reader sees half of it."""
     beside = f".dragoman-{secrets.token_hex(8)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(beside, flags, 0o666, dir_fd=place.folder)
@@ -168,7 +168,7 @@ def _replace(place: Place, content: bytes, mode: int | None) -> None:
             file.flush()
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            os.fsync(descriptor)  # else, after a power cut, the name could be there without the content
+            os.fsync(descriptor)  # else the new name may have no content after a power failure
         os.rename(beside, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except OSError:
         os.unlink(beside, dir_fd=place.folder)

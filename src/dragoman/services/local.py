@@ -1,7 +1,7 @@
-"""A session's files and terminals as the gateway asks for them.
+"""Serves the file and terminal requests of a session's agent.
 
-Files are read and written in the order asked, one at a time, and a command starts after the writes before it:
-an agent that writes a file and runs it need not wait in between. Everything else answers when it can.
+Files are read and written one at a time in the order of the requests, and a command starts after earlier writes:
+an agent that writes a file and runs it need not wait in between. All other requests are answered at once.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from dragoman.wire.errors import CANCELLED, RpcError, internal, method_not_found
 log = logging.getLogger(__name__)
 
 FILE_THREADS = 4
-"""Own threads: files on a network mount that hangs must not hold up those that end processes."""
+"""Threads for files only: a hanging network mount must not hold up the threads that end processes."""
 
 MAX_WAITING = 1000
-"""Requests of one session that wait for their turn: each write among them holds its text in memory."""
+"""Maximum queued requests of one session: each write among them holds its text in memory."""
 
 CLOSE_PATIENCE = 5.0
 """Seconds for the last write of a closing session."""
 
 Answer = Callable[[bytes], Awaitable[bytes]]
-"""From params to a result."""
+"""Computes the result from the params."""
 
 
 class WorkspaceServices:
@@ -76,7 +76,7 @@ class SessionServices:
     def __init__(self, files: Files, terminals: Terminals, threads: ThreadPoolExecutor) -> None:
         self._terminals = terminals
         self._threads = threads
-        self._turn = asyncio.Lock()  # whoever asks first gets it first
+        self._turn = asyncio.Lock()  # first come, first served
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = 0
         self._closed = False
@@ -112,7 +112,7 @@ class SessionServices:
         return self._terminals.printed(terminal)
 
     async def close(self) -> None:
-        """End the commands, let the file that is being written be written, drop what waits."""
+        """End the commands, finish the write in progress, and drop queued requests."""
         self._closed = True
         await self._terminals.close()
         if not self._tasks:
@@ -140,7 +140,7 @@ class SessionServices:
             self._waiting -= 1
             if request.answered:
                 return  # cancelled while it waited
-            request.on_cancel = None  # from here on the truth is what happens
+            request.on_cancel = None  # can no longer be cancelled
             if self._closed:
                 request.fail(_session_closed())
                 return

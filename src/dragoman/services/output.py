@@ -1,4 +1,4 @@
-"""The last part of what a command wrote."""
+"""The last part of a command's output."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 
 
 class OutputTail:
-    """Keeps at most `limit` bytes; what came first is dropped first."""
+    """Holds at most `limit` bytes; the oldest are dropped first."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -23,8 +23,8 @@ class OutputTail:
     def text(self, *, complete: bool) -> str:
         """The output as text that begins with a whole character.
 
-        Unless it is complete, a character of which a part has arrived waits for the rest. What is not UTF-8
-        shows as U+FFFD, which takes more bytes than what it stands for, hence the second cut.
+        Unless `complete`, a partial character at the end is left out. Bytes that are not UTF-8 become U+FFFD,
+        which takes more bytes, so the text may have to be cut again.
         """
         kept = _from_character(bytes(self._kept)) if self.truncated else bytes(self._kept)
         text = codecs.getincrementaldecoder("utf-8")("replace").decode(kept, final=complete)
@@ -36,7 +36,7 @@ class OutputTail:
 
 
 def _from_character(data: bytes) -> bytes:
-    """The data without the rest of a character that was cut at its beginning."""
+    """The data without a partial character at its beginning."""
     start = 0
     while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1

@@ -1,4 +1,4 @@
-"""Reading a request's params into the shape that a method expects."""
+"""Decodes a request's params into the struct that a method expects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def decode(raw: bytes, shape: type[T]) -> T:
-    """The params as `shape`; unknown members are ignored, wrong ones named in the error."""
+    """The params as `shape`; unknown members are ignored, invalid ones named in the error."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

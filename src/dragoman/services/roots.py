@@ -1,12 +1,12 @@
-"""The only folders that files are served from, and how a path is followed into them.
+"""The roots, the only folders that files are served from, and safe opening of paths below them.
 
-Theory of operation. Checking a path and then opening it leaves a moment in which a folder on the way can be
-swapped for a symlink. So a path is first resolved, every symlink of it, to where it really leads; that place
-is compared with the roots, component by component; then it is walked from `/` one component at a time,
-following no symlink. A resolved path has none, so whatever was swapped in meanwhile is met and refused. What another
-mount of a box covers is known by its inode as well as by its path: a folder above it can be renamed.
+Theory of operation. Between checking a path and opening it, a folder on the way can be replaced by a symlink. So a
+path is first resolved with all its symlinks; the result is compared with the roots, component by component; then it
+is opened from `/` one component at a time, following no symlink. A resolved path has none, so a symlink that was put
+in meanwhile is refused. The parts that another mount of a box covers are compared by inode as well as by path, since
+a folder above them can be renamed.
 
-Roots are resolved once: one root may lie inside another, where an agent could swap it for a symlink later.
+Roots are resolved once: one root may lie inside another, where an agent could replace it by a symlink later.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pathlib import PurePosixPath
 
 from dragoman.wire.errors import NOT_FOUND, RpcError, internal, invalid_params
 
-# O_PATH: folders that may be searched but not listed are walked through too.
+# O_PATH: also opens folders that may be searched but not listed.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# O_NONBLOCK: should a pipe be swapped in for the file, opening it must not hang.
+# O_NONBLOCK: if the file was replaced by a pipe, opening it must not hang.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _KINDS: Mapping[int, str] = {
@@ -51,19 +51,19 @@ _COVERED = "is covered by another mount of the sandbox"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A name in an open folder inside the roots; what it names need not exist."""
+    """A name in an open folder inside the roots; the file need not exist."""
 
     folder: int
     name: str
     path: str
-    """As it was asked for, for messages."""
+    """The requested path, for messages."""
     fixed: bool = False
-    """The file itself is a root: one of another name beside it is outside."""
+    """The file itself is a root: a file of another name beside it is outside."""
     hidden: frozenset[Identity] = frozenset()
 
     def open(self, flags: int) -> int:
-        """Open the regular file that is there; the caller closes the descriptor."""
-        # Looked at before it is opened: opening a device can do something to it.
+        """Open the regular file of this name; the caller closes the descriptor."""
+        # Checked before it is opened: opening a device can have side effects.
         self._check(os.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
         descriptor = os.open(self.name, flags | _FILE, dir_fd=self.folder)
         try:
@@ -84,12 +84,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder, or a single file, without the parts of it that are covered."""
+    """A folder or a single file, without the parts that another mount covers."""
 
     path: PurePosixPath
     covered: tuple[PurePosixPath, ...] = ()
     hidden: frozenset[Identity] = frozenset()
-    """What was covered when the box was made, whatever it is called now."""
+    """Identities of the parts that were covered when the box was made; they may be renamed since."""
 
     @classmethod
     def of(cls, path: str, covered: Sequence[str] = (), hidden: frozenset[Identity] = frozenset()) -> Root:
@@ -103,15 +103,15 @@ class Roots:
     """The folders of one session."""
 
     def __init__(self, folders: Sequence[str | Root], sandbox: str | None = None) -> None:
-        """`sandbox` names the box that shows them, for messages."""
-        # A client on another machine may name folders in its own system's way; they are nowhere here.
+        """`sandbox` is the name of the sandbox that shows them, for messages."""
+        # A client on another machine may send paths of another system; these do not exist here.
         here = (folder for folder in folders if isinstance(folder, Root) or folder.startswith("/"))
         roots = (folder if isinstance(folder, Root) else Root.of(folder) for folder in here)
         self._roots = tuple(dict.fromkeys(roots))
         self._sandbox = sandbox
 
     def resolve(self, path: str) -> PurePosixPath:
-        """Where a path really leads; `RpcError` if that is outside of the roots."""
+        """The path with all symlinks resolved; raises `RpcError` if it is outside of the roots."""
         if not path.startswith("/"):
             raise self._refusal(path, "is not an absolute path")
         if "\0" in path:
@@ -124,7 +124,7 @@ class Roots:
 
     @contextmanager
     def place(self, path: str, *, create_folders: bool = False) -> Iterator[Place]:
-        """The place of a file; system errors on the way and in the body become answers about `path`."""
+        """The place of a file; an `OSError`, also in the body, becomes an `RpcError` about `path`."""
         real = self.resolve(path)
         root = self._root_of(real)
         if root is None or not real.name:
@@ -160,7 +160,7 @@ def refusal(path: str, why: str, **facts: object) -> RpcError:
 
 @contextmanager
 def told_about(path: str) -> Iterator[None]:
-    """Turn a system's error into the answer about a path."""
+    """Turn an `OSError` into an `RpcError` about a path."""
     try:
         yield
     except OSError as error:
@@ -176,12 +176,12 @@ def _explain(path: str, error: OSError) -> RpcError:
 
 
 def _real(path: str) -> PurePosixPath:
-    # Two leading slashes mean something else than one to pathlib.
+    # pathlib treats two leading slashes differently from one.
     return PurePosixPath(os.path.realpath("/" + path.lstrip("/")))
 
 
 def _walk(folder: PurePosixPath, create_below: int | None, hidden: frozenset[Identity]) -> int | None:
-    """Open a resolved folder; from depth `create_below` on, folders that are missing are made. None: it is hidden."""
+    """Open a resolved folder, creating missing ones from depth `create_below` on; None if the folder is hidden."""
     here = os.open("/", _FOLDER)
     for depth, name in enumerate(folder.parts[1:], start=1):
         above = here
@@ -209,5 +209,5 @@ def _enter(above: int, name: str, *, create: bool) -> int:
     try:
         os.mkdir(name, dir_fd=above)
     except FileExistsError:
-        pass  # somebody else made it at the same moment
+        pass  # created by another process meanwhile
     return os.open(name, _FOLDER, dir_fd=above)

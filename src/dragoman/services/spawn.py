@@ -1,7 +1,7 @@
-"""How a terminal's command is started: the port, and the way without a sandbox.
+"""Starts a terminal's command, inside or outside of a sandbox.
 
-Custody is taken from `agents` because a command is no different from an agent there: whatever it started has
-to end with it, and with the gateway, under the same watcher.
+Custody of `agents` is used for commands too: all processes that a command starts must end with the command and
+with the gateway, under the same watcher.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dragoman.gateway.ports.sandbox import Box
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run; the folder is known to lie inside the workspace."""
+    """A command to run; its folder was checked to be inside the workspace."""
 
     words: Sequence[str]
     env: Mapping[str, str]
@@ -31,20 +31,20 @@ class Command:
 
 
 class Running(Protocol):
-    """A command that was started."""
+    """A running command."""
 
     async def wait(self) -> ExitStatus:
-        """How the command itself ended; what it left running is another matter."""
+        """Wait for the command's own exit; processes that it started may still run."""
 
     async def end(self) -> None:
-        """End the command and everything it started; bounded, and of no effect on what has ended."""
+        """End the command and all processes it started; takes bounded time, and has no effect after their end."""
 
 
 class Spawn(Protocol):
-    """Starts commands; a sandbox brings its own."""
+    """Starts commands; implemented with and without a sandbox."""
 
     async def __call__(self, command: Command, output: int) -> Running:
-        """Start it with stdout and stderr on the descriptor `output`, without stdin; `SpawnError` if it cannot."""
+        """Start a command with stdout and stderr on the descriptor `output`, without stdin; raises `SpawnError`."""
 
 
 class LocalSpawn:
@@ -57,7 +57,7 @@ class LocalSpawn:
         return await self.start(command, output)
 
     async def start(self, command: Command, output: int, preface: bytes = b"") -> Running:
-        """Start it with a stdin that holds the preface and nothing else."""
+        """Start a command whose stdin holds only the preface."""
         program = find_program(command.words, command.env, command.cwd)
         try:
             streams = _streams(output, preface)
@@ -130,7 +130,7 @@ class _LocalRunning:
 
 
 def _give_up(starting: asyncio.Future[_LocalRunning]) -> None:
-    """End a command that was started for nobody."""
+    """End a command whose caller was cancelled during the start."""
     if not starting.cancelled() and starting.exception() is None:
         ending = asyncio.ensure_future(starting.result().end())
         _ENDINGS.add(ending)
@@ -138,13 +138,13 @@ def _give_up(starting: asyncio.Future[_LocalRunning]) -> None:
 
 
 _ENDINGS: set[asyncio.Future[None]] = set()
-"""Of commands that were given up: the loop itself holds no reference to a task."""
+"""Tasks that end given-up commands: the loop itself holds only weak references to tasks."""
 
 
 def _streams(output: int, preface: bytes) -> tuple[int, int, int]:
-    """Descriptors of its own: whoever gives up waiting closes `output` while the program may still be being started."""
+    """Stdin, stdout and stderr as new descriptors: a cancelled caller closes `output` during the start."""
     with tempfile.TemporaryFile() if preface else Path(os.devnull).open("rb") as file:
-        if preface:  # in a file, since a pipe may be full before anybody reads it
+        if preface:  # in a file: a pipe may be full before it is read
             file.write(preface)
             file.seek(0)
         made: list[int] = []

@@ -1,4 +1,4 @@
-"""One command that an agent has running: its output and its end."""
+"""One command of an agent: its output and its exit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dragoman.services.spawn import Command, Running, Spawn
 _READ_BYTES = 64 * 1024
 
 _DRAIN_READS = 16
-"""Reads that empty a pipe; more would be following a child that goes on writing."""
+"""Reads that empty a pipe; with more, a child that goes on writing could keep us reading."""
 
 _EXIT_PATIENCE = 1.0
-"""Seconds for the loop to hear of the exit of a command that was ended."""
+"""Seconds until the loop must have noticed the exit of a command that was ended."""
 
 
 class Terminal:
-    """Made by `start`; the command's output comes through one pipe, stdout and stderr in the order written."""
+    """A terminal, created with `start`; one pipe for stdout and stderr preserves the order of the output."""
 
     def __init__(self, running: Running, pipe: int, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,28 +59,28 @@ class Terminal:
         return result
 
     async def wait(self) -> dict[str, Any]:
-        """The result of `terminal/wait_for_exit`; afterwards the command's whole output is there."""
+        """The result of `terminal/wait_for_exit`; all output of the command was read by then."""
         await self._exited.wait()
         assert self._status is not None
         return _as_json(self._status)
 
     async def end(self) -> None:
-        """End the command and everything it started; its output stays."""
+        """End the command and all processes it started; its output stays available."""
         await self._running.end()
         try:
             async with asyncio.timeout(_EXIT_PATIENCE):
                 await self._exited.wait()
         except TimeoutError:
-            pass  # it survived even SIGKILL: stuck in the kernel, and custody's to worry about
+            pass  # survived SIGKILL, stuck in the kernel: custody tries again
 
     def close(self) -> None:
-        """Stop listening, after `end`."""
+        """Close the pipe, after `end`."""
         self._close_pipe()
 
     async def _await_exit(self) -> None:
         status = await self._running.wait()
-        # All that it wrote is in the pipe by now. Its end is not waited for: a child in the background may
-        # hold the other side for as long as it likes.
+        # All output of the command is in the pipe by now. The pipe's end is not awaited: a child in the background may
+        # hold the other side open indefinitely.
         self._drain()
         self._status = status
         self._exited.set()

@@ -1,4 +1,4 @@
-"""`terminal/*`: the commands that one session's agent has running."""
+"""`terminal/*`: the commands of one session's agent."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dragoman.wire.errors import NOT_FOUND, RpcError, internal, invalid_params
 
 MAX_TERMINALS = 64
 """Terminals per session. An agent in a loop must not fork without end. Some agents never release (D-92), so the
-oldest one that has exited makes room; only when all are running is another one refused."""
+oldest one that has exited is removed first; a new one is refused only if all are running."""
 
 MAX_OUTPUT_BYTES = 1024 * 1024
-"""Output kept per terminal, also when the agent asks for more or names no limit: a build that writes for hours
+"""Output stored per terminal, even if the agent asks for more or sets no limit: a build that writes for hours
 must not fill our memory, and no model reads more."""
 
 _NEEDS_SHELL = re.compile(r"[^\w./+,:@%=-]|^\w+=")
-"""What no plain program name has: blanks, quotes, operators, expansions, and assignments before the name."""
+"""Matches what no program name has: blanks, quotes, operators, expansions, and assignments before the name."""
 
 
 class _Variable(msgspec.Struct):
@@ -54,7 +54,7 @@ class Terminals:
     """The terminals of one session, by id."""
 
     def __init__(self, roots: Roots, cwd: str, environment: Mapping[str, str], spawn: Spawn) -> None:
-        """`environment` is what every command gets, besides what the agent asks for."""
+        """`environment` is for every command; the agent's own variables are added."""
         self._roots = roots
         self._cwd = cwd
         self._environment = environment
@@ -70,7 +70,7 @@ class Terminals:
         if self._closed:
             await _dispose(terminal)
             raise internal("The session was closed", "session_closed")
-        # Random: one agent process may hold several sessions, each with terminals of its own (G-069).
+        # Random: one agent process may have several sessions, each with its own terminals (G-069).
         id = f"term_{secrets.token_hex(8)}"
         self._terminals[id] = terminal
         return msgspec.json.encode({"terminalId": id})
@@ -79,7 +79,7 @@ class Terminals:
         return msgspec.json.encode(self._find(params).output())
 
     def printed(self, id: str) -> bytes | None:
-        """The same by the id alone, for clients that look on; None when it is gone."""
+        """The result of `terminal/output` by id, for clients that display it; None if the terminal is gone."""
         terminal = self._terminals.get(id)
         return None if terminal is None else msgspec.json.encode(terminal.output())
 
@@ -87,7 +87,7 @@ class Terminals:
         return msgspec.json.encode(await self._find(params).wait())
 
     async def kill(self, params: bytes) -> bytes:
-        """Answered when everything has ended, so that the output asked for next is the last."""
+        """Answered after all processes have ended, so that the next `terminal/output` is complete."""
         await self._find(params).end()
         return message.EMPTY
 
@@ -101,7 +101,7 @@ class Terminals:
         """End every command."""
         self._closed = True
         await asyncio.gather(*(_dispose(terminal) for terminal in self._terminals.values()))
-        self._terminals.clear()  # not before: whoever asked to wait for one is told how it ended
+        self._terminals.clear()  # only now, so that pending waits are answered
 
     def _find(self, params: bytes) -> Terminal:
         id = decode(params, _Named).terminal_id
@@ -111,10 +111,10 @@ class Terminals:
 
     def _command(self, wanted: _Create) -> Command:
         cwd = self._cwd if wanted.cwd is None else wanted.cwd
-        # No race to win here by swapping folders: what the command may reach is up to the sandbox.
+        # Replacing folders meanwhile gains nothing: the sandbox decides what the command may reach.
         if not Path(self._roots.resolve(cwd)).is_dir():
             raise invalid_params(f"cwd does not exist or is not a folder: {cwd}", "cwd", cwd=cwd)
-        # PWD: the inherited one names the gateway's own folder.
+        # PWD: the inherited one is the gateway's own folder.
         env = {**self._environment, "PWD": cwd, **_variables(wanted.env or [])}
         return Command(_words(wanted), env, cwd)
 
