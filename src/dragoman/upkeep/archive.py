@@ -1,8 +1,8 @@
-"""`dragoman backup`: the state folder in one file, taken while gateways run, checked when read.
+"""`dragoman backup`: the state folder in one file, written while gateways run, verified when read.
 
-The file is a tar archive. The directory in it is a copy that SQLite makes of one moment; journals are append-only and
-are copied up to their last whole batch after that, so that every session of the directory is there with at least the
-events that it had then. The directory is added behind the journals, without the sessions that were deleted before their
+The file is a tar archive. The directory in it is a consistent copy made by SQLite; journals are append-only and are
+copied after that, up to their last whole batch, so that every session of the directory is there with at least the
+events that it had then. The directory is added after the journals, without the sessions that were deleted before their
 journals were copied. A link to a file is stored as that file. The last member, `manifest.json`, has the size and the
 SHA-256 of every other.
 """
@@ -35,9 +35,9 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 DATABASE = "dragoman.db"
 BEFORE = "before-"
-"""How the name of a folder begins that has what a restore replaced."""
+"""Prefix of the folder that holds the entries a restore replaced."""
 _LEFT_OUT = frozenset({"run", "cache", "owners", "custody", GATEWAYS, locks.NAME})
-"""What belongs to running processes, or can be had again."""
+"""Entries that belong to running processes, or can be created again."""
 _CHUNK = 1024 * 1024
 _GZIP = b"\x1f\x8b"
 
@@ -60,7 +60,7 @@ def is_left_out(name: str) -> bool:
 
 
 def back_up(state: Path, target: Path, say: Say) -> Manifest:
-    """Write the archive under another name first: a file of that name is whole and was read back."""
+    """Write the archive under another name, read it back, then rename it: a file named `target` is complete."""
     database = state / DATABASE
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
@@ -112,7 +112,7 @@ def _unreadable_or_full(error: OSError, state: Path, target: Path) -> StoreError
 def _write(state: Path, file: IO[bytes], target: Path, say: Say) -> None:
     packed = "w:gz" if target.suffix in (".gz", ".tgz") else "w"
     files: dict[str, Member] = {}
-    folders = set(Folder(state).sessions())  # before the directory: what is new in between is in both
+    folders = set(Folder(state).sessions())  # before the directory is copied, so that none is missed
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / DATABASE
         with closing(sqlite3.connect(state / DATABASE)) as source, closing(sqlite3.connect(copy)) as other:
@@ -146,7 +146,7 @@ def _ids(connection: sqlite3.Connection) -> set[str]:
 def _deleted(state: Path, known: set[str]) -> set[str]:
     """Sessions that were deleted since the directory was copied.
 
-    A deletion hides the folder, then removes the row, then the hidden folder: looked for in that order.
+    A deletion hides the folder, then removes the row, then the hidden folder; this function checks in that order.
     """
     hidden = known & set(Folder(state).hidden())
     with closing(sqlite3.connect(state / DATABASE)) as source:
@@ -154,15 +154,15 @@ def _deleted(state: Path, known: set[str]) -> set[str]:
 
 
 def _journal(home: Path) -> list[tuple[str, Path, int | None]]:
-    """The files of one session, each with the bytes that count; None for all of them.
+    """The files of one session, each with the number of bytes to copy; None: all.
 
-    The owner may begin a segment at any moment. Files are listed before the end is looked for: segments that are begun
-    later are not in the list, and the one that has the end is the last in it.
+    The owner may begin a segment at any moment. Files are listed before the end is determined: segments begun later
+    are not in the list, and the segment with the end is the last in it.
     """
     while True:
         listed = sorted(home.glob("*"))
         sizes: dict[Path, int] = {}
-        with suppress(SchemaTooNew):  # of a newer version: taken as it is
+        with suppress(SchemaTooNew):  # of a newer version: copied unchanged
             end = segments.Reader().end(home)
             if end.segment is not None:
                 if end.segment.path not in listed:
@@ -187,7 +187,7 @@ def _others(state: Path, archive: os.stat_result) -> Iterator[tuple[str, Path]]:
 def _add(
     archive: tarfile.TarFile, files: dict[str, Member], name: str, path: Path, size: int | None = None
 ) -> bool:
-    """Add as many bytes of a file as it has now; False for one that is gone, which is left out."""
+    """Add a file with its present size, or `size` bytes of it; returns False if the file is gone."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -204,7 +204,7 @@ def _add(
 
 
 class _Hashing:
-    """Reads a number of bytes, and knows their hash afterwards."""
+    """Reads a number of bytes and hashes them."""
 
     def __init__(self, file: IO[bytes], left: int) -> None:
         self._file = file
@@ -223,7 +223,7 @@ class _Hashing:
 
 
 class Output(Protocol):
-    """Where a member is written to. Raises `StoreError`, so that its trouble is not taken for the archive's."""
+    """The target of a member. Raises `StoreError`, so that its errors are not taken for damage to the archive."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -235,12 +235,12 @@ Take: TypeAlias = Callable[[str], Output | None]
 
 
 def verify(archive: Path, say: Say) -> Manifest:
-    """Read an archive from its beginning to its end; raises `StoreCorrupt` for what is not as it was written."""
+    """Read a whole archive; raises `StoreCorrupt` if it differs from what was written."""
     return read(archive, lambda name: None, say)
 
 
 def read(archive: Path, take: Take, say: Say) -> Manifest:
-    """Hash every member, and write it where `take` says."""
+    """Check the hash of every member, and write each to the output that `take` returns."""
     found: dict[str, Member] = {}
     manifest: Manifest | None = None
     try:
@@ -257,7 +257,7 @@ def read(archive: Path, take: Take, say: Say) -> Manifest:
                 found[member.name] = _copy(content, member.name, take)
                 say(f"reading: {len(found)} files")
             while cast(IO[bytes], source.fileobj).read(_CHUNK):
-                pass  # behind the last member is the checksum of what is packed
+                pass  # reads gzip's checksum after the last member
     except OSError as error:
         raise StoreCorrupt(f"{archive} cannot be read: {error.strerror or error}.") from error
     except (tarfile.TarError, EOFError, zlib.error, ValueError, msgspec.DecodeError) as error:

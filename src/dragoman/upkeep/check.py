@@ -1,7 +1,7 @@
-"""What is wrong with a store: `dragoman doctor` shows it, and `--fix` repairs it (`repair.py`).
+"""Checks a store: `dragoman doctor` shows the findings, and `--fix` repairs them (`repair.py`).
 
-A journal is compared with what the directory knows of it. The directory may be a second behind the files of a session
-that is in use, so only what the directory has and the files do not have is a finding.
+A journal is compared with its row in the directory. The directory may be a second behind the files of a session in
+use, so only events that the directory has and the files do not have are a finding.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from dragoman.upkeep.words import are, counted, events
 
 LITTLE_SPACE = 200 * 1024 * 1024
 NEW_SECONDS = 60.0
-"""An empty folder that is younger may be the beginning of a session."""
+"""A more recent empty folder may belong to a session that is being created."""
 PRUNE_SECONDS = 0.5
-"""Retention removes files first and tells the directory then."""
+"""Time that retention may take between removing files and updating the directory."""
 
 
 class Finding(Struct, frozen=True):
@@ -48,14 +48,14 @@ class Fix(Struct, frozen=True):
     finding: Finding
     do: Callable[[], object]
     done: str = ""
-    """What to say of it afterwards, if not what was found."""
+    """Text to show after the repair; default: the finding."""
 
 
 Findings: TypeAlias = Iterator[Finding | Fix]
 
 
 def check(path: Path) -> Findings:
-    """Look at the whole store at `path`; nothing is changed before a `Fix` is done."""
+    """Check the whole store at `path`; changes nothing until the caller runs a `Fix`."""
     folder = Folder(path.absolute().parent)
     if (folder.root / restore.WORK).exists():
         detail = (
@@ -88,7 +88,7 @@ def check(path: Path) -> Findings:
 
 
 def check_sessions(path: Path, say: Say) -> Iterator[Finding]:
-    """What is wrong with single sessions of a store whose directory can be read; says how far it is."""
+    """The errors of single sessions in a store whose directory can be read; reports progress to `say`."""
     folder = Folder(path.absolute().parent)
     for found in _sessions(path, folder, *_read_directory(path), say):
         finding = found.finding if isinstance(found, Fix) else found
@@ -116,7 +116,7 @@ def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], obje
 
 
 def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
-    """What the directory knows of its sessions, and those that are still in the tables of an older version."""
+    """The rows of the directory, and the ids of sessions still in the tables of an older version."""
     with explained(path), closing(repair.reader(path)) as connection:
         old = schema.has_old_tables(connection)
         converted = schema.version(connection) >= schema.VERSION
@@ -176,10 +176,10 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
         yield Finding("warning", about, "a folder whose name is not the id of a session", advice)
         return
     try:
-        if strange := segments.not_files(home):  # what else is missing may follow from it
+        if strange := segments.not_files(home):  # may be the cause of missing events
             yield from (_not_a_file(about, each) for each in strange)
             return
-        known = known or repair.numbers_of(path, session_id)  # it may be new
+        known = known or repair.numbers_of(path, session_id)  # may be new
         if known is None:
             yield from _orphan(path, folder, home, about)
         else:
@@ -200,19 +200,19 @@ def _not_a_file(about: str, path: Path) -> Finding:
 
 
 def _readable(error: OSError) -> str:
-    """What to do so that something can be read."""
+    """Advice for a file that cannot be read."""
     if isinstance(error, PermissionError):
         return f"make it readable for the user {getpass.getuser()}, with `chmod` or `chown`"
     return "see what the system's log says of this disk; restore a back-up if it cannot be repaired"
 
 
 def _orphan(path: Path, folder: Folder, home: Path, about: str) -> Findings:
-    """A journal that the directory does not know."""
+    """Findings on a journal that is not in the directory."""
     empty = segments.Reader().end(home).segment is None and not (home / DESCRIPTION).exists()
     if not home.exists() or (
         empty and (locks.holder(home) or time.time() - home.stat().st_mtime < NEW_SECONDS)
     ):
-        return  # deleted meanwhile, or just being made
+        return  # deleted meanwhile, or being created
     if empty:
         yield _fix(
             "warning", about, "a folder without events or a record", "--fix removes it",
@@ -229,7 +229,7 @@ def _orphan(path: Path, folder: Folder, home: Path, about: str) -> Findings:
 def _journal(path: Path, folder: Folder, home: Path, about: str, known: Numbers) -> Findings:
     found = segments.segments(home)
     if not found and (known.last_seq < known.first_seq or repair.numbers_of(path, home.name) is None):
-        return  # nothing was said yet, all was removed by retention, or the session is deleted just now
+        return  # no events yet, all removed by retention, or the session is being deleted
     if found and found[0].first_seq > known.first_seq and repair.looks_pruned(home):
         time.sleep(PRUNE_SECONDS)
         known = repair.numbers_of(path, home.name) or known

@@ -1,9 +1,9 @@
 """Moves the sessions of a store of version 1 or 2, which had their events in the database, into files.
 
-One session after the other, and only such whose process is gone: its rows are written as files, flushed to the disk and
-read back, and then one transaction moves its record from the old tables to the directory. Whatever is interrupted before
-that transaction is done anew by the next start. The old rows stay until every session was moved and no process of the
-old version runs.
+Sessions are moved one by one, and only if their owner is dead: the rows are written to files, flushed to the disk and
+read back, then one transaction moves the record from the old tables to the directory. If interrupted before that
+transaction, the session is moved again at the next start. The old rows stay until every session was moved and no
+process of the old version runs.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Old(Struct, frozen=True):
 
 
 class Converted(Struct):
-    """What became of them."""
+    """The result of a conversion."""
 
     moved: int = 0
     failed: int = 0
     processes: tuple[int, ...] = ()
-    """Ids of processes of the old version that still run; their sessions wait for them."""
+    """Ids of processes of the old version that still run; their sessions are not moved until they end."""
 
 
 def is_needed(path: Path) -> bool:
@@ -68,11 +68,11 @@ def is_needed(path: Path) -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
             return schema.has_old_tables(connection)
     except sqlite3.Error:
-        return False  # the code that opens it says what is wrong
+        return False  # opening the store reports the error
 
 
 def convert(path: Path, say: Say) -> Converted:
-    """Move what can be moved; blocks. Several processes that start at once do it one after the other."""
+    """Move all sessions that can be moved; blocks. Processes that start at the same time take turns."""
     folder = Folder(path.absolute().parent)
     with explained(path), closing(Database(path).prepare()) as connection, _alone(folder, say):
         if not schema.has_old_tables(connection):
@@ -160,7 +160,7 @@ def _add(connection: sqlite3.Connection, old: Old) -> None:
 
 
 def _write(connection: sqlite3.Connection, target: Path, old: Old) -> locks.SessionLock:
-    """The session's rows as files, which are read back; holds the session's lock."""
+    """Write the session's rows to files and read them back; returns the session's lock, held."""
     target.mkdir(parents=True, mode=0o700, exist_ok=True)
     lock = locks.take(target)
     if not isinstance(lock, locks.SessionLock):
@@ -179,7 +179,7 @@ def _write(connection: sqlite3.Connection, target: Path, old: Old) -> locks.Sess
 
 
 def _write_rows(rows: Iterator[Row], target: Path, old: Old) -> None:
-    """Events that the old store lost leave a hole between two segments."""
+    """Write rows to segments; events that the old store lost leave a gap between two segments."""
     writer = Writer(target, segments.End(old.first_seq, old.first_seq - 1), old.epoch, durable=True)
     try:
         for row in rows:
@@ -226,21 +226,21 @@ def _rows(connection: sqlite3.Connection, old: Old) -> Iterator[Row]:
 
 
 def _drop(connection: sqlite3.Connection, say: Say) -> None:
-    """Everything is in files, and those are on the disk: the old rows go."""
+    """Drop the old tables, after flushing the new files to the disk."""
     say("removing the old journal from dragoman.db")
     os.sync()
     connection.execute("BEGIN IMMEDIATE")
     for table in ("journal", "heads", "sessions", "owners"):
         connection.execute(f"DROP TABLE {table}")
     connection.execute("COMMIT")
-    with suppress(sqlite3.Error):  # another process reads: the space is used again all the same
+    with suppress(sqlite3.Error):  # a process reads: free pages are reused anyway
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextmanager
 def _alone(folder: Folder, say: Say) -> Iterator[None]:
-    """Wait for another process that converts the same store."""
+    """Hold the conversion's lock; waits for another process that converts the same store."""
     folder.journals.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(folder.journals / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

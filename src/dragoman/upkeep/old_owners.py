@@ -1,4 +1,4 @@
-"""Whether the owner of a session in a store of version 1 or 2 still runs: each had a lock file of its own.
+"""Checks whether the owner of a session in a store of version 1 or 2 still runs; each process had a lock file.
 
 locked               alive
 there, not locked    dead
@@ -29,9 +29,9 @@ def is_alive(lock_path: Path, place: str, pid: int) -> bool:
 
 
 def here() -> str:
-    """Where process ids mean what they mean to us, and when we began: boot, pid namespace, start, machine.
+    """The identity of this process beyond its pid: boot, pid namespace, start time and machine.
 
-    Where the system does not tell the first three, the machine alone.
+    Where the system does not provide the first three, the machine alone.
     """
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
@@ -41,12 +41,12 @@ def here() -> str:
 
 
 def _is_known_dead(place: str, pid: int) -> bool:
-    """Without its lock file: another boot of this machine, or a process that we would see and do not.
+    """Whether a process without a lock file is dead: the machine was rebooted, or a process that we would see is gone.
 
-    Another boot elsewhere proves nothing: a machine that shares our files over the network has its own.
+    A different boot on another machine proves nothing: that machine may share our files over the network.
     """
     theirs, mine = place.split(" "), here().split(" ")
-    if len(mine) == 4 and len(theirs) == 3:  # of a version that did not say which machine
+    if len(mine) == 4 and len(theirs) == 3:  # of a version that did not record the machine
         theirs.append(mine[3])
     if len(theirs) != len(mine):
         return not place  # of a version that had its locks elsewhere
@@ -66,7 +66,7 @@ def _is_known_dead(place: str, pid: int) -> bool:
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in ticks since boot; None if it does not run."""
+    """Start time of a process in ticks since boot; None if the process does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def _started(pid: int) -> str | None:
 
 
 def _seize(lock_path: Path) -> int | None:
-    """A descriptor that holds the lock, or None if a living process has it."""
+    """A descriptor that holds the lock, or None if a living process holds it."""
     descriptor = os.open(lock_path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Puts right what `check.py` finds.
+"""Repairs what `check.py` finds.
 
-Each repair looks again at what it is about, with the store in use (so that no restore runs) and the session's lock held:
-one that a living process owns is left alone.
+Each repair checks its finding again with the store locked (so that no restore runs) and the session's lock held; a
+session that a living process owns is skipped.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from dragoman.store.folder import DESCRIPTION, Folder
 
 READ_BYTES = 8 * 1024 * 1024
 ACCEPTED = "lost.json"
-"""Beside a journal: spans of events that are lost, and that `doctor --fix` was told to go on without."""
+"""File beside a journal: spans of lost events that `doctor --fix` accepted."""
 UNKNOWN = "unknown"
 """The agent of a session whose description is lost."""
 
 Span: TypeAlias = tuple[int, int]
-"""The first and the last of some events."""
+"""Numbers of the first and the last of some events."""
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """What the directory knows of a journal."""
+    """The numbers of a journal in the directory."""
 
     first_seq: int
     last_seq: int
@@ -43,7 +43,7 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 class Described(msgspec.Struct, frozen=True):
-    """The description beside a journal: the session's row, as far as it can be trusted."""
+    """The description beside a journal: those columns of the session's row that a repair can use."""
 
     agent: str
     cwd: str
@@ -62,21 +62,21 @@ class Described(msgspec.Struct, frozen=True):
     last_seq: int = 0
 
 
-# -- looking
+# -- reading
 
 
 _NUMBERS = "SELECT id, first_seq, last_seq, epoch FROM directory"
 
 
 def numbers(connection: sqlite3.Connection) -> dict[str, Numbers]:
-    """Of all sessions."""
+    """The numbers of all sessions."""
     return {session_id: Numbers(*found) for session_id, *found in connection.execute(_NUMBERS)}
 
 
 def reader(path: Path) -> sqlite3.Connection:
-    """A connection that only reads, also on a read-only disk and in a store that is not converted yet."""
+    """A read-only connection; also for a read-only disk and for a store that is not converted yet."""
     database = Database(path)
-    with suppress(StoreError):  # it says what is wrong when it is used
+    with suppress(StoreError):  # using the connection reports the error
         database.prepare_reading()
     return database.reader()
 
@@ -91,7 +91,7 @@ def numbers_of(path: Path, session_id: str) -> Numbers | None:
 
 
 def lost_spans(home: Path, known: Numbers) -> tuple[list[Span], segments.End]:
-    """Events that are damaged, or known to the directory and not there; and the end of the journal."""
+    """Spans of events that are damaged, or missing although in the directory; and the end of the journal."""
     reader = segments.Reader()
     position, spans = 0, list[Span]()
     found = segments.segments(home)
@@ -120,7 +120,7 @@ def accepted(home: Path) -> list[Span]:
 
 
 def described(home: Path) -> Described | None:
-    """What `session.json` says; None if it is not there, or not what Dragoman wrote."""
+    """The content of `session.json`; None if the file is missing or invalid."""
     try:
         found = msgspec.json.decode((home / DESCRIPTION).read_bytes(), type=Described)
         msgspec.json.decode(found.additional_directories, type=list[str])
@@ -130,11 +130,11 @@ def described(home: Path) -> Described | None:
     return found
 
 
-# -- doing
+# -- repairing
 
 
 def make_directory(path: Path) -> None:
-    """An empty directory, to which journals can be added; a log that belonged to the lost one is moved away."""
+    """Create an empty directory, to which journals can be added; the lost directory's log is renamed."""
     folder = Folder(path.absolute().parent)
     in_use = folder.use(alone=True)
     try:
@@ -153,7 +153,7 @@ def remove_empty(folder: Folder, session_id: str) -> None:
 
 
 def add_again(path: Path, folder: Folder, session_id: str) -> None:
-    """A row for a journal, from its description; without one the agent and the folder are not known."""
+    """Add a row for a journal from its description; without one, agent and folder stay unknown."""
     home = folder.of(session_id)
     with _owned(folder, session_id) as lock, _writing(path) as connection:
         end = segments.Reader().end(home)
@@ -169,20 +169,20 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
         }
         try:
             directory.create(connection, columns)
-        except StoreError:  # another session has the agent's own id by now
+        except StoreError:  # another session has the agent's id by now
             directory.create(connection, {**columns, "agent_session_id": None})
         folder.describe(session_id, directory.columns_of(connection, session_id))
 
 
 def _unknown(home: Path) -> Described:
-    """Dated by the files."""
+    """A description for a session that has none; its times are those of the files."""
     times = [segment.path.stat().st_mtime for segment in segments.segments(home)] or [time.time()]
     first, last = (format.stamp_of(int(moment * 1000)) for moment in (min(times), max(times)))
     return Described(UNKNOWN, "/", "/", first, last, title="Recovered: its agent and folder are not known")
 
 
 def accept_loss(path: Path, folder: Folder, session_id: str) -> None:
-    """Let the journal say which events are lost, at its beginning and end too, and numbers go on behind them."""
+    """Record which events of the journal are lost, also at its beginning and end; numbers continue after them."""
     home = folder.of(session_id)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _owned(folder, session_id) as lock:
@@ -207,7 +207,7 @@ def complete_prune(path: Path, folder: Folder, session_id: str) -> None:
 
 @contextmanager
 def _owned(folder: Folder, session_id: str) -> Iterator[locks.SessionLock]:
-    """Hold the lock of a session; raises `SessionHeld` if a living process has it."""
+    """Hold the lock of a session; raises `SessionHeld` if a living process owns it."""
     in_use = folder.use()
     try:
         lock = locks.take(folder.of(session_id))

@@ -1,15 +1,15 @@
-"""`dragoman restore`: a back-up takes the place of what is in the state folder.
+"""`dragoman restore`: replaces the content of the state folder by a back-up.
 
-The state folder itself stays where it is: it may be a mount point, and the folder above it need not be writable. Its
-entries are exchanged one by one, all within the folder:
+The state folder itself stays: it may be a mount point, and the folder above it need not be writable. Its entries are
+replaced one by one, all within the folder:
 
     .restore/new/       the back-up, read to its end, checked, flushed to the disk
-    .restore/plan       written then: from here on the exchange is carried through
-    before-DATE-PID/    what was there before
+    .restore/plan       written after that: from now on the restore is always completed
+    before-DATE-PID/    the previous content
 
-Interrupted before the plan is written, nothing was changed. Afterwards everything is in one of these places, and
-`finish` goes on where it stopped: the next command, whichever it is, calls it before it does anything else. What belongs
-to processes of this machine (`run`, `custody`, `cache`, locks) is not touched.
+An interruption before the plan is written changes nothing. Afterwards every entry is in one of these places, and
+`finish` continues where the restore stopped: every command calls it before doing anything else. Files of running
+processes (`run`, `custody`, `cache`, locks) are not touched.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORK = ".restore"
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Which entries of the state folder go, where to, and which come."""
+    """Which entries of the state folder move to the folder `before`, and which new ones replace them."""
 
     before: str
     old: list[str]
@@ -45,7 +45,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def restore(source: Path, state: Path, say: Say, *, replace: bool = False) -> tuple[Manifest, Path | None]:
-    """Returns what was restored, and the folder that has what was there before."""
+    """Restore a back-up; returns its manifest, and the folder with the previous content."""
     work = state / WORK
     try:
         state.mkdir(parents=True, mode=0o700, exist_ok=True)
@@ -58,7 +58,7 @@ def restore(source: Path, state: Path, say: Say, *, replace: bool = False) -> tu
                 raise StoreUnavailable(
                     f"{state} is not empty{why}; --replace moves what is in it aside first."
                 )
-            shutil.rmtree(work, ignore_errors=True)  # of an attempt that was interrupted
+            shutil.rmtree(work, ignore_errors=True)  # of an interrupted attempt
             (work / "new").mkdir(parents=True, mode=0o700)
             try:
                 manifest = archive.read(source, lambda name: _Output(work / "new", name), say)
@@ -80,12 +80,12 @@ def restore(source: Path, state: Path, say: Say, *, replace: bool = False) -> tu
 
 
 def is_interrupted(state: Path) -> bool:
-    """Whether a restore stopped in the middle of the exchange."""
+    """Whether a restore stopped while it replaced entries."""
     return (state / WORK / "plan").exists()
 
 
 def finish(state: Path) -> Path | None:
-    """Carry a restore through that was interrupted; returns the folder with what was there before."""
+    """Complete an interrupted restore; returns the folder with the previous content."""
     try:
         in_use = _alone(state)
         try:
@@ -97,7 +97,7 @@ def finish(state: Path) -> Path | None:
 
 
 def discard(state: Path) -> None:
-    """Remove what is left of a restore that was interrupted before it changed anything."""
+    """Remove the files of a restore that was interrupted before it changed anything."""
     in_use = _alone(state)
     try:
         if not is_interrupted(state):
@@ -124,7 +124,7 @@ def _alone(state: Path) -> int:
         raise StoreBusy(
             f"{state} is in use: stop every Dragoman process of it first (`dragoman serve`, editors)."
         ) from error
-    for lock in (state / "owners").glob("*.lock"):  # of a version that did not lock the folder
+    for lock in (state / "owners").glob("*.lock"):  # of versions that did not lock the folder
         if is_alive(lock, "", 0):
             os.close(in_use)
             raise StoreBusy(f"{state} is in use by an older Dragoman process; stop it first.")
@@ -172,7 +172,7 @@ class _Output:
 
 
 def _begin_epochs(database: Path) -> None:
-    """No session is owned, and each begins an epoch that the store which is replaced cannot have had."""
+    """Clear the owner of every session, and begin an epoch that the replaced store cannot have used."""
     try:
         with closing(sqlite3.connect(database)) as connection:
             if schema.version(connection) > schema.VERSION:
@@ -184,7 +184,7 @@ def _begin_epochs(database: Path) -> None:
                 connection.execute(
                     f"UPDATE {table} SET owner = NULL, epoch = max(epoch + 1, ?)", (int(time.time()),)
                 )
-            if "heads" in tables:  # sessions that an older process had open: it is not in the back-up
+            if "heads" in tables:  # processes of an older version, which do not run with the back-up
                 connection.execute("DELETE FROM owners")
             connection.commit()
     except sqlite3.Error as error:
@@ -192,7 +192,7 @@ def _begin_epochs(database: Path) -> None:
 
 
 def _plan(state: Path) -> Path | None:
-    """Say what will be exchanged; returns where the old entries go."""
+    """Write the plan; returns the folder for the old entries."""
     old, new = _entries(state), sorted(path.name for path in (state / WORK / "new").iterdir())
     before = f"{archive.BEFORE}{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     draft = state / WORK / "draft"
@@ -226,7 +226,7 @@ def _finish(state: Path) -> Path | None:
 
 
 def _undo(state: Path) -> None:
-    """The other way round, where an entry cannot be moved, as one that is a mount point itself."""
+    """Move all entries back, after one could not be moved, such as a mount point."""
     work = state / WORK
     plan = msgspec.json.decode((work / "plan").read_bytes(), type=Plan)
     before = state / plan.before

@@ -12,7 +12,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def are(spans: Sequence[tuple[int, int]]) -> str:
-    """`is` for one event."""
+    """`is` for one event, else `are`."""
     return "is" if _is_one(spans) else "are"
 
 
