@@ -1,4 +1,4 @@
-"""Custody of agent processes: none of them, and nothing they started, outlives the gateway."""
+"""Custody of agent processes: none of them, and no process they started, outlives the gateway."""
 
 from dragoman.agents.custody.children import Child, Launch
 from dragoman.agents.custody.lifeline import CustodyError

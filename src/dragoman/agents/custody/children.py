@@ -1,10 +1,10 @@
-"""A child in custody as the gateway sees it: its pid, its end, and how it is started.
+"""A child process in custody: its start, its pid and its exit.
 
-Where the watcher starts it (Linux), the gateway is not its parent: the watcher tells of its end over a pipe. If the
-watcher is killed, the kernel still tells when the process has ended, but not how.
+On Linux the watcher starts the child, so the gateway is not its parent: the watcher reports its exit over a pipe. If
+the watcher is killed, the kernel still reports that the process has ended, but not its exit code.
 
-Elsewhere the gateway starts it by itself. The loop's own subprocess support is not used: uvloop hands copies of a
-child's stdin, stdout and stderr down to it under higher numbers, where its children keep them open for ever.
+Elsewhere the gateway starts the child itself. The loop's own subprocess support is not used: with uvloop a child also
+inherits copies of its stdin, stdout and stderr under higher numbers, which its own children keep open for ever.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from dragoman.agents.custody.exits import on_exit
 from dragoman.agents.custody.starter import Order
 
 OnExit = Callable[[int | None], None]
-"""Called with the return code as `subprocess` has it; None if it is not known."""
+"""Called with the return code as in `subprocess`; None if unknown."""
 
 START_PATIENCE = 30.0
-"""Seconds for the watcher to start a program: it takes milliseconds, but the watcher itself may just be starting."""
+"""Seconds for the watcher to start a program: takes milliseconds, but the watcher itself may still be starting."""
 
 _FOLDER = "folder"
-"""In an error: not the program was the trouble, but the folder that it is to run in."""
+"""File name in an `OSError` about the working folder instead of the program."""
 
 _CROWDED = 0.01
-"""Seconds until the next try when too many descriptors are on their way to the watcher."""
+"""Seconds until the next try when too many descriptors are in transit to the watcher."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A program to start, in a session of its own."""
+    """A program to start in its own session."""
 
     program: str
     command: Sequence[str]
     env: Mapping[str, str]
     cwd: str | None
     streams: tuple[int, int, int]
-    """The descriptors that become its stdin, stdout and stderr."""
+    """The descriptors for its stdin, stdout and stderr."""
 
 
 class Child(Protocol):
@@ -53,14 +53,14 @@ class Child(Protocol):
     def pid(self) -> int: ...
 
     def on_exit(self, tell: OnExit) -> None:
-        """Call `tell` once, from the running loop, when it has exited."""
+        """Call `tell` once, from the running loop, when the child has exited."""
 
     def kill(self) -> None:
-        """End it at once; of no effect if it has ended."""
+        """Kill the child; has no effect after its end."""
 
 
 class OwnChild:
-    """A child that the gateway started by itself."""
+    """A child that the gateway itself started."""
 
     def __init__(self, launch: Launch, env: Mapping[str, str]) -> None:
         stdin, stdout, stderr = launch.streams
@@ -87,11 +87,11 @@ class OwnChild:
 
 
 class WatcherLost(Exception):
-    """The watcher died while it was to start a program; the program may run or not."""
+    """The watcher died during the start of a program; the program may or may not run."""
 
 
 class WatchedChild:
-    """A child of the watcher; made by `start`."""
+    """A child of the watcher; created with `start`."""
 
     def __init__(self, status: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -108,7 +108,7 @@ class WatchedChild:
     async def start(
         cls, requests: socket.socket, launch: Launch, marker: str, env: Mapping[str, str]
     ) -> WatchedChild:
-        """Raises what the system said against it, or `WatcherLost`."""
+        """Ask the watcher to start a program; raises `OSError` or `WatcherLost`."""
         readable, writable = os.pipe()
         try:
             folder = os.open(launch.cwd or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -229,7 +229,7 @@ async def _request(
 
 
 def _send(requests: socket.socket, descriptors: Sequence[int]) -> bool:
-    """Whether there was room for them on the way."""
+    """Send descriptors to the watcher; False if the socket is full."""
     try:
         socket.send_fds(requests, [b"!"], descriptors)
     except OSError as error:

@@ -1,8 +1,7 @@
-"""Being told when a child of ours exits.
+"""Calls back when a child process of the gateway exits.
 
-The loop's own subprocess support is not used: uvloop hands copies of a child's stdin, stdout and stderr
-down to it under higher numbers, where its children keep them open for ever, and it takes longer to start
-one.
+The loop's own subprocess support is not used: with uvloop a child also inherits copies of its stdin, stdout
+and stderr under higher numbers, which its own children keep open for ever, and starting one takes longer.
 """
 
 from __future__ import annotations

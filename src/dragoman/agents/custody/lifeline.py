@@ -17,34 +17,34 @@ from dragoman.agents.environment import inherited
 WATCHER = Path(__file__).with_name("watcher.py")
 
 WATCHER_STARTS = HAS_PIDFD and hasattr(os, "memfd_create") and hasattr(socket, "MSG_CMSG_CLOEXEC")
-"""Whether agents are started by the watcher: on Linux, where it can adopt orphans."""
+"""Whether the watcher starts the agents: on Linux, where it can adopt orphans."""
 
 
 class CustodyError(Exception):
-    """Nobody would end an agent started now if the gateway died; the message is a sentence for a person."""
+    """An agent started now would outlive the gateway; the message is a sentence for the user."""
 
 
 class Lifeline:
-    """One watcher process and the pipe whose closing tells it that the gateway is gone.
+    """One watcher process, and the pipe whose closing tells it that the gateway is gone.
 
     The pipe is written directly, not through the loop: a registration must be in the kernel before the agent
     starts. Both ends are close-on-exec, so that no agent keeps the pipe open after our death. (Between fork
-    and exec a child does keep it open, which closes the last gap: the watcher hears of our death only when
+    and exec a child does keep it open, which closes the last gap: the watcher notices our death only when
     the child can be found.)
     """
 
     def __init__(
         self, on_death: Callable[[Lifeline], None], lines: Iterable[str] = (), record: int = -1
     ) -> None:
-        """`record` is the descriptor of the gateway's record, which the watcher holds too."""
+        """`record` is the descriptor of the gateway's record, which the watcher inherits."""
         self._on_death = on_death
         self._gone = asyncio.Event()
         self._watcher: subprocess.Popen[bytes] | None = None
         self.requests: socket.socket | None = None
-        """Where the watcher is asked to start programs, where it can."""
+        """The socket for requests to start programs; None unless `WATCHER_STARTS`."""
         readable, self._pipe = os.pipe()
         os.set_blocking(self._pipe, False)
-        for line in lines:  # before it starts, so that it never knows less; a pipe holds a thousand and more
+        for line in lines:  # before it starts, so that none is missed; a pipe holds over a thousand
             self.tell(line)
         try:
             self._watcher = self._start(readable, record)
@@ -64,21 +64,21 @@ class Lifeline:
         return self._pipe >= 0 and not self._gone.is_set()
 
     def tell(self, line: str) -> bool:
-        """Write one line, whole or not at all (PIPE_BUF); False when the watcher is of no use any more."""
+        """Write one line atomically (PIPE_BUF); returns False if the watcher is dead or stuck."""
         if not self.alive:
             return False
         try:
             os.write(self._pipe, line.encode() + b"\n")
         except BrokenPipeError:
-            self.hang_up()  # it died; `_exited` is on its way
+            self.hang_up()  # it died; `_exited` will be called
             return False
         except BlockingIOError:
-            self.kill()  # a thousand lines unread: it is stopped or stuck, and would be when needed
+            self.kill()  # over a thousand lines unread: stopped or stuck
             return False
         return True
 
     def hang_up(self) -> None:
-        """Close the pipe: the watcher ends what is still registered, and itself."""
+        """Close the pipe: the watcher ends all registered trees, then exits."""
         if self._pipe >= 0:
             os.close(self._pipe)
             self._pipe = -1
@@ -87,7 +87,7 @@ class Lifeline:
             self.requests = None
 
     def kill(self) -> None:
-        """End the watcher without its leave; nothing is ended by it any more."""
+        """Kill the watcher; it does not end its trees then."""
         if self._watcher is not None:
             self._watcher.kill()
         self.hang_up()
@@ -112,8 +112,8 @@ class Lifeline:
 
 def _start_watcher(stdin: int, arguments: list[str], shared: list[int]) -> subprocess.Popen[bytes]:
     # Its own session: signals to the editor's group or terminal do not reach it. The root folder: it keeps no
-    # mount busy. No output: the gateway's stdout belongs to the client, who waits for its end.
-    # -I and -S: nothing but the stdlib is loaded, and nothing from the current folder.
+    # mount busy. No output: the gateway's stdout belongs to the client, which waits for its end.
+    # -I and -S: only the stdlib is loaded, and nothing from the current folder.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(WATCHER), *arguments],
         stdin=stdin,

@@ -1,14 +1,14 @@
-"""Marks that all descendants of a process keep, whatever becomes of their environment (Linux).
+"""Marks that all descendants of a process inherit, even if their environment is lost (Linux).
 
-Every ward has a random token in its environment, but daemons are started with an empty one, write over theirs, or hide
-it: `ssh-agent` is not dumpable, so that only root can read it. So the token is also a number in `RLIMIT_LOCKS`. The
-kernel has not used that limit since 2.4.25; it hands it down through fork and exec, to programs that change the user
-too, and shows it to everybody in `/proc/PID/limits`.
+Every ward has a random marker in its environment, but daemons may start with an empty environment, overwrite it, or
+hide it: `ssh-agent` is not dumpable, so that only root can read it. So the marker is also a number in `RLIMIT_LOCKS`.
+The kernel has not used that limit since 2.4.25; it is inherited through fork and exec, also by programs that change the
+user, and readable by all users in `/proc/PID/limits`.
 
     soft limit    the ward: 40 to 60 bits, from the last 16 digits of its marker
     hard limit    the gateway: 61 bits, from its token, with which the markers of all its wards begin
 
-Below another gateway the hard limit is that one's already, and stays: it cannot be raised, and lowered it would be lost.
+Below another gateway the hard limit is already that gateway's, and stays: lowering it would lose that mark.
 
 Stdlib only and without imports from the package: the watcher loads this file by path.
 """
@@ -21,14 +21,14 @@ RLIMIT_LOCKS = 10
 TOKEN_DIGITS = 16
 MARKER_DIGITS = 32
 _LEAST, _GATEWAYS = 1 << 40, 1 << 60
-"""Below the least lie limits that people set; wards lie below all gateways, as soft limits must."""
+"""Limits below `_LEAST` may be set by users; numbers of wards are below those of gateways, as soft limits must be."""
 
 _DIGITS = frozenset("0123456789abcdef")
 _LINE = b"Max file locks"
 
 
 def number_of(marker: str) -> int | None:
-    """The number of a ward's marker, or of a gateway's token; None for what is neither."""
+    """The number of a ward's marker or of a gateway's token; None for other text."""
     if not set(marker) <= _DIGITS:
         return None
     if len(marker) == MARKER_DIGITS:
@@ -43,7 +43,7 @@ def is_token(text: str) -> bool:
 
 
 def apply(marker: str, pid: int = 0) -> None:
-    """Mark a process, by default this one, and what it will start; without effect where that is not possible."""
+    """Mark a process (default: this one) and all it will start; does nothing where that is not possible."""
     ward, gateway = number_of(marker), number_of(marker[:TOKEN_DIGITS])
     if ward is None or gateway is None:
         return
@@ -54,11 +54,11 @@ def apply(marker: str, pid: int = 0) -> None:
         hard = gateway if hard == resource.RLIM_INFINITY else hard
         resource.prlimit(pid, RLIMIT_LOCKS, (min(ward, hard), hard))
     except (ImportError, AttributeError, OSError, ValueError):
-        pass  # another system, or a process that is gone or not ours: the other signs have to do
+        pass  # another system, or a process that is gone or not ours: other marks remain
 
 
 def parse(limits: bytes) -> tuple[int, ...]:
-    """The numbers in what `/proc/PID/limits` says."""
+    """The numbers of the mark in the text of `/proc/PID/limits`."""
     start = limits.find(_LINE)
     if start < 0:
         return ()

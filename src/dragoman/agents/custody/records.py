@@ -1,10 +1,10 @@
-"""Which gateways have agents, kept beside the data: what a gateway left that was killed together with its watcher is
-ended by the next one.
+"""Records of gateways that have agents, in files: if a gateway was killed together with its watcher, the next gateway
+ends the processes they left.
 
-A record is an empty file with the gateway's token as its name. The gateway and its watcher hold a lock on it, over one
-descriptor that both have: while either lives, what the token leads to is theirs. A record that is not locked is that of
-a dead gateway; whatever carries its token (`marks.py`) was started by that one's agents, since tokens are random. So
-neither a pid nor its reuse matters, nor a restart of the machine.
+A record is an empty file named by the gateway's token. The gateway and its watcher share a lock on the file, over one
+inherited descriptor: while either lives, the processes with that token are theirs. A record that is not locked belongs
+to a dead gateway; all processes with its token (`marks.py`) were started by its agents, since tokens are random. So
+neither pid reuse nor a reboot of the machine matters.
 
 Stdlib only and without imports from the package: the watcher loads this file by path.
 """
@@ -30,7 +30,7 @@ _ATTEMPTS = 5
 
 
 def make(folder: str, token: str) -> int:
-    """A descriptor that holds the lock on a new record; -1 if there can be none."""
+    """Create a record; returns a descriptor that holds its lock, -1 on failure."""
     path = os.path.join(folder, token + _SUFFIX)
     for _ in range(_ATTEMPTS):
         try:
@@ -40,27 +40,27 @@ def make(folder: str, token: str) -> int:
             return -1
         if _lock(descriptor) and _is_at(descriptor, path):
             return descriptor
-        os.close(descriptor)  # between its making and the lock another gateway took it for a dead one's
+        os.close(descriptor)  # another gateway took it for a dead one's before it was locked
     return -1
 
 
 def remove(descriptor: int) -> None:
-    """Nothing of this gateway is left."""
+    """Remove the record of a gateway that has no processes left."""
     try:
         os.unlink(_path(descriptor))
     except OSError:
-        pass  # the other one of gateway and watcher was faster
+        pass  # already removed, by the gateway or the watcher
 
 
 class Left:
-    """The record of a dead gateway, locked while what that one left is ended."""
+    """The record of a dead gateway, locked while the processes it left are ended."""
 
     def __init__(self, token: str, descriptor: int) -> None:
         self.token = token
         self._descriptor = descriptor
 
     def settle(self, *, ended: bool) -> None:
-        """Let go of it; what could not be ended is left to the next gateway."""
+        """Release the record, and remove it if all were `ended`; else the next gateway tries again."""
         if ended:
             remove(self._descriptor)
         os.close(self._descriptor)
@@ -75,7 +75,7 @@ def left_behind(own: int) -> Iterator[Left]:
         return
     for name in names:
         token = name.removesuffix(_SUFFIX)
-        # Anything shorter would be found in the environment of strangers.
+        # A shorter text could occur in the environment of other processes.
         if token == name or not marks.is_token(token):
             continue
         try:

@@ -1,4 +1,4 @@
-"""Who is in custody: every agent's tree ends with the agent, and all of them with the gateway."""
+"""The agents in custody: every agent's process tree ends with the agent, and all trees with the gateway."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from dragoman.agents.custody.tree import MARKER_VARIABLE, SIGNALS, Step, Tree, e
 logger = logging.getLogger(__name__)
 
 WATCHER_ATTEMPTS = 3
-"""Watchers that may die under our hands before a spawn is refused: something on this machine kills them."""
+"""Attempts with a new watcher before a spawn is refused: something on this machine kills them."""
 
 SETTLED = 1.0
-"""Seconds after which a gateway has answered its first client, and other things may cost processor time."""
+"""Seconds after which a gateway has answered its first client, and other work may use the processor."""
 
 WATCHER_REST = 1.0
-"""Seconds between a watcher's death and its unasked restart; a spawn does not wait for it."""
+"""Minimum seconds between automatic starts of a watcher; a spawn starts one at once."""
 
 _KILLED = "The watcher process that ends agents after a crash keeps being killed."
 
 WATCHER_PATIENCE = 5.0
-"""Seconds for the watcher to end what we could not, before it is ended itself."""
+"""Seconds for the watcher to end the processes that we could not, before it is killed."""
 
 
 class Ward:
     """One agent in custody."""
 
     def __init__(self, token: str | None = None) -> None:
-        """`token` is the gateway's, with which the markers of all its wards begin."""
+        """`token` is the gateway's; the markers of all its wards begin with it."""
         self.marker = (token or new_token()) + new_token()
         self.tree = Tree(self.marker)
         self.line = f"+ {self.marker}"
-        """How the watcher is told of it."""
+        """The line that registers the ward with the watcher."""
         self._pid: int | None = None
 
     def mark(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment with this ward's marker; those of gateways above us stay, they may outlive us."""
+        """The environment with this ward's marker; markers of gateways above us stay, since these may outlive us."""
         above = os.environ.get(MARKER_VARIABLE)
         chain = f"{above},{self.marker}" if above else self.marker
         return {**environment, MARKER_VARIABLE: chain}
@@ -56,7 +56,7 @@ class Ward:
         self.line = f"+ {self.marker} {pid} {start}"
 
     def others(self) -> list[table.Process]:
-        """Whoever belongs to the agent now, without the agent itself."""
+        """The agent's present processes, without the agent itself."""
         return [process for process in self.tree.members(table.snapshot()) if process.pid != self._pid]
 
 
@@ -65,13 +65,13 @@ def new_token() -> str:
 
 
 class Custody:
-    """All agents of one gateway: `launch`, at last `end`.
+    """All agents of one gateway: `launch` them, and later `end` them.
 
-    Who starts a process by other means does it between `admit` and `started`.
+    A process that is started by other means must be started between `admit` and `started`.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        """`folder` is where gateways leave records of themselves, by which the next one ends what a dead one left."""
+        """`folder` holds the records of gateways, by which the next one ends what a dead one left (`records`)."""
         self._token = new_token()
         self._folder = folder
         self._record = -1
@@ -97,7 +97,7 @@ class Custody:
         self._lifeline = Lifeline(self._watcher_died, lines, self._record)
 
     def start_soon(self) -> None:
-        """Start it in any case, for what a dead gateway left; not now, when a client waits for its first answer."""
+        """Start the watcher later, to end what a dead gateway left; now a client waits for its first answer."""
         self._soon = asyncio.get_running_loop().call_later(SETTLED, self._start_again)
 
     async def launch(self, launch: Launch) -> tuple[Ward, Child]:
@@ -112,7 +112,7 @@ class Custody:
                     child = OwnChild(launch, env)
                 else:
                     child = await WatchedChild.start(watcher.requests, launch, ward.marker, env)
-            except WatcherLost:  # it may have been started all the same
+            except WatcherLost:  # the program may run nevertheless
                 watcher.kill()
                 await self.end(ward)
                 continue
@@ -124,7 +124,7 @@ class Custody:
         raise CustodyError(_KILLED)
 
     def admit(self) -> Ward:
-        """Register an agent that is about to be started, so that it ends even if we die during its start."""
+        """Register an agent before its start, so that it is ended even if we die during the start."""
         ward = Ward(self._token)
         for _ in range(WATCHER_ATTEMPTS):
             self.start()
@@ -134,23 +134,23 @@ class Custody:
         raise CustodyError(_KILLED)
 
     def started(self, ward: Ward, pid: int) -> None:
-        """Tell custody the process of an admitted agent."""
+        """Register the process of an admitted agent."""
         machine.restore_file_limit(pid)
         marks.apply(ward.marker, pid)
         ward.started(pid)
         self._tell(ward.line)
 
     async def look(self, ward: Ward) -> None:
-        """Remember who belongs to the agent now."""
+        """Record the agent's present processes."""
         await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
 
     async def runs_since(self, ward: Ward, moment: float) -> bool:
-        """Whether the agent runs anything that it started after `moment`."""
+        """Whether a process that the agent started after `moment` still runs."""
         others = await asyncio.to_thread(ward.others)
         return any(table.started_after(process, moment) for process in others)
 
     async def end(self, ward: Ward, signals: Sequence[Step] = SIGNALS) -> None:
-        """End whoever is left of an agent and let it go; bounded by the patience of the steps."""
+        """End an agent's remaining processes and release it; bounded by the patience of the steps."""
         await _run([ward], signals)
         if ward.tree.remaining:
             pids = sorted(process.pid for process in ward.tree.remaining)
@@ -159,7 +159,7 @@ class Custody:
         self.release(ward)
 
     def release(self, ward: Ward) -> None:
-        """Forget an agent of which nothing runs."""
+        """Remove an agent that has no processes left."""
         if self._wards.pop(ward.marker, None) is not None:
             self._tell(f"- {ward.marker}")
 
@@ -198,7 +198,7 @@ class Custody:
             self._start_again()
 
     def _start_again(self) -> None:
-        # From now on a further death waits: one that dies at once must not make us fork as fast as we can.
+        # Delays the start after another death: a watcher that dies at once must not make us fork in a tight loop.
         self._restart = asyncio.get_running_loop().call_later(WATCHER_REST, self._rested)
         try:
             self.start()
@@ -213,7 +213,7 @@ class Custody:
 
 async def _run(wards: Sequence[Ward], signals: Sequence[Step]) -> None:
     pauses = escalate([ward.tree for ward in wards], table, signals)
-    # A look at all processes takes milliseconds: in a thread, the loop goes on.
+    # Reading the process table takes milliseconds: in a thread, so that the loop is not blocked.
     while (pause := await asyncio.to_thread(next, pauses, None)) is not None:  # noqa: ASYNC110 no event to wait for
         await asyncio.sleep(pause)
 

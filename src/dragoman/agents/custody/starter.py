@@ -1,13 +1,13 @@
 """Starts agents for the gateway, as children of the watcher.
 
-The watcher adopts orphans, so whatever an agent starts descends from it for ever, however often it forks and whatever it
-forgets. The agent's pipes are the gateway's own: they come with the request, and nothing is passed on.
+The watcher adopts orphans, so all processes that an agent starts stay its descendants, however often they fork. The
+agent's pipes come from the gateway with the request, so the watcher forwards no data.
 
 A request is one packet with descriptors, in this order:
 
-    status      where the answer goes: `started PID`, then `exit CODE`; or `failed ERRNO` or `nofolder ERRNO`
+    status      a pipe for the answer: `started PID`, then `exit CODE`; or `failed ERRNO` or `nofolder ERRNO`
     words       a file with marker, program, number of arguments, arguments and variables, each ended by a NUL
-    folder      where the program starts
+    folder      the program's working folder
     0, 1, 2     its stdin, stdout and stderr
 
 Stdlib only and without imports from the package: the watcher loads this file by path.
@@ -38,7 +38,7 @@ _READ_BYTES = 1 << 16
 
 
 class Order:
-    """What to start."""
+    """A program to start, with its marker, arguments and variables."""
 
     def __init__(
         self, marker: str, program: bytes, arguments: list[bytes], variables: dict[bytes, bytes]
@@ -74,20 +74,20 @@ class Started:
 
 
 class Starter:
-    """The children that were started here, each with the descriptor on which its end is told."""
+    """Starts children, and reports the exit of each on its status descriptor."""
 
     def __init__(self, requests: _socket.socket, defaults: Iterable[int]) -> None:
-        """`defaults`: signals that this process ignores and its children shall not."""
+        """`defaults`: signals that this process ignores and its children must not ignore."""
         self._requests = requests
         self._defaults = list(defaults)
         self._status: dict[int, int] = {}
 
     def serve(self) -> Started | None:
-        """Answer the next request; what was started, if anything was."""
+        """Answer the next request; returns the started child, or None."""
         descriptors = self._receive()
         try:
             if len(descriptors) != DESCRIPTORS:
-                return None  # the gateway is gone, and its pipe tells so
+                return None  # the gateway is gone; stdin ends too
             return self._start(*descriptors)
         finally:
             for descriptor in descriptors:
@@ -95,7 +95,7 @@ class Starter:
                     os.close(descriptor)
 
     def reap(self) -> bool:
-        """Take note of all children that have ended, those that were adopted too; whether others are left."""
+        """Reap all children that have ended, adopted ones too; returns whether any are left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -131,7 +131,7 @@ class Starter:
             return None
         else:
             os.close(tells)
-            trouble = os.read(told, 64)  # its end comes with the exec
+            trouble = os.read(told, 64)  # closed by the exec
         finally:
             os.close(told)
         if trouble:
@@ -143,7 +143,7 @@ class Starter:
         return Started(order.marker, pid)
 
     def _become(self, order: Order, folder: int, streams: Sequence[int], tells: int) -> NoReturn:
-        """Turn a forked child into the program; every other descriptor is closed by the exec."""
+        """Turn a forked child into the program; the exec closes every other descriptor."""
         stage = "nofolder"
         try:
             os.setsid()
@@ -172,4 +172,4 @@ def _say(descriptor: int, line: str) -> None:
     try:
         os.write(descriptor, line.encode() + b"\n")
     except BrokenPipeError:
-        pass  # the gateway does not want to know any more
+        pass  # the gateway does not read it any more

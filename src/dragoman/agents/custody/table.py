@@ -1,4 +1,4 @@
-"""The machine's process table, and the only place in custody that knows the operating system.
+"""The machine's process table; all code of custody that depends on the operating system's process list is here.
 
 Stdlib only and without imports from the package: the watcher loads this file by path.
 """
@@ -21,18 +21,18 @@ else:
     import marks
 
 _TELLING = 0.2
-"""Seconds by which the news of a process may be late; its start is only known to a hundredth."""
+"""Seconds of tolerance: messages about a process may be late, and its start is only known to a hundredth."""
 GONE = "gone"
-"""The start time of nobody."""
+"""The start time of a process that does not run."""
 
 
 class Process:
-    """One living process; zombies are not in the table, since nothing of them runs."""
+    """One living process; zombies are not in the table."""
 
     __slots__ = ("pgid", "pid", "ppid", "sid", "start")
 
     def __init__(self, pid: int, ppid: int, pgid: int, sid: int, start: str) -> None:
-        """`start` is in the system's own words: only ever compared, to tell a reused pid; "" if unknown."""
+        """`start` is in the system's own format: only compared, to detect a reused pid; "" if unknown."""
         self.pid = pid
         self.ppid = ppid
         self.pgid = pgid
@@ -86,7 +86,7 @@ def snapshot() -> Snapshot:
 
 
 def start_of(pid: int) -> str:
-    """When `pid` started; "" where that cannot be known cheaply, `GONE` when it does not run any more."""
+    """Start time of `pid`; "" where that is not cheap to find, `GONE` if the process does not run."""
     if not _HAS_PROC:
         return ""
     process = _proc_stat(pid)
@@ -94,12 +94,12 @@ def start_of(pid: int) -> str:
 
 
 def process(pid: int) -> Process | None:
-    """The process that has this pid now, where that can be known cheaply."""
+    """The process that has this pid now; None where that is not cheap to find, or if none has it."""
     return _proc_stat(pid) if _HAS_PROC else None
 
 
 def started_after(process: Process, moment: float) -> bool:
-    """Whether it started after `moment` of the monotonic clock; False where that cannot be known."""
+    """Whether a process started after `moment` of the monotonic clock; False if unknown."""
     if not _HAS_PROC:
         return False
     since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic() + moment
@@ -107,17 +107,17 @@ def started_after(process: Process, moment: float) -> bool:
 
 
 def send(process: Process, number: int) -> None:
-    """Signal this very process, never another one that got its pid since."""
+    """Signal this process, never another one that reuses its pid."""
     try:
         _send(process, number)
     except (ProcessLookupError, PermissionError):
-        pass  # gone, which is what was wanted, or a set-user-id program that is not ours to end
+        pass  # already gone, or a set-user-id program that we may not signal
 
 
 def _send_by_pidfd(process: Process, number: int) -> None:
     descriptor = os.pidfd_open(process.pid)
     try:
-        # The descriptor holds on to whoever has the pid now; if the start time fits, that is who we mean.
+        # The descriptor is bound to the process that has the pid now; if the start time matches, it is ours.
         if start_of(process.pid) == process.start:
             signal.pidfd_send_signal(descriptor, number)
     finally:
@@ -155,14 +155,14 @@ def _read(path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (pathlib is slow to import)
             return file.readall()
     except OSError:
-        return b""  # gone meanwhile, or another user's: not ours either way
+        return b""  # gone meanwhile, or another user's: not ours
 
 
 PS = ("ps", "-axo", "pid=,ppid=,pgid=,stat=,lstart=")
 
 
 def _ps_processes() -> dict[int, Process]:
-    import subprocess  # slow to load, and of no use to a watcher on Linux
+    import subprocess  # slow to load, and not needed on Linux
 
     env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
     output = subprocess.run(PS, capture_output=True, check=False, env=env).stdout
@@ -176,7 +176,7 @@ def parse_ps(output: str) -> dict[int, Process]:
         fields = line.split(None, 4)
         if len(fields) == 5 and not fields[3].startswith("Z"):
             pid, ppid, pgid = (int(field) for field in fields[:3])
-            # ps has no portable session id; a group is the closest to it.
+            # ps has no portable session id; the process group is closest to it.
             processes[pid] = Process(pid, ppid, pgid, pgid, fields[4].strip())
     return processes
 

@@ -1,4 +1,4 @@
-"""Which processes belong to an agent, and how they are ended.
+"""Finds the processes that belong to an agent, and ends them.
 
 A process is a member of a tree when any of these holds:
 
@@ -7,13 +7,11 @@ A process is a member of a tree when any of these holds:
     the descent     its parent is a member
     the memory      it was a member before and is still the same process
 
-What strays in every way at once, without environment and marked limits, in a session of its own and with its parent
-gone, belongs to no tree. It still descends from the watcher, which adopts the orphans of all agents, and is one of its
-`Strays`.
+A process for which none of these holds (no marked environment or limits, its own session, its parent gone) belongs to
+no tree. It still descends from the watcher, which adopts the orphans of all agents, and is one of its `Strays`.
 
-Members are told from strangers that got a reused pid by their start time. Which processes there are is
-asked from `table`, which is handed in. Stdlib only, without imports from the package: the watcher loads
-this file by path.
+The start time tells members from other processes that reuse their pid. The process list comes from `table`, which is
+a parameter. Stdlib only, without imports from the package: the watcher loads this file by path.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from dragoman.agents.custody.table import Process, Snapshot
 
     class ProcessTable(Protocol):
-        """What `table` offers; tests hand in made-up machines."""
+        """The interface of `table`; tests pass made-up process tables."""
 
         @property
         def snapshot(self) -> Callable[[], Snapshot]: ...
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
         """Processes that end together."""
 
         def members(self, snapshot: Snapshot) -> Collection[Process]:
-            """Who of the snapshot is one of them."""
+            """The processes in the snapshot that are members."""
 else:
     import _signal as signal
 
@@ -56,7 +54,7 @@ MARKER_VARIABLE = "DRAGOMAN_CUSTODY"
 
 
 class Step:
-    """One rung of the escalation: send a signal to all members, then wait for them to go."""
+    """One step of the escalation: send a signal to all members, then wait for their end."""
 
     def __init__(self, signal: int, patience: float) -> None:
         self.signal = signal
@@ -64,20 +62,20 @@ class Step:
 
 
 SIGNALS: Sequence[Step] = (
-    # Real agents leave within 0.2 s of a SIGTERM; two seconds let a slow one write its history (G-113).
+    # Real agents exit within 0.2 s of a SIGTERM; two seconds let a slow one write its history (G-113).
     Step(signal.SIGTERM, 2.0),
-    # Cannot be refused; the wait is for the kernel, and for children that were being forked at the last look.
+    # Cannot be ignored; the wait is for the kernel, and for children that were being forked at the last snapshot.
     Step(getattr(signal, "SIGKILL", signal.SIGTERM), 2.0),
 )
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
-"""Most trees are gone at once; the others shall not cost a process scan every few milliseconds."""
+"""Most trees end at once; the others must not cost a process scan every few milliseconds."""
 
 
 class Tree:
-    """The processes of one agent. Before `root` is known only the marker leads to them.
+    """The processes of one agent, found by the marker alone until `root` is called.
 
-    The token of a gateway, with which the markers of its wards begin, leads to all that its agents left.
+    With a gateway's token as the marker: all processes that its agents left, since their markers begin with it.
     """
 
     def __init__(self, marker: str) -> None:
@@ -91,12 +89,12 @@ class Tree:
         return self._root is not None
 
     def root(self, pid: int, start: str) -> None:
-        """Name the agent's own process, which leads its group and session."""
+        """Set the agent's own process, which leads its group and session."""
         self._root = pid
         self._root_start = start
 
     def members(self, snapshot: Snapshot) -> Collection[Process]:
-        """Who of the snapshot belongs to the tree."""
+        """The processes in the snapshot that belong to the tree."""
         everyone = snapshot.processes
         ours = {pid: old for pid, old in self._members.items() if _same(everyone.get(pid), old.start)}
         group = self._own_group(everyone.get(self._root or 0))
@@ -105,23 +103,23 @@ class Tree:
             if in_group or (self._may_carry(process) and snapshot.carries(process.pid, *self._marks)):
                 ours[process.pid] = process
         _add_descendants(ours, everyone.values())
-        ours.pop(os.getpid(), None)  # whatever the table says, never ourselves
+        ours.pop(os.getpid(), None)  # never ourselves
         self._members = ours
         return ours.values()
 
     @property
     def remaining(self) -> Collection[Process]:
-        """The members that the last look found."""
+        """The members that the last call of `members` found."""
         return self._members.values()
 
     def _may_carry(self, process: Process) -> bool:
-        """A mark is inherited, so nothing older has it; most of a machine's processes need not be looked at."""
+        """Whether a process can have the mark: it is inherited, so processes older than the root need no check."""
         known = self._root_start.isdigit() and process.start.isdigit()  # ticks since boot, on Linux
         return not known or int(process.start) >= int(self._root_start)
 
     def _own_group(self, leader: Process | None) -> int | None:
-        # The kernel does not reuse a pid while a group of that number exists. So if somebody else has the
-        # root's pid, our group is empty and the one of that number is a stranger's.
+        # The kernel does not reuse a pid while a group of that number exists. So if another process has the
+        # root's pid, our group is empty and the group of that number is not ours.
         replaced = leader is not None and not _same(leader, self._root_start)
         return None if replaced else self._root
 
@@ -144,9 +142,9 @@ class Strays:
 def escalate(
     trees: Sequence[Members], table: ProcessTable, steps: Sequence[Step] = SIGNALS
 ) -> Iterator[float]:
-    """End all members of the trees, step by step, until nobody is left.
+    """End all members of the trees, step by step, until none is left.
 
-    Yields how long to pause before going on, so that the watcher can sleep and the gateway's loop can await.
+    Yields the seconds to pause before continuing, so that the watcher can sleep and the gateway's loop can await.
     """
     for step in steps:
         signalled: set[Process] = set()
@@ -173,7 +171,7 @@ def _same(process: Process | None, start: str) -> bool:
 def _add_descendants(
     ours: dict[int, Process], everyone: Collection[Process], roots: Sequence[int] = ()
 ) -> None:
-    """Add whoever descends from a member, or from one of the `roots`."""
+    """Add all processes that descend from a member or from one of the `roots`."""
     children: dict[int, list[Process]] = {}
     for process in everyone:
         children.setdefault(process.ppid, []).append(process)

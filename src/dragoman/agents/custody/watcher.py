@@ -1,19 +1,18 @@
-"""The process that ends what agents leave running: while the gateway lives, and after it when it is killed.
+"""The process that ends what agents leave running, while the gateway lives and after its death.
 
-Started by `lifeline.py` as `python -I -S watcher.py [REQUESTS RECORD]`, with the read end of a pipe as stdin whose only
-write end is the gateway's. However the gateway ends, the kernel closes the pipe; then everything still registered is
-ended.
+Started by `lifeline.py` as `python -I -S watcher.py [REQUESTS RECORD]`. Stdin is the read end of a pipe whose only
+write end is the gateway's. However the gateway ends, the kernel closes the pipe; then all registered trees are ended.
 
     + MARKER             an agent is about to be started with this marker in its environment
     + MARKER PID START   it was started as PID at START
     - MARKER             its tree has ended
 
-On Linux it also starts the agents (`starter.py`; REQUESTS is the descriptor of that socket) and adopts their orphans, so
-that they are found when no mark of theirs is left; and it ends what gateways left that were killed together with their
-watchers (`records.py`; RECORD is the gateway's own).
+On Linux the watcher also starts the agents (`starter.py`; REQUESTS is the descriptor of that socket) and adopts their
+orphans, so that orphans without any mark are found; and it ends the processes of gateways that were killed together
+with their watchers (`records.py`; RECORD is the gateway's own record).
 
 A gateway's first agent waits until this process has started, so its files import no module that is slow to load: not
-`typing`, not `signal` (for its enums) but `_signal`, and nothing else of the package but each other.
+`typing`, `_signal` instead of `signal` (for its enums), and nothing else of the package but each other.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ if TYPE_CHECKING:
 else:
     import _signal as signal
 
-    # Isolated mode keeps the own folder off the path, which is right for everything but these.
+    # Isolated mode leaves this folder off the path; these modules need it.
     sys.path.append(__file__.removesuffix("watcher.py"))
     import records  # noqa: I001
     import starter
     import table
     import tree
 
-# Whatever is aimed at the gateway, or at an editor's whole group, must not take away who cleans up.
+# Signals to the gateway, or to an editor's whole process group, must not end the watcher.
 IGNORED = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGPIPE")
 
 STARTING_UP = 0.1
-"""A child that was being started when the gateway died shows its marker only once its exec is through."""
+"""Seconds: a child that was being started when the gateway died has its marker only after its exec."""
 
 _STDIN = 0
 _READ_BYTES = 1 << 16
@@ -52,7 +51,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Chore:
-    """Ending something, some of it at a time."""
+    """A task that ends processes step by step."""
 
     def __init__(self, pauses: Iterator[float], done: Callable[[], None] = lambda: None) -> None:
         self._pauses = pauses
@@ -60,7 +59,7 @@ class Chore:
         self.due = 0.0
 
     def go_on(self) -> bool:
-        """Whether there is more to do, at `due`."""
+        """Do the next step; returns whether another follows, at `due`."""
         pause = next(self._pauses, None)
         if pause is None:
             self._done()
@@ -70,7 +69,7 @@ class Chore:
 
 
 class Watcher:
-    """Follows the gateway until it is gone."""
+    """Serves the gateway until it is gone."""
 
     def __init__(self, starting: starter.Starter | None = None, requests: int = -1) -> None:
         self.trees: dict[str, tree.Tree] = {}
@@ -81,7 +80,7 @@ class Watcher:
         self._clearing = False
 
     def follow(self, wakeup: int) -> None:
-        """Until stdin ends."""
+        """Handle input until stdin ends."""
         poll = select.poll()
         for descriptor in (_STDIN, wakeup, *([self._requests] if self._starter is not None else [])):
             poll.register(descriptor, select.POLLIN)
@@ -97,7 +96,7 @@ class Watcher:
             self._work()
 
     def end_all(self) -> None:
-        """End whatever is left, registered or not."""
+        """End all remaining processes, registered or not."""
         trees = list(self.trees.values())
         if not trees and not self._has_children():
             return
@@ -108,7 +107,7 @@ class Watcher:
             time.sleep(pause)
 
     def sweep(self, left: records.Left) -> None:
-        """End what a dead gateway left, beside the rest."""
+        """Begin to end the processes that a dead gateway left."""
         theirs = tree.Tree(left.token)
         self.chores.append(
             Chore(tree.escalate([theirs], table), lambda: left.settle(ended=not theirs.remaining))
@@ -139,11 +138,11 @@ class Watcher:
             registered.root(started.pid, table.start_of(started.pid))
 
     def _has_children(self) -> bool:
-        """Whether anything that was started here, or adopted, still runs; what has ended is reaped."""
+        """Reap ended children; returns whether any started or adopted process still runs."""
         return self._starter is not None and self._starter.reap()
 
     def _clear(self) -> None:
-        """With the last agent ends what nothing ties to any of them."""
+        """After the end of the last agent, end the strays too."""
         if self.trees or self._clearing or not self._has_children():
             return
         self._clearing = True
@@ -166,7 +165,7 @@ class Watcher:
 
 def main(arguments: list[str]) -> None:
     ours = [getattr(signal, name) for name in IGNORED if hasattr(signal, name)]
-    # What was ignored before stays so in the agents; Python itself is who ignores a broken pipe.
+    # Signals ignored before stay ignored in the agents, except SIGPIPE, which Python itself ignores.
     defaults = [name for name in ours if signal.getsignal(name) != signal.SIG_IGN or name == signal.SIGPIPE]
     for name in ours:
         signal.signal(name, signal.SIG_IGN)
@@ -192,17 +191,17 @@ def main(arguments: list[str]) -> None:
 
 
 def _adopt_orphans() -> None:
-    """Orphans below this process become its children, not those of init."""
+    """Make orphaned descendants children of this process instead of init."""
     try:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        pass  # the marks are left
+        pass  # marks still work
 
 
 def _wakeup() -> int:
-    """A descriptor that can be read when a child has ended."""
+    """A descriptor that becomes readable when a child has ended."""
     readable, writable = os.pipe()
     os.set_blocking(readable, False)
     os.set_blocking(writable, False)
