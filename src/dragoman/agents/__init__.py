@@ -1,1 +1,1 @@
-"""Everything that can be an agent: subprocesses, adapters and what they run in."""
+"""Agents: subprocesses, adapters, remote agents, and the custody of their processes."""

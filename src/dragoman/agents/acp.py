@@ -1,4 +1,4 @@
-"""Agents as subprocesses: any that speaks ACP by itself, and those that an adapter speaks for."""
+"""Launches agents: those that speak ACP themselves, those behind an adapter, and remote ones."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class AcpAgent(AgentProcess):
 
 
 class BoxedAgent(AcpAgent):
-    """An agent inside a sandbox: what it leaves running there is ended too."""
+    """An agent inside a sandbox; processes that it leaves running there are ended too."""
 
     _leaving: asyncio.Task[None] | None = None
 
     def enclosed(self, inside: Enclosed) -> None:
-        """Called right after the start, before anything is sent."""
+        """Send the preface and watch for the end; called right after the start, before anything else is sent."""
         if inside.preface:
             self.send(inside.preface.removesuffix(b"\n"))
         self._leaving = asyncio.get_running_loop().create_task(self._see_out_inside(inside))
@@ -72,7 +72,7 @@ class ProcessLauncher:
         agents: Mapping[str, AgentConfig] | None = None,
         state: Path | None = None,
     ) -> None:
-        """`agents` are those that may be asked in another's session; `state` is where adapters keep choices."""
+        """`agents` may be guests in another agent's session; adapters store the user's choices in `state`."""
         self._custody = custody
         self._agents = agents or {}
         self._state = state
@@ -81,9 +81,9 @@ class ProcessLauncher:
         self._remotes: Remotes | None = None
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """The program, and the script of an interpreter, with size and time: a new version is another agent.
+        """The program, and an interpreter's script, with size and time: a new version is another agent.
 
-        Our own version counts too: agents that we host change with it.
+        Includes our own version: agents that we host change with it.
         """
         program = locate(agent.command, agent.env.get("PATH"))
         if program is None:
@@ -101,7 +101,7 @@ class ProcessLauncher:
         return await self._launch_program(name, agent, handler, cwd, box)
 
     async def _reach(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
-        """An agent that runs elsewhere; what it takes to connect is loaded only now."""
+        """Connect to a remote agent; the modules for that are imported on first use."""
         if self._remotes is None:
             from dragoman.agents.remote.launch import Remotes
 
@@ -111,7 +111,7 @@ class ProcessLauncher:
     def _launch_adapter(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
     ) -> AgentHandle:
-        """An agent with a tongue of its own: its program is started when a session needs it."""
+        """Begin an adapter for an agent with its own protocol; a session that needs its program starts it."""
         from dragoman.agents.native.registry import begin
 
         if box is None:
@@ -122,7 +122,7 @@ class ProcessLauncher:
         return begin(self._native(name, agent, cwd, box, self._guest(agent, box)), handler)
 
     def _guest(self, host: AgentConfig, box: Box | None) -> Native | None:
-        """The other agent with a tongue of its own, if it is here; in a box nobody knows what is installed."""
+        """The other agent with its own protocol, if installed; None in a box, where that is not known."""
         if box is not None or not host.duet:
             return None
         for name, agent in self._agents.items():
@@ -152,7 +152,7 @@ class ProcessLauncher:
         try:
             require(name, agent)
             secrets = await resolve_secrets(agent.secrets, self._environ)
-            place = {} if cwd is None else {"PWD": cwd}  # the inherited one names the gateway's own folder
+            place = {} if cwd is None else {"PWD": cwd}  # the inherited one is the gateway's own folder
             return await AcpAgent.spawn(
                 agent.command,
                 handler=handler,

@@ -1,12 +1,11 @@
-"""Agents that speak a tongue of their own, seen from the gateway as agents that speak ACP.
+"""Makes an agent with its own protocol look to the gateway like an agent that speaks ACP.
 
-Two conversations meet here, each with its own ids:
+Two protocols meet here, each with its own ids:
 
-    gateway ──ACP──► AdapterHandle ──► Peer ──► Tongue ──its own lines──► its program (one process or several)
+    gateway ──ACP──► AdapterHandle ──► Peer ──► AgentAdapter ──its protocol──► its program (one process or several)
 
-The handle is a `Link` like any other: what the gateway sends is read in the next turn of the event loop, and what the
-tongue says arrives there likewise, so neither ever runs inside the other's call. Nothing is started beside the
-agent's own program.
+The handle is a `Link` like any other: messages of both directions are delivered in the next turn of the event loop, so
+neither side ever runs inside a call of the other. No process is started besides the agent's own program.
 """
 
 from __future__ import annotations
@@ -35,41 +34,41 @@ Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AcpAgent]]
 
 
 class Upstream(Protocol):
-    """What a tongue has of the gateway."""
+    """The gateway as an adapter sees it."""
 
     name: str
 
     def update(self, session_id: str, update: JsonObject) -> None:
-        """Tell the gateway something about a session."""
+        """Send a `session/update` to the gateway."""
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the gateway; cancelling the wait withdraws the question."""
+        """Send a request to the gateway; cancelling the wait cancels the request."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do something beside."""
+        """Run a coroutine in the background."""
 
     def lost(self, end: AgentEnd) -> None:
-        """The program is gone, and with it the agent."""
+        """Report that the program ended, and with it the agent."""
 
 
 class AgentAdapter(Protocol):
-    """What an adapter has to know: how to do what ACP asks in the agent's own words."""
+    """Translates ACP requests into the agent's own protocol."""
 
     requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]]
-    """By ACP method; whoever raises `RpcError` has that answered."""
+    """Handlers by ACP method; an `RpcError` that one raises becomes the response."""
 
     def cancel(self, params: JsonObject) -> None:
         """`session/cancel`."""
 
     def programs(self) -> Iterable[AcpAgent]:
-        """Every process that runs for it."""
+        """All processes of the agent."""
 
     async def close(self) -> None:
-        """End them all."""
+        """End all processes of the agent."""
 
 
 class AdapterHandle:
-    """Implements `AgentHandle` and `Receiver` towards the gateway, `Upstream` for the tongue."""
+    """Implements `AgentHandle` and `Receiver` for the gateway, `Upstream` for the adapter."""
 
     def __init__(self, handler: LinkHandler, name: str) -> None:
         self.name = name
@@ -90,14 +89,14 @@ class AdapterHandle:
         self._adapter = adapter
         self._handler.link_opened(self)
 
-    # -- for the tongue
+    # -- Upstream
 
     def update(self, session_id: str, update: JsonObject) -> None:
-        """Tell the gateway something about a session."""
+        """Send a `session/update` to the gateway."""
         self._peer.notify("session/update", msgspec.json.encode({"sessionId": session_id, "update": update}))
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Ask the gateway; cancelling the wait withdraws the question."""
+        """Send a request to the gateway; cancelling the wait cancels the request."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         call = self._peer.request(
             method,
@@ -121,7 +120,7 @@ class AdapterHandle:
         return task
 
     def lost(self, end: AgentEnd) -> None:
-        """The program is gone, and with it the agent."""
+        """Report that the program ended, and with it the agent."""
         self._end = end
         self._close_link(f"agent {end.describe()}")
 
@@ -180,14 +179,14 @@ class AdapterHandle:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel" and self._adapter is not None:
-            # In the next round of the loop: a prompt in front of it has begun by then.
+            # In the next turn of the loop: a prompt received before it has begun by then.
             self._loop.call_soon(self._adapter.cancel, _object(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True
 
     def peer_writable(self, writable: bool) -> None:
-        """The gateway is never slow to read: it says `pause`."""
+        """Never called: the gateway calls `pause` instead."""
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
         return None
@@ -199,7 +198,7 @@ class AdapterHandle:
             request.fail(error)
         except Malformed as error:
             request.fail(error.as_error())
-        except Exception as error:  # whatever it was, somebody waits for an answer
+        except Exception as error:  # the request must be answered in any case
             log.exception("%s failed", request.method, extra={"agent": self.name})
             said = f"{request.method} failed: {type(error).__name__}: {error}"
             request.fail(internal(said, "adapter_failed", agent=self.name))
@@ -241,14 +240,14 @@ class AdapterHandle:
         if self._closed:
             return
         self._paused = False
-        self._say()  # what it said before its end is not lost
+        self._say()  # deliver what was queued before the end
         self._closed = True
         self._peer.link_closed(reason)
         self._handler.link_closed(reason)
 
 
 class _Upwards:
-    """The link that the tongue's side writes to."""
+    """The link on which the adapter's peer sends to the gateway."""
 
     def __init__(self, handle: AdapterHandle) -> None:
         self._handle = handle
@@ -257,7 +256,7 @@ class _Upwards:
         self._handle.say(message)
 
     def pause(self) -> None:
-        """What the gateway asks is little; it is always read."""
+        """Does nothing: the gateway sends little, so it is always read."""
 
     def resume(self) -> None:
         """See `pause`."""

@@ -1,4 +1,4 @@
-"""What agents can do, remembered on disk, so that an editor is answered before the agent has started."""
+"""Agents' capabilities, cached on disk, so that an editor is answered before the agent has started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.atomic_file import replace_file
 log = logging.getLogger(__name__)
 
 MAX_FILES = 200
-"""Every version of every agent leaves a file: the oldest go."""
+"""Most files in the cache, one per version of each agent; the oldest are removed."""
 
 
 class FileCapabilityCache:
@@ -32,7 +32,7 @@ class FileCapabilityCache:
             return None
 
     def put(self, identity: str, fingerprint: str, result: dict[str, object]) -> None:
-        """A cache that cannot be written costs time, nothing else."""
+        """Store capabilities; a failure is only logged, since it costs no more than time."""
         file = self._file(identity, fingerprint)
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)

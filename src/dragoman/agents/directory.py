@@ -1,4 +1,4 @@
-"""Agents by name, as the gateway asks for them: what goes wrong is an answer to a client."""
+"""Finds configured agents by name; errors are `RpcError`s for the client."""
 
 from __future__ import annotations
 

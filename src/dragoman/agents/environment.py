@@ -1,4 +1,4 @@
-"""The environment an agent starts in: the client's, less what would confuse it and less chatter."""
+"""The environment of an agent: the client's, without variables that confuse agents, with update checks off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUIET: Mapping[str, str] = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",  # opencode likewise
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # agents started through pipx or a pip shim
 }
-"""Set unless the client's environment already says something else."""
+"""Set unless the client's environment sets them."""
 
 CONFUSING: Mapping[str, str] = {
     "CLAUDECODE": "Claude Code refuses to start inside what it takes for another Claude Code",
@@ -31,16 +31,17 @@ CONFUSING: Mapping[str, str] = {
     "LISTEN_FDS": "systemd: activation sockets are the gateway's",
     "LISTEN_FDNAMES": "systemd: activation sockets are the gateway's",
 }
-"""Removed, each with what it would do to an agent; an agent's own `env` may still set them."""
+"""Removed variables, each with its effect on an agent; an agent's own `env` may still set them."""
 
 
 OURS_KEPT = frozenset({"DRAGOMAN_CUSTODY", "DRAGOMAN_BOX", "DRAGOMAN_HOME"})
-"""Of our own variables only the marks that end processes, and where a Dragoman below us keeps its things. The others are
-settings of this gateway and its secrets: with `DRAGOMAN_SERVE_AUTH_TOKEN` an agent could approve its own requests."""
+"""Those of our variables that agents inherit: the marks that end processes, and the state folder for a Dragoman below
+us. The others are this gateway's settings and secrets: with `DRAGOMAN_SERVE_AUTH_TOKEN` an agent could approve its own
+requests."""
 
 
 def inherited(base: Mapping[str, str]) -> dict[str, str]:
-    """What a child process gets of the environment `base` that this process was started with."""
+    """The variables of `base`, the environment of this process, that a child process inherits."""
     return {
         name: value
         for name, value in base.items()
@@ -49,5 +50,5 @@ def inherited(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def agent_environment(base: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
-    """The client's environment `base`, made quiet, with the agent's configured `extra` on top."""
+    """The client's environment `base` with `QUIET` below it and the agent's configured `extra` on top."""
     return {**QUIET, **inherited(base), **extra}

@@ -1,4 +1,4 @@
-"""Agents that we host ourselves: Python in a process of its own, started like any other agent."""
+"""Agents that Dragoman hosts: Python in its own process, started like any other agent."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from dragoman.config.model import AgentConfig
 
 _SAFE = "-P"
-"""A workspace with a `json.py` of its own must not become part of the agent."""
+"""Python option that leaves the current folder off the path: a workspace may have its own `json.py`."""
 
 
 def builtin_command(agent: AgentConfig) -> list[str]:
-    """Our own agent, told which model it has."""
+    """The command of the built-in agent, with its model settings."""
     command = [*_interpreter(agent), "-m", "dragoman.builtin"]
     for flag, value in (
         ("--model", agent.model),
@@ -27,17 +27,17 @@ def builtin_command(agent: AgentConfig) -> list[str]:
 
 
 def python_command(agent: AgentConfig) -> list[str]:
-    """The user's own agent."""
+    """The command of an agent that the user wrote in Python."""
     return [*_interpreter(agent), "-m", "dragoman.builtin.host", agent.entry or ""]
 
 
 def _interpreter(agent: AgentConfig) -> list[str]:
-    """The configured one, which needs Dragoman installed beside it, else ours."""
+    """The configured interpreter, which must have Dragoman installed, else ours."""
     return [*(agent.command or [sys.executable]), _SAFE]
 
 
 HOSTED = {"builtin": builtin_command, "python": python_command}
-"""Kinds whose command is ours to make."""
+"""By kind: builds the command of an agent that Dragoman hosts."""
 
 
 def with_command(agent: AgentConfig) -> AgentConfig:

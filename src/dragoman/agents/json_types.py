@@ -1,4 +1,4 @@
-"""Plain JSON values in the agents' own tongues, read leniently: what has another shape counts as absent."""
+"""Lenient access to JSON values in the agents' own protocols: a value of another type counts as absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that Dragoman knows by name, and how a name becomes something that can be started."""
+"""The agents that Dragoman knows by name, and the lookup of an agent and its program by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
-    """What we know about an agent without being told."""
+    """Built-in facts about an agent."""
 
     title: str
     command: tuple[str, ...]
@@ -169,7 +169,7 @@ KNOWN: dict[str, KnownAgent] = {
 
 
 class AgentError(ConfigError):
-    """A name that does not lead to an agent that can run."""
+    """No agent of this name can be run."""
 
 
 class UnknownAgent(AgentError):
@@ -204,13 +204,13 @@ class NotAvailable(AgentError):
 
 
 ADAPTED = frozenset({"claude", "codex"})
-"""Kinds that speak a tongue of their own; an adapter speaks ACP for them."""
+"""Kinds with their own protocol, which an adapter translates to ACP."""
 RUNNABLE_KINDS = frozenset({"acp", "remote", *HOSTED, *ADAPTED})
-"""Kinds that have an adapter, or need none."""
+"""Kinds that this version can run."""
 
 
 def known_layer() -> Layer:
-    """The known agents as the lowest layer of the configuration, so that a user may change one key of one."""
+    """The known agents as the lowest configuration layer, so that a user can override single keys."""
     agents = {name: {"kind": known.kind, "command": list(known.command)} for name, known in KNOWN.items()}
     return Layer("known agent", {"agents": agents})
 
@@ -252,7 +252,7 @@ def _program(file: Path) -> Path | None:
 
 
 def require(name: str, agent: AgentConfig) -> Path:
-    """Where the agent's program is; raises `NotInstalled` with the line that installs it."""
+    """The path of the agent's program; raises `NotInstalled` with the command that installs it."""
     found = locate(agent.command, agent.env.get("PATH"))
     if found is None:
         raise NotInstalled(name, agent.command[0] if agent.command else "", install_hint(name, agent))
@@ -260,7 +260,7 @@ def require(name: str, agent: AgentConfig) -> Path:
 
 
 def install_hint(name: str, agent: AgentConfig) -> str | None:
-    """How to install it, if it is the agent that we know by that name and not the user's own."""
+    """How to install the agent; None unless it has the known agent's command."""
     known = KNOWN.get(name)
     if known is None or not known.install or list(known.command[:1]) != agent.command[:1]:
         return None

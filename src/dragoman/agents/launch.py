@@ -1,4 +1,4 @@
-"""Finding an agent's program and saying clearly why it cannot be started."""
+"""Finds an agent's program, and explains why a program cannot be started."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 class SpawnError(Exception):
-    """An agent could not be started; the message is a sentence for a person."""
+    """An agent could not be started; the message is a sentence for the user."""
 
 
 _REASONS: Mapping[int, str] = {
-    # The program itself was found before: what is missing is what its first line names, or its loader.
+    # The program itself was found, so the interpreter in its first line, or its loader, is missing.
     errno.ENOENT: "the interpreter that it names does not exist",
     errno.EACCES: "it is not executable",
     errno.ENOEXEC: "it is not a program for this machine (exec format error)",
@@ -27,7 +27,7 @@ _REASONS: Mapping[int, str] = {
 
 
 def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> str:
-    """The path of the command's program as the agent's own environment finds it."""
+    """The path of the command's program, looked up in the agent's own environment."""
     if not command or not command[0]:
         raise SpawnError("The agent's command is empty.")
     if any("\0" in part for part in command):
@@ -44,7 +44,7 @@ def find_program(command: Sequence[str], env: Mapping[str, str], cwd: str | None
 
 
 class Pipes:
-    """Three unbuffered pipes to a program: our ends as files, its own as descriptors."""
+    """Three unbuffered pipes to a program: our ends as files, the program's as descriptors."""
 
     def __init__(self) -> None:
         made: list[int] = []
@@ -57,12 +57,12 @@ class Pipes:
             raise
         in_read, in_write, out_read, out_write, err_read, err_write = made
         self.theirs = (in_read, out_write, err_write)
-        self.stdin = open(in_write, "wb", buffering=0)  # noqa: SIM115, PTH123 (whoever takes it closes it)
+        self.stdin = open(in_write, "wb", buffering=0)  # noqa: SIM115, PTH123 (closed by the user of the pipe)
         self.stdout = open(out_read, "rb", buffering=0)  # noqa: SIM115, PTH123
         self.stderr = open(err_read, "rb", buffering=0)  # noqa: SIM115, PTH123
 
     def close_theirs(self) -> None:
-        """Once the program has them."""
+        """Close the program's ends, once the program has them."""
         for descriptor in self.theirs:
             os.close(descriptor)
 
@@ -72,7 +72,7 @@ class Pipes:
 
 
 def explain(program: str, error: OSError, cwd: str | None = None) -> str:
-    """Why the system refused to start a program that exists."""
+    """A sentence that says why an existing program could not be started."""
     if cwd is not None and error.filename == cwd:
         return f"The working directory {cwd!r} cannot be entered: {error.strerror}."
     reason = _REASONS.get(error.errno or 0) or error.strerror or str(error)

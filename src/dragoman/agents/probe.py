@@ -1,4 +1,4 @@
-"""Start an agent, ask it who it is, end it: for `dragoman agents check`."""
+"""Starts an agent, sends `initialize`, and ends the agent: for `dragoman agents check`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MakeBoxes = Callable[[Custody], Boxes]
 
 
 def probe(agent: AgentConfig, name: str, timeout: float, make_boxes: MakeBoxes | None = None) -> ProbeResult:
-    """Ask it where it would run: in its sandbox, over an empty workspace, if it has one."""
+    """Probe an agent, in its sandbox with an empty workspace if it has one."""
     return asyncio.run(_probe(agent, name, timeout, make_boxes))
 
 
@@ -69,7 +69,7 @@ async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: Make
 
 
 class _Asker:
-    """The smallest client: it asks one thing and refuses everything."""
+    """A minimal client: sends `initialize` and refuses all requests."""
 
     def __init__(self) -> None:
         self.peer = Peer("The agent", self, strict=False)

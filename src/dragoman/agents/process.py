@@ -1,16 +1,14 @@
 """An agent as a subprocess: a link over its stdin and stdout, its stderr, and its end.
 
-Theory of operation. The end of an agent has two sides that come in either order, its exit and its stdout's
-end:
+Theory of operation. The end of an agent has two signs, its exit and the end of its stdout, in either order:
 
-    exit, then EOF    the usual: all that it wrote is delivered, then the link closes
-    exit, no EOF      something it started holds its stdout; that is ended, waited for `GOODBYE` at most
-    EOF, no exit      it cannot say anything any more; it gets `GOODBYE` to leave a status
-    stdin broken      it cannot hear anything any more; likewise
+    exit, then EOF    the usual: all output is delivered, then the link closes
+    exit, no EOF      a process that it started holds its stdout; that one is ended, within `GOODBYE` at most
+    EOF, no exit      it cannot send any more; it gets `GOODBYE` to exit with a status
+    stdin broken      it cannot receive any more; likewise
 
-Whatever the first sign is, from then on the agent and all that it started are on their way out: stdin is
-closed, then custody sends signals to whoever is left (G-113). The link closes once; nothing is delivered
-after that.
+At the first sign, the agent and all processes that it started are ended: stdin is closed, then custody sends signals
+to those that are left (G-113). The link closes once; nothing is delivered after that.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ LEAVE_PATIENCE = 5.0
 """Seconds from closing an agent's stdin to the first signal (G-113); codex-acp takes up to 3.8."""
 
 GOODBYE = 1.0
-"""Seconds from the first sign of an agent's end to the last, before the link is closed without the other."""
+"""Seconds to wait for the second sign of an agent's end before the link is closed without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class ExitStatus:
 
     @classmethod
     def of(cls, returncode: int | None) -> ExitStatus:
-        """`returncode` as `subprocess` has it; None if it is not known."""
+        """`returncode` as in `subprocess`; None if unknown."""
         if returncode is None or returncode >= 0:
             return cls(returncode, None)
         known = {member.value: member.name for member in signal.Signals}
@@ -87,7 +85,7 @@ class AgentProcess:
         self._exit: ExitStatus | None = None
         self._exited = asyncio.Event()
         self._link_closed = asyncio.Event()
-        self._wanted = False  # we asked for the end, so it is an orderly one
+        self._wanted = False  # whether we requested the end
         self._ending: asyncio.Future[None] | None = None
         self._connected: list[asyncio.BaseTransport] = []
 
@@ -140,7 +138,7 @@ class AgentProcess:
         handler.link_opened(process)
         try:
             await process._connect()
-        except OSError as error:  # no descriptors left: without its pipes nobody could ever end it
+        except OSError as error:  # no descriptors left: an agent without pipes must be ended now
             process._ending = asyncio.ensure_future(process._discard())
             await asyncio.shield(process._ending)
             raise SpawnError(explain(command[0], error)) from error
@@ -168,7 +166,7 @@ class AgentProcess:
         return self._outbox.backlog
 
     def pause(self) -> None:
-        # After the exit at most a pipe's worth is left to read: cheaper delivered than kept waiting.
+        # After the exit at most one pipe buffer is left to read: cheaper to deliver it now.
         if self._paused or self._stdout_ended or self._exit is not None:
             return
         self._paused = True
@@ -180,29 +178,29 @@ class AgentProcess:
             self._stdout_pipe.resume_reading()
 
     def close(self) -> None:
-        """Write what is queued, close stdin and see to it that the agent ends; `stop` without waiting."""
+        """Write queued messages, close stdin and end the agent; like `stop`, without waiting."""
         self._end(wanted=True, patience=LEAVE_PATIENCE)
 
     async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
-        """End the agent and everything it started: stdin closed, `patience`, then the signals of custody.
+        """End the agent and all processes it started: close stdin, wait `patience` seconds, then custody sends signals.
 
-        Idempotent; a stop that is under way keeps its own patience.
+        Idempotent; a stop in progress keeps its own patience.
         """
         self._end(wanted=True, patience=patience)
         await self.wait_closed()
 
     async def runs_since(self, moment: float) -> bool:
-        """Whether anything of the agent runs that was started after `moment` of the monotonic clock."""
+        """Whether a process that the agent started after `moment` of the monotonic clock still runs."""
         return await self._custody.runs_since(self._ward, moment)
 
     async def wait_closed(self) -> None:
-        """Wait until the link is closed and nothing of the agent runs any more."""
+        """Wait until the link is closed and all processes of the agent have ended."""
         await self._link_closed.wait()
         if self._ending is not None:
             await asyncio.shield(self._ending)
 
     async def _connect(self) -> None:
-        """Put the loop on the child's pipes, and only then on its end."""
+        """Connect the loop to the child's pipes, and only then watch for its exit."""
         connect_read, pipes = self._loop.connect_read_pipe, self._pipes
         outgoing = Outgoing(self._outbox, self._begin_goodbye)
         stdout = Incoming(self._on_stdout, self._on_stdout_end)
@@ -217,11 +215,11 @@ class AgentProcess:
         self._child.on_exit(self._on_exit)
 
     async def _discard(self) -> None:
-        """End a child on whose pipes the loop could not be put."""
+        """End a child whose pipes could not be connected to the loop."""
         self._link_closed.set()  # it was never open
         try:
             await self._custody.end(self._ward)
-        finally:  # looking for its children takes a descriptor too
+        finally:  # custody needs a descriptor too, and may fail
             self._child.kill()
             for transport in self._connected:
                 transport.close()
@@ -250,14 +248,14 @@ class AgentProcess:
         self._begin_goodbye()
 
     def _begin_goodbye(self) -> None:
-        """One side of the agent has ended: so does the rest, soon."""
+        """At the first sign of the agent's end, end the rest of it."""
         self._end(wanted=False, patience=GOODBYE)
         self._close_link_if_all_ended()
         if self._exit is not None or not self._wanted:
             self._loop.call_later(GOODBYE, self._close_link)
 
     def _close_link_if_all_ended(self) -> None:
-        # stderr too: its last lines usually say why.
+        # stderr too: its last lines usually have the reason.
         if self._exit is not None and self._stdout_ended and self._stderr_ended:
             self._close_link()
 
@@ -278,9 +276,9 @@ class AgentProcess:
             self._ending = self._loop.create_task(self._see_out(patience))
 
     async def _see_out(self, patience: float) -> None:
-        """Wait for the agent to leave by itself, end whoever is left of it, and close what is open."""
+        """Wait for the agent to exit by itself, end its remaining processes, and close the pipes."""
         if self._exit is None:
-            # Before it may leave: the next moment its children can be orphans whom nothing ties to it.
+            # Before it can exit: after that its children may be orphans that nothing links to it.
             await self._custody.look(self._ward)
         self._outbox.close()
         await _within(patience, self._exited)
@@ -289,19 +287,19 @@ class AgentProcess:
         await _within(GOODBYE, self._link_closed)
         self._close_link()
         if self._stdin_pipe.get_write_buffer_size():
-            self._stdin_pipe.abort()  # it never read what was sent, and somebody still holds the other end
+            self._stdin_pipe.abort()  # unread data, and a process still holds the other end
         self._stdout_pipe.close()
         self._stderr_pipe.close()
 
 
 def _give_up(starting: asyncio.Future[Any]) -> None:
-    """End an agent that was started for nobody."""
+    """End an agent whose caller was cancelled during the start."""
     if not starting.cancelled() and starting.exception() is None:
         starting.result().close()
 
 
 async def _within(seconds: float, event: asyncio.Event) -> None:
-    """Wait for an event, or for long enough."""
+    """Wait for an event, for `seconds` at most."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,4 +1,4 @@
-"""Secrets of an agent by reference: from a variable, a file or the system's keyring, never in the configuration."""
+"""Resolves references to an agent's secrets: a variable, a file or the system's keyring."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from dragoman.agents.environment import inherited
 
 KEYRING_PATIENCE = 30.0
-"""Seconds for a keyring that may ask the person to unlock it."""
+"""Seconds to wait for a keyring, which may ask the user to unlock it."""
 
 
 class SecretError(Exception):
-    """A secret that cannot be had; the message says what to do."""
+    """A secret cannot be read; the message says why."""
 
 
 async def resolve_secrets(secrets: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

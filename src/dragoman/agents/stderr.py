@@ -1,4 +1,4 @@
-"""What an agent wrote to its stderr: always drained, only the end of it kept (G-112)."""
+"""An agent's stderr: always drained, only its last lines are stored (G-112)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dragoman.wire import limits
 
 logger = logging.getLogger(__name__)
 
-# Colours and titles mean nothing in an error message: they go as a whole; `clean` takes what would act on a terminal.
+# Colours and titles are useless in an error message and removed here; `clean` removes other control characters.
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
 
 class StderrTail:
-    """A ring of the last lines."""
+    """A ring buffer of the last lines."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,8 +32,8 @@ class StderrTail:
         lines = rest.split(b"\n")
         lines.insert(0, self._partial)
         self._partial = lines.pop()[: limits.STDERR_LINE_BYTES]
-        # A flood costs one split per read: only what the ring keeps is copied, decoding waits until
-        # somebody asks.
+        # A flood costs one split per read: only lines that the ring stores are copied, and `text`
+        # decodes them.
         self._lines.extend(line[: limits.STDERR_LINE_BYTES] for line in lines[-limits.STDERR_TAIL_LINES :])
         if logger.isEnabledFor(logging.DEBUG):
             extra = {"agent": self._name}
@@ -41,7 +41,7 @@ class StderrTail:
                 logger.debug("stderr: %s", said(_readable(line[: limits.STDERR_LINE_BYTES])), extra=extra)
 
     def text(self) -> str:
-        """The kept lines, oldest first, without escape sequences and blank lines."""
+        """The stored lines, oldest first, without escape sequences and blank lines."""
         readable = (_readable(line) for line in (*self._lines, self._partial))
         return "\n".join(line for line in readable if line)
 

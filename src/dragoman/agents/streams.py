@@ -1,4 +1,4 @@
-"""The ends of a child's pipes as asyncio sees them."""
+"""asyncio protocols for the pipes of a child."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dragoman.rpc.outbox import Outbox
 
 
 class Incoming(asyncio.Protocol):
-    """Hands on what a child writes, and that it has ended."""
+    """Passes on a child's output, and the end of the pipe."""
 
     def __init__(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        self.data_received = on_data  # type: ignore[assignment]  # every message passes here
+        self.data_received = on_data  # type: ignore[assignment]  # no extra call per message
         self._on_end = on_end
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -20,7 +20,7 @@ class Incoming(asyncio.Protocol):
 
 
 class Outgoing(asyncio.BaseProtocol):
-    """Tells the outbox when the child falls behind, and the owner when it does not read any more."""
+    """Tells the outbox when the child reads too slowly, and calls `on_end` when it stops reading."""
 
     def __init__(self, outbox: Outbox, on_end: Callable[[], None]) -> None:
         self._outbox = outbox
@@ -33,5 +33,5 @@ class Outgoing(asyncio.BaseProtocol):
         self._outbox.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        # A broken pipe is the agent's doing, no error of ours.
+        # The agent broke the pipe; not an error of ours.
         self._on_end()

@@ -1,4 +1,4 @@
-"""Ask an agent's program for its version: the first sign that it is there, runs, and is not too old."""
+"""Runs an agent's program with `--version`: checks that it is installed, runs, and is not too old."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from dragoman.wire.errors import RpcError, internal
 from dragoman.wire.framing import Frame
 
 PATIENCE = 30.0
-"""Seconds; a program that is not in the disk cache yet takes long on a loaded machine."""
+"""Seconds to wait; a program that is not in the disk cache yet takes long on a loaded machine."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 
 
 class _Listener:
-    """Implements `LinkHandler`: keeps what is printed."""
+    """Implements `LinkHandler`: collects the program's output."""
 
     def __init__(self) -> None:
         self.printed: list[str] = []
 
     def link_opened(self, link: Link) -> None:
-        """Nothing is sent to it."""
+        """Nothing to do: nothing is sent to the program."""
 
     def link_messages(self, frames: list[Frame]) -> None:
         self.printed += [frame.decode(errors="replace") for frame in frames if isinstance(frame, bytes)]
 
     def link_writable(self, writable: bool) -> None:
-        """Nothing is sent to it."""
+        """Nothing to do: nothing is sent to the program."""
 
     def link_closed(self, reason: str | None) -> None:
-        """`wait_closed` says so."""
+        """Nothing to do: `wait_closed` waits for it."""
 
 
 async def ask_version(spawn: Spawn, name: str, least: tuple[int, int, int], update: str) -> str:
-    """The version of the agent `name`; raises `RpcError` if there is none, or one before `least`.
+    """The version of the agent `name`; raises `RpcError` if it cannot be found out or is lower than `least`.
 
-    `update` is the line that installs a newer one.
+    `update` is the command that installs a newer version.
     """
     listener = _Listener()
     try:
