@@ -1,1 +1,1 @@
-"""Claude Code in its own tongue: `claude` in stream-json mode, driven over its control protocol."""
+"""The adapter for Claude Code: `claude` in stream-json mode, driven over its control protocol."""

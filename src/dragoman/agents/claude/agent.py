@@ -1,4 +1,4 @@
-"""Claude Code as an agent: what ACP asks, done with `claude` processes, one per session."""
+"""Claude Code as an agent: ACP requests are served by `claude` processes, one per session."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import NOT_FOUND, RpcError, session_not_found
 
 LEAST_VERSION = (2, 0, 0)
-"""Older ones have no `can_use_tool` with suggestions."""
+"""Older versions have no `can_use_tool` with suggestions."""
 UPDATE = "npm install -g @anthropic-ai/claude-code"
 
 
 class ClaudeAgent(NativeAgent[Session]):
-    """In a box its transcripts are inside, where we cannot read, and its working folder is the box's."""
+    """The adapter; in a box we cannot read the transcripts, and the working folder is the box's."""
 
     def __init__(self, native: Native, handle: Upstream) -> None:
         super().__init__(native, handle)
@@ -35,7 +35,7 @@ class ClaudeAgent(NativeAgent[Session]):
         self._mode = _first_mode(native.config.command)
         self._setups: dict[str, JsonObject] = {}
         self._lost: dict[str, dict[str, str]] = {}
-        """Sessions whose process ended beside others, with what was chosen in them."""
+        """Sessions whose process ended while others go on, with their chosen options."""
         self._history = History(native.environ)
         self._offer = Offer(native.state, native.config.command, native.environ)
 
@@ -111,7 +111,7 @@ class ClaudeAgent(NativeAgent[Session]):
         except RpcError as error:
             if error.code != NOT_FOUND:
                 raise
-            # It died before it had kept anything.
+            # It died before it had stored anything.
             session = await self._start(session_id, setup, "--session-id", session_id)
         self._lost.pop(session_id, None)
         for option, value in chosen.items():
@@ -141,7 +141,7 @@ class ClaudeAgent(NativeAgent[Session]):
             raise
         return session
 
-    # -- what sessions say
+    # -- called by sessions
 
     def changed(self, session: Session, *options: str) -> None:
         self.tell_options(session, *options)
@@ -150,13 +150,13 @@ class ClaudeAgent(NativeAgent[Session]):
         self._offer.keep(initialized)
 
     def unopened(self, session: Session) -> None:
-        """The next prompt tries it once more, and tells what is wrong if that has not changed."""
+        """Drop a session that did not start; the next prompt tries again and reports the error."""
         self._offer.forget()
         self.conversations.pop(session.id, None)
         self._lost[session.id] = dict(session.options.current)
 
     def lost(self, session: Session, end: AgentEnd) -> None:
-        """A process of one among several sessions takes only its own with it, until that is asked for again."""
+        """Drop a session whose process ended, until its next request; without any session left, the agent ends."""
         self.conversations.pop(session.id, None)
         self._lost[session.id] = dict(session.options.current)
         if not self.conversations:
@@ -164,7 +164,7 @@ class ClaudeAgent(NativeAgent[Session]):
 
 
 def _first_mode(command: Sequence[str]) -> str:
-    """The mode that the configured command begins with; claude itself only tells it in the first turn."""
+    """The mode that the configured command sets; claude itself reports it only in the first turn."""
     if "--dangerously-skip-permissions" in command:
         return NEEDS_FLAG
     words = [part for word in command for part in word.split("=", 1)]

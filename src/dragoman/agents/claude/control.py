@@ -1,4 +1,4 @@
-"""The control protocol beside the conversation: requests of ours that `claude` answers by id."""
+"""The control protocol beside the conversation: our requests, which `claude` answers by id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Control:
         self._count = 0
 
     def ask(self, subtype: str, **members: object) -> asyncio.Future[JsonObject]:
-        """`RpcError` if it is refused."""
+        """Send a request; the future raises `RpcError` if claude refuses it."""
         self._count += 1
         id = f"dragoman-{self._count}"
         future: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
@@ -48,9 +48,9 @@ class Control:
             future.set_result(as_object(response.get("response")))
 
     def closed(self, error: RpcError) -> None:
-        """Nobody will answer any more."""
+        """Fail all open requests."""
         asked, self._asked = self._asked, {}
         for future in asked.values():
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # whoever still waits sees it; nobody has to
+                future.exception()  # marks it as retrieved: a waiter is optional

@@ -1,6 +1,6 @@
-"""Claude's own transcripts: the list of its sessions, and what was said in one.
+"""Reads Claude's own transcripts: the list of its sessions, and the conversation of a session.
 
-`claude` keeps `projects/<folder>/<session id>.jsonl` below its configuration folder, one record per line. A record has
+`claude` stores `projects/<folder>/<session id>.jsonl` below its configuration folder, one record per line. A record has
 the same `message` as the stream, with `toolUseResult` in place of `tool_use_result` (2.1.197).
 """
 
@@ -17,13 +17,13 @@ from dragoman.agents.claude.stream import INJECTED, Stream
 from dragoman.agents.json_types import JsonObject
 
 LISTED = 200
-"""Sessions in a list, newest first: a folder of years must not keep an editor waiting."""
+"""Most sessions in a list, newest first: years of transcripts must not keep an editor waiting."""
 HEAD_LINES = 40
-"""Lines read of each to find its folder and its first words."""
+"""Lines of each transcript that are read to find its folder and first words."""
 TAIL_BYTES = 64 * 1024
-"""Read of the end of each, where its title is: claude writes it again and again as a conversation goes on."""
+"""Bytes read at the end of each transcript for its title, which claude writes repeatedly during a conversation."""
 NAMES = ("customTitle", "aiTitle", "summary")
-"""What a conversation may be called by, the person's own name for it first."""
+"""Members that hold a title, the user's own title first."""
 TITLE_LENGTH = 80
 _SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 
@@ -34,7 +34,7 @@ class History:
         self._projects = Path(environ.get("CLAUDE_CONFIG_DIR") or home, "projects")
 
     def sessions(self, cwd: str | None) -> list[JsonObject]:
-        """What `session/list` tells, newest first."""
+        """The sessions for `session/list`, newest first."""
         files = self._projects.glob(f"{_folder(cwd)}/*.jsonl" if cwd else "*/*.jsonl")
         dated = sorted(((_mtime(file), file) for file in files), reverse=True)[:LISTED]
         found = []
@@ -46,7 +46,7 @@ class History:
         return found
 
     def updates(self, session_id: str) -> list[JsonObject] | None:
-        """The conversation as updates; None for a session that is not there."""
+        """The conversation as updates; None for an unknown session."""
         file = self._file(session_id)
         if file is None:
             return None
@@ -70,7 +70,7 @@ class History:
 
 
 def _folder(cwd: str) -> str:
-    """Claude's name for a project: everything but letters and digits becomes a dash; long ones get a hash behind."""
+    """Claude's name for a project: all but letters and digits become dashes; long names end with a hash."""
     name = re.sub(r"[^a-zA-Z0-9]", "-", cwd)
     return name if len(name) <= 200 else f"{name[:200]}*"
 
@@ -94,7 +94,7 @@ def _records(file: Path) -> Iterator[JsonObject]:
 
 
 def _record(line: bytes) -> JsonObject | None:
-    """None for what is half written, as the last line may be: what is readable is shown."""
+    """A record; None for a line that is not JSON, such as a half-written last line."""
     try:
         record = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -103,7 +103,7 @@ def _record(line: bytes) -> JsonObject | None:
 
 
 def _info(file: Path) -> JsonObject | None:
-    """Id, folder and title; None for a file without a conversation."""
+    """Id, folder and title of a transcript; None for a file without a conversation."""
     cwd, names, words = "", _names(file), None
     for number, record in enumerate(_records(file)):
         cwd = cwd or str(record.get("cwd") or "")
@@ -122,7 +122,7 @@ def _named(record: JsonObject) -> dict[str, str]:
 
 
 def _names(file: Path) -> dict[str, str]:
-    """The newest of each kind at the end of the file."""
+    """The newest title of each kind at the end of the file."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, file.stat().st_size - TAIL_BYTES))

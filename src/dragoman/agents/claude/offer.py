@@ -1,7 +1,7 @@
-"""What `claude` offered when it was last started in the same way.
+"""The models that `claude` offered when it was last started in the same way.
 
-It takes a second to tell us. A new session is answered at once with what it said last time, and corrected when it has
-told us again (`Session.start`).
+`claude` takes a second to report them. A new session is answered at once with the last known ones, which are corrected
+when the present ones arrive (`Session.start`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dragoman.agents.native.json_file import JsonFile
 
 FILE = "claude-offers.json"
 MOST = 16
-"""Ways to start it that are remembered, the newest ones."""
+"""Most stored offers, one per way to start `claude`; the newest stay."""
 DECISIVE = ("CLAUDE_CONFIG_DIR", "HOME", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_USE_BEDROCK",
             "CLAUDE_CODE_USE_VERTEX")  # fmt: skip
-"""Who is logged in, and where: that decides which models there are."""
+"""Variables that select the account and the provider, and so the models."""
 
 
 class Offer:
@@ -29,11 +29,11 @@ class Offer:
         self._key: str | None = None
 
     def is_of(self, version: str) -> None:
-        """Another version may offer something else."""
+        """Set the version, since another one may offer other models."""
         self._key = hashlib.sha256(json.dumps([*self._way, version]).encode()).hexdigest()
 
     def get(self) -> JsonObject | None:
-        """As `claude` answered `initialize`, as far as it is needed; None if that is not known."""
+        """The stored part of the answer to `initialize`; None if there is none."""
         return as_object(self._kept.read().get(self._key or "")) or None
 
     def keep(self, initialized: JsonObject) -> None:
@@ -45,5 +45,5 @@ class Offer:
         self._kept.write({**newest, self._key: {"models": models}})
 
     def forget(self) -> None:
-        """It does not start any more: the next session waits and sees why."""
+        """Drop the offer after a failed start: the next session waits for the start and reports its error."""
         self._kept.write({key: value for key, value in self._kept.read().items() if key != self._key})

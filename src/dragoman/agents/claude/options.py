@@ -14,13 +14,13 @@ MODES: dict[str, tuple[str, str]] = {
     "bypassPermissions": ("Bypass permissions", "Never ask"),
 }
 NEEDS_FLAG = "bypassPermissions"
-"""Only offered when the program was started so; claude refuses to switch to it otherwise."""
+"""Only offered if the command has the flag for it; else claude refuses to switch to it."""
 DEFAULT = "default"
 
 
 class ClaudeOptions(Options):
     def __init__(self, initialized: JsonObject, *, bypass: bool = False, mode: str = DEFAULT) -> None:
-        """`initialized` is claude's answer to `initialize`, `mode` what its command line says."""
+        """`initialized` is claude's answer to `initialize`, `mode` the mode of its command line."""
         super().__init__()
         self.models = [each for each in objects(initialized.get("models")) if each.get("value")]
         self.bypass = bypass or mode == NEEDS_FLAG
@@ -28,7 +28,7 @@ class ClaudeOptions(Options):
         self.current = {"mode": mode, "model": model, "effort": DEFAULT}
 
     def update(self, told: ClaudeOptions) -> None:
-        """What was chosen stays, if it is still there."""
+        """Take over the reported options; chosen values stay if they are still offered."""
         chosen = self.current if self.models else {}
         self.models, self.bypass = told.models, told.bypass
         self.current = {**told.current, **chosen}
@@ -40,12 +40,12 @@ class ClaudeOptions(Options):
         return {"mode": self._modes, "model": self._models, "effort": self._efforts}[option]()
 
     def check_effort(self) -> None:
-        """Not every model has the effort that was chosen for another."""
+        """Reset the effort if the present model does not have it."""
         if self.current["effort"] not in self.offered("effort"):
             self.current["effort"] = DEFAULT
 
     def saw_model(self, model: str) -> bool:
-        """The program says which model it uses; True if that is another choice than the known one."""
+        """Note the model that the program reports; returns True if the choice changes."""
         if model in (self._model().get("resolvedModel"), self.model) or not self.models:
             return False
         for each in self.models:
@@ -69,7 +69,7 @@ class ClaudeOptions(Options):
         ]
 
     def _efforts(self) -> list[Value]:
-        """Not every model has them; then the option is gone."""
+        """The effort levels; empty, so that the option is not shown, for a model without any."""
         levels = self._model().get("supportedEffortLevels")
         if not isinstance(levels, list) or not levels:
             return []
@@ -80,7 +80,7 @@ class ClaudeOptions(Options):
 
 
 def commands(initialized: JsonObject) -> JsonObject:
-    """Claude's slash commands."""
+    """Claude's slash commands as an `available_commands_update`."""
     listed = initialized.get("commands")
     found = []
     for each in listed if isinstance(listed, list) else []:

@@ -1,4 +1,4 @@
-"""`can_use_tool` as a permission question: what people may choose, and what their choice tells `claude`."""
+"""`can_use_tool` as a permission question: the user's choices, and the answer to `claude` for each."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PLAN_EXITS = (
     ("acceptEdits", "Yes, and accept edits", "allow_always"),
     ("default", "Yes, and ask before edits", "allow_once"),
 )
-"""What a finished plan may lead to: the mode that comes next."""
+"""Choices for a finished plan: the mode that follows it."""
 
 
 def choices(request: JsonObject) -> list[Choice]:
-    """Once, always, or no; each of claude's suggestions is an "always" of its own: nobody allows more than he reads."""
+    """Once, always, or no; each of claude's suggestions is a separate "always", so that its name says all it allows."""
     name, given = str(request.get("tool_name")), request.get("input")
     allow: JsonObject = {"behavior": "allow", "updatedInput": given if isinstance(given, dict) else {}}
     if name == "ExitPlanMode":
@@ -40,7 +40,7 @@ def choices(request: JsonObject) -> list[Choice]:
 
 
 def answers(given: JsonObject, question: JsonObject) -> list[Choice]:
-    """One question of `AskUserQuestion`: the chosen label goes back with the input."""
+    """The choices for one question of `AskUserQuestion`; the chosen label is returned with the input."""
     text = str(question.get("question", ""))
     options = question.get("options")
     found = []
@@ -60,11 +60,11 @@ def answers(given: JsonObject, question: JsonObject) -> list[Choice]:
 
 
 WITHDRAWN: JsonObject = {"behavior": "deny", "message": "The question was withdrawn.", "interrupt": True}
-"""Anything but a plain choice is a no, and ends the turn."""
+"""The answer for any outcome but a selected choice: denies, and ends the turn."""
 
 
 def chosen(offered: list[Choice], outcome: object) -> JsonObject:
-    """What `claude` is told."""
+    """The answer to `claude`."""
     return as_object(picked(offered, outcome, WITHDRAWN))
 
 
@@ -81,7 +81,7 @@ def _plan_exits(allow: JsonObject) -> list[Choice]:
 
 
 def _scope(name: str, suggestion: JsonObject) -> str:
-    """What one suggestion would allow, and how far it reaches."""
+    """What one suggestion would allow, and where."""
     scope = SCOPES.get(str(suggestion.get("destination")), "")
     read = SUGGESTED.get(str(suggestion.get("type")))
     what = read(suggestion) if read is not None else ""

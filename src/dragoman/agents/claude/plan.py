@@ -1,4 +1,4 @@
-"""Claude's task list as an ACP plan: `TodoWrite` states it whole, the Task tools change it piece by piece."""
+"""Claude's task list as an ACP plan: `TodoWrite` replaces the list, the Task tools change single tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Plan:
         self._tasks: dict[str, JsonObject] = {}
 
     def called(self, name: str, given: JsonObject) -> JsonObject | None:
-        """The plan after a call, as far as the call alone tells."""
+        """The plan after a call, before its result; None if unchanged."""
         if name == "TodoWrite":
             todos = given.get("todos")
             entries = [_entry(todo) for todo in objects(todos)]
@@ -22,7 +22,7 @@ class Plan:
         return None
 
     def answered(self, name: str, given: JsonObject, detail: object) -> JsonObject | None:
-        """The plan after a result: only there a new task gets its number."""
+        """The plan after a result, which has the id of a new task; None if unchanged."""
         task = detail.get("task") if isinstance(detail, dict) else None
         if name != "TaskCreate" or not isinstance(task, dict) or "id" not in task:
             return None

@@ -1,4 +1,4 @@
-"""An ACP prompt as Claude's message content, and the session's MCP servers in its words."""
+"""Converts an ACP prompt to Claude's message content, and MCP servers to its configuration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _text(text: str) -> JsonObject:
 
 
 def mcp_servers(servers: object) -> JsonObject:
-    """ACP's list by name, as claude's configuration has it."""
+    """ACP's list of MCP servers in the format of claude's configuration, by name."""
     found: JsonObject = {}
     for server in servers if isinstance(servers, list) else []:
         if not isinstance(server, dict) or not server.get("name"):

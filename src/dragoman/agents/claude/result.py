@@ -1,4 +1,4 @@
-"""How a turn of `claude` ended: a stop reason or an error (G-160), and what it cost."""
+"""Reads the result of a turn of `claude`: a stop reason or an error (G-160), and usage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_REASONS = {
     "error_max_budget_usd": "max_turn_requests",
 }
 MODEL_STOPS = {"refusal": "refusal", "max_tokens": "max_tokens"}
-"""The model's own stop reason, told beside `success`."""
+"""The model's own stop reasons, which come with `success`."""
 LOGGED_OUT = (
     "Please run /login",
     "Invalid API key",
@@ -49,7 +49,7 @@ def read(result: JsonObject, *, cancelled: bool) -> JsonObject:
 
 
 def failure(result: JsonObject) -> RpcError:
-    """What went wrong, in words for a person."""
+    """The error of a failed turn, worded for the user."""
     message = str(result.get("result") or "") or "; ".join(_errors(result)) or "it gave no reason"
     status = result.get("api_error_status")
     if message.startswith("No conversation found"):
@@ -61,7 +61,7 @@ def failure(result: JsonObject) -> RpcError:
 
 
 def usage_update(result: JsonObject, context: JsonObject) -> JsonObject | None:
-    """How full the context is, and the price so far; `context` is the usage of the last request."""
+    """Context size and cost so far; `context` is the usage of the last request."""
     sizes = [int(each.get("contextWindow") or 0) for each in _models(result)]
     used = sum(int(context.get(name) or 0) for name in _CONTEXT)
     if not sizes or not max(sizes):

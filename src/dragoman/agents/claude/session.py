@@ -35,25 +35,25 @@ FLAGS = (
     *("--permission-prompt-tool", "stdio"),
 )
 START_PATIENCE = 60.0
-"""Seconds until a program that says nothing is given up."""
+"""Seconds to wait for a program that sends nothing."""
 NEXT_STEP = "Correct its settings (CLAUDE_CONFIG_DIR or ~/.claude, settings.json), or see what `claude -p hello` says."
 SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
 
 
 class Owner(Protocol):
-    """Who has the sessions."""
+    """Callbacks of a session to the adapter."""
 
     def changed(self, session: Session, *options: str) -> None:
-        """`claude` changed these by itself."""
+        """`claude` changed these options by itself."""
 
     def opened(self, initialized: JsonObject) -> None:
-        """`claude` said what it offers."""
+        """`claude` answered `initialize`."""
 
     def unopened(self, session: Session) -> None:
-        """`claude` did not start, after its session had been answered for."""
+        """`claude` did not start, after the client already got its session."""
 
     def lost(self, session: Session, end: AgentEnd) -> None:
-        """Its process has ended."""
+        """The session's process has ended."""
 
 
 class Session:
@@ -96,7 +96,7 @@ class Session:
             "hook_response": self._hook,
         }
 
-    # -- life
+    # -- start and stop
 
     async def start(
         self,
@@ -106,9 +106,9 @@ class Session:
         servers: JsonObject,
         offer: JsonObject | None = None,
     ) -> None:
-        """Start the process and ask it what it offers; raises `RpcError`.
+        """Start the process and send `initialize`; raises `RpcError`.
 
-        With an `offer`, what it said last time, nobody waits for the answer but the first who needs it.
+        With an `offer` (the last known models) it returns at once; the first request that needs the answer waits.
         """
         self._starting = asyncio.get_running_loop().create_future()
         try:
@@ -139,12 +139,12 @@ class Session:
         self._commands = options.commands(initialized)
         self._owner.opened(initialized)
         if servers:
-            # Over the pipe, not as an argument: what is in it may be secret, and arguments are not.
+            # Over the pipe, not as an argument: it may hold secrets, and arguments are public.
             self._prepared = self.control.ask("mcp_set_servers", servers=servers)
             self._prepared.add_done_callback(_heard)
 
     async def _open_late(self, servers: JsonObject) -> None:
-        """While the client has its session already; `_opened` tells who needs it what went wrong."""
+        """Complete the start after the client got its session; `_opened` raises the error, if any."""
         told = self.options.models
         try:
             await self._open(servers)
@@ -158,7 +158,7 @@ class Session:
         self.tell_commands()
 
     async def _opened(self) -> None:
-        """Until the process has said what it offers; raises `RpcError` if it did not start."""
+        """Wait until the process has answered `initialize`; raises `RpcError` if it did not start."""
         if self._opening is None:
             return
         await asyncio.wait([self._opening])
@@ -166,7 +166,7 @@ class Session:
             raise self._trouble or self._failed("was closed")
 
     def tell_commands(self) -> asyncio.Task[None] | None:
-        if self._commands:  # else they follow, when they are known
+        if self._commands:  # else they are sent once known
             self.tell(self._commands)
         return None
 
@@ -179,7 +179,7 @@ class Session:
         if self.program is not None:
             await self.program.stop()
 
-    # -- what is asked of it
+    # -- requests
 
     async def prompt(self, blocks: object) -> JsonObject:
         if self._turn is not None:
@@ -198,7 +198,7 @@ class Session:
             self._turn = None
 
     async def steer(self, blocks: object) -> JsonObject:
-        """`claude` takes a line in the middle of a turn into that turn: two lines, one result."""
+        """Send a line during a turn; `claude` makes it part of that turn: two lines, one result."""
         if self._turn is None:
             raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
         await self._opened()
@@ -209,7 +209,7 @@ class Session:
         if self._turn is None or self._cancelled:
             return
         self._cancelled = True
-        if self._starting is None:  # else there is nothing yet to interrupt
+        if self._starting is None:  # else nothing to interrupt yet
             self.control.ask("interrupt").add_done_callback(_heard)
         for task in self._questions.values():
             task.cancel()
@@ -222,7 +222,7 @@ class Session:
         if option == "effort":
             members = {"settings": {"effortLevel": None if value == options.DEFAULT else value}}
         former = dict(self.options.current)
-        self.options.current[option] = value  # before claude tells us of it as news
+        self.options.current[option] = value  # before claude reports it as a change
         try:
             await self.control.ask(SETTINGS[option], **members)
         except RpcError:
@@ -233,7 +233,7 @@ class Session:
     # -- LinkHandler
 
     def link_opened(self, link: Link) -> None:
-        """`spawn` returns it."""
+        """Nothing to do: `spawn` returns the link."""
 
     def link_messages(self, frames: list[Frame]) -> None:
         for frame in frames:
@@ -247,7 +247,7 @@ class Session:
                 self._is_garbage(frame)
 
     def link_writable(self, writable: bool) -> None:
-        """What is sent is little; the gateway asks for `backlog`."""
+        """Nothing to do: little is sent, and the gateway reads `backlog`."""
 
     def link_closed(self, reason: str | None) -> None:
         end = self.program.end() if self.program is not None else AgentEnd()
@@ -284,7 +284,7 @@ class Session:
             self.program.close()
 
     def _follow_usage(self, line: JsonObject) -> None:
-        """The last request's tokens are what is in the context."""
+        """Note the tokens of the last request, which are the size of the context."""
         event = as_object(line.get("event"))
         if event.get("type") == "message_delta" and not line.get("parent_tool_use_id"):
             self._context = as_object(event.get("usage"))
@@ -332,7 +332,7 @@ class Session:
             self._owner.changed(self, "mode")
 
     def _retries(self, line: JsonObject) -> None:
-        """Silence that has a reason is told as such."""
+        """Report that claude retries a request, so that the user knows why it is silent."""
         names = {
             "attempt": "attempt",
             "max_retries": "maxRetries",
@@ -344,7 +344,7 @@ class Session:
         self.tell({"sessionUpdate": "session_info_update", "_meta": meta})
 
     def _hook(self, line: JsonObject) -> None:
-        """What a hook of the user's printed; one that failed is worth a second look."""
+        """Log the output of a user's hook; a failed one as a warning."""
         code = line.get("exit_code")
         printed = "\n".join(str(line[name]).strip() for name in ("stdout", "stderr") if line.get(name))
         level = logging.WARNING if code else logging.INFO
@@ -383,7 +383,7 @@ class Session:
             self.tell({"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"})
 
     async def _ask_questions(self, tool: JsonObject, given: JsonObject) -> JsonObject:
-        """One after the other; the first that is not answered ends it."""
+        """Ask one question after the other; stops at the first that is not answered."""
         response: JsonObject = {"behavior": "allow", "updatedInput": given}
         for question in objects(given.get("questions")):
             offered = permission.answers(response["updatedInput"], question)
@@ -398,10 +398,10 @@ class Session:
         if task is not None:
             task.cancel()
 
-    # -- smaller things
+    # -- helpers
 
     async def _wait_for_servers(self) -> None:
-        """The first turn must see their tools; a server that does not start costs only itself."""
+        """Wait for the MCP servers, whose tools the first turn needs; log those that do not start."""
         prepared, self._prepared = self._prepared, None
         if prepared is None:
             return

@@ -1,10 +1,10 @@
-"""What `claude` says, as ACP updates: pure translation, no IO (G-160).
+"""Translates the output of `claude` into ACP updates, without IO (G-160).
 
-Text and thinking come twice, as deltas and again in the whole `assistant` message that ends each block; whichever
-comes first is shown. Which whole belongs to which deltas is told by the message's id; where there is none, as in older
-versions, by the text itself, so that nothing is lost. A tool call is announced when its block begins, described when
-its input is complete, and ended by a `tool_result`, which may stand in a `user` or in an `assistant` message (D-111).
-What a sub-agent says is not shown; its tool calls are, with their parent's id.
+Text and thinking come twice, as deltas and again in the complete `assistant` message that ends each block; the first
+to come is shown. The message id links a complete message to its deltas; in older versions, which have no id, the text
+itself does, so that nothing is lost. A tool call is announced when its block begins, described when its input is
+complete, and ended by a `tool_result`, which may be in a `user` or in an `assistant` message (D-111). The text of a
+sub-agent is not shown; its tool calls are, with their parent's id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOOL_RESULTS = frozenset(
     {"tool_result", "web_search_tool_result", "web_fetch_tool_result", "mcp_tool_result"}
 )
 INJECTED = ("[Request interrupted", "<command-", "<local-command-caveat>", "<system-reminder>", "Caveat: ")
-"""How text begins that the program wrote into the conversation in the user's name."""
+"""Prefixes of text that the program itself added to the conversation as the user's."""
 _COMMAND_OUTPUT = re.compile(
     r"<local-command-(?:stdout|stderr)>(.*?)</local-command-(?:stdout|stderr)>", re.DOTALL
 )
@@ -39,13 +39,13 @@ class Call:
 class Stream:
     def __init__(self, *, replay: bool = False) -> None:
         self._replay = replay
-        """Reading a transcript: what the user said is shown, too."""
+        """Whether a transcript is read: the user's messages are shown too."""
         self._plan = Plan()
         self._calls: dict[str, Call] = {}
         self._message = ""
         self._streamed: set[tuple[str, str]] = set()
         self._unmatched: dict[str, str] = {}
-        """Text of the last message's deltas that has not come as a whole yet, by kind."""
+        """By kind: text of the last message's deltas whose complete block has not come yet."""
         self._readers: dict[str, Callable[[JsonObject], list[JsonObject]]] = {
             "stream_event": self._event,
             "assistant": self._message_of,
@@ -54,7 +54,7 @@ class Stream:
         }
 
     def read(self, event: JsonObject) -> list[JsonObject]:
-        """The updates that one line stands for."""
+        """The updates for one line."""
         reader = self._readers.get(str(event.get("type")))
         return reader(event) if reader is not None else []
 
@@ -63,12 +63,12 @@ class Stream:
         return self._calls.get(tool_id)
 
     def introduce(self, tool_id: str, name: str, given: JsonObject) -> list[JsonObject]:
-        """A call that is asked about must be known first, whichever line came first."""
+        """Updates that announce a tool call before a permission question about it, unless already described."""
         known = self._calls.get(tool_id)
         return [] if known is not None and known.described else self._described(tool_id, name, given, None)
 
     def end_turn(self) -> list[JsonObject]:
-        """No call is left open when the turn is over (claude leaves a cancelled one pending for ever)."""
+        """Updates that fail all open calls at the end of a turn (claude leaves a cancelled one pending for ever)."""
         open_calls = [tool for tool, call in self._calls.items() if call.name not in tools.PLAN_TOOLS]
         self._calls.clear()
         self._streamed.clear()
@@ -136,7 +136,7 @@ class Stream:
             reader = self._user_block
         else:
             if line.get("error"):
-                return []  # said by the result, as an error; not by the agent, as its words
+                return []  # the result reports it as an error; not the agent's text
             reader = self._assistant_block
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -165,7 +165,7 @@ class Stream:
         return [_chunk(update, text, message)] if text else []
 
     def _untold(self, kind: str, text: str) -> str:
-        """The part of a whole block that its deltas have not told."""
+        """The part of a complete block that its deltas did not have."""
         told = self._unmatched.pop(kind, "")
         if told.startswith(text):
             self._unmatched[kind] = told[len(text) :]
@@ -194,7 +194,7 @@ class Stream:
         printed = _COMMAND_OUTPUT.findall(text)
         if printed:
             if self._replay or line.get("isReplay"):
-                return []  # what `set_model` and its like note for the model, not for people
+                return []  # notes of `set_model` and others for the model, not for the user
             return [_chunk("agent_message_chunk", part.strip(), "") for part in printed if part.strip()]
         if not self._replay or not text or text.lstrip().startswith(INJECTED):
             return []
@@ -222,7 +222,7 @@ class Stream:
         tool_id = str(block.get("tool_use_id"))
         call = self._calls.pop(tool_id, None)
         if call is None:
-            return []  # told before, or of a turn that was given up
+            return []  # already ended, or of a turn that was given up
         if call.name in tools.PLAN_TOOLS:
             plan = self._plan.answered(call.name, call.given, detail)
             return [plan] if plan is not None else []

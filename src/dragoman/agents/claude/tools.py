@@ -1,6 +1,6 @@
-"""Claude's tools as ACP tool calls: kind, title, places, and what their results show.
+"""Claude's tools as ACP tool calls: kind, title, locations, and results.
 
-Each tool has a row; a tool without one (MCP servers bring their own) is shown under its name. Observed with claude
+Each tool has a row; a tool without one (such as those of MCP servers) is shown by its name. Observed with claude
 2.1.197 and 2.1.325: `tool_use_result` beside a result carries `structuredPatch` for edits and `stdout`/`stderr` for
 commands, which the text of the result alone does not.
 """
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from dragoman.agents.json_types import JsonObject, objects
 
 PLAN_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
-"""Shown as the session's plan, not as tool calls."""
+"""Tools that are shown as the session's plan, not as tool calls."""
 
 
 COMMANDS = frozenset({"Bash"})
-"""Shown with a terminal."""
+"""Tools that are shown with a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """How a tool is shown; `title` may use the input's members."""
+    """How a tool is shown; `title` is made from the tool's input."""
 
     kind: str
     title: Callable[[JsonObject], str]
@@ -78,7 +78,7 @@ TOOLS: dict[str, ToolRow] = {
 
 
 def describe(name: str, given: JsonObject) -> JsonObject:
-    """Kind, title, places, input and expected change of a call, as members of a tool call."""
+    """Kind, title, locations, input and expected change of a call, as members of a tool call."""
     row = TOOLS.get(name)
     if row is None:
         return {"title": _mcp_title(name), "kind": "other", "rawInput": given}
@@ -97,7 +97,7 @@ def describe(name: str, given: JsonObject) -> JsonObject:
 
 
 def expected(name: str, given: JsonObject) -> list[JsonObject]:
-    """What a call would change or says about itself, before it has run."""
+    """Content to show before a call has run: its diff, plan or prompt."""
     path = given.get("file_path")
     if name == "Write" and isinstance(path, str):
         return [{"type": "diff", "path": path, "oldText": None, "newText": str(given.get("content", ""))}]
@@ -114,7 +114,7 @@ def expected(name: str, given: JsonObject) -> list[JsonObject]:
 
 
 def outcome(name: str, given: JsonObject, block: JsonObject, detail: object) -> JsonObject:
-    """The members of the update that ends a call: its output as people read it and as programs do."""
+    """The members of the update that ends a call: status, raw output, and content to show."""
     failed = block.get("is_error") is True
     shown: JsonObject = {"status": "failed" if failed else "completed"}
     shown["rawOutput"] = detail if detail is not None else block.get("content")
@@ -123,9 +123,9 @@ def outcome(name: str, given: JsonObject, block: JsonObject, detail: object) -> 
         shown["content"], shown["locations"] = patches, _changed_lines(given, detail)
         return shown
     if not failed and TOOLS.get(name, _OTHER).kind == "edit":
-        return shown  # the expected change, shown before, is what happened
+        return shown  # the expected change was already shown
     if name in COMMANDS and exit_code(block) is not None:
-        return shown  # its terminal tells
+        return shown  # its terminal shows the output
     content = _output(block.get("content"))
     if content:
         shown["content"] = content
@@ -137,7 +137,7 @@ def text_content(text: str) -> JsonObject:
 
 
 def command_output(detail: object, content: object) -> str:
-    """What a command printed."""
+    """The output of a command."""
     if isinstance(detail, dict) and ("stdout" in detail or "stderr" in detail):
         parts = [str(detail.get(name) or "").rstrip("\n") for name in ("stdout", "stderr")]
         return "\n".join(part for part in parts if part)
@@ -145,7 +145,7 @@ def command_output(detail: object, content: object) -> str:
 
 
 def exit_code(block: JsonObject) -> int | None:
-    """`claude` tells it only in the first line of what a failed command printed; None for one that did not run."""
+    """The exit code, which `claude` gives only in the first line of a failed command's output; None if not run."""
     if block.get("is_error") is not True:
         return 0
     found = re.match(r"(?:Error: )?Exit code (\d+)", "\n".join(_texts(block.get("content"))))
@@ -156,7 +156,7 @@ _OTHER = ToolRow("other", _named(""))
 
 
 def _mcp_title(name: str) -> str:
-    """`mcp__server__tool` as a person would say it."""
+    """A readable title for `mcp__server__tool`."""
     if name.startswith("mcp__"):
         server, _, tool = name.removeprefix("mcp__").partition("__")
         return f"{server}: {tool}" if tool else server
@@ -183,7 +183,7 @@ def _path(given: JsonObject, detail: object) -> str:
 
 
 def _patches(given: JsonObject, detail: object) -> list[JsonObject]:
-    """One diff per hunk, with the lines around it, as they really are in the file."""
+    """One diff per hunk, with its context lines."""
     path = _path(given, detail)
     shown = []
     for hunk in _hunks(detail):
