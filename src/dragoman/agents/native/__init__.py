@@ -1,1 +1,1 @@
-"""What the agents with a tongue of their own have in common: Claude Code and Codex."""
+"""Common parts of the adapters for agents with their own protocol: Claude Code and Codex."""

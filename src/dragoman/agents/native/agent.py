@@ -1,4 +1,4 @@
-"""An agent with a tongue of its own: the part of ACP that is the same for all of them."""
+"""The base of adapters for agents with their own protocol: the part of ACP that is the same for all."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ log = logging.getLogger(__name__)
 
 
 class Conversation(Protocol):
-    """One session, as its agent has it."""
+    """One session of an adapter."""
 
     id: str
     options: Options
 
     async def prompt(self, blocks: object) -> JsonObject:
-        """One turn; the answer to `session/prompt`."""
+        """Run one turn; returns the answer to `session/prompt`."""
 
     def cancel(self) -> None:
-        """End the turn, if there is one."""
+        """Cancel the turn, if there is one."""
 
     async def steer(self, blocks: object) -> JsonObject:
-        """Say something to the turn that runs."""
+        """Send a message to the running turn."""
 
     async def choose(self, option: str, value: str) -> None:
-        """Change one of its options; raises `RpcError` for what is not offered."""
+        """Change an option; raises `RpcError` for a value that is not offered."""
 
     def tell(self, update: JsonObject) -> None:
-        """Tell the gateway something about it."""
+        """Send a `session/update` to the gateway."""
 
     def tell_commands(self) -> asyncio.Task[None] | None:
-        """What may be typed behind a slash; None if it is told already."""
+        """Send the slash commands to the gateway; returns the task that does, None if already done."""
 
 
 STEER = "_dragoman/steer"
-"""Our own method: more words for a turn that runs, with the params of a prompt."""
+"""Our own method: a message for the running turn, with the params of a prompt."""
 COMMANDS_TIMEOUT = 2.0
-"""Seconds that the answer to a load waits for the commands, which should be told before it."""
+"""Seconds that the answer to a load waits for the commands, which should be sent before it."""
 C = TypeVar("C", bound=Conversation)
 
 
 class NativeAgent(ABC, Generic[C]):
-    """Implements `AgentAdapter`, but for how a conversation begins and is kept."""
+    """Implements `AgentAdapter`, except for how a conversation is started and stored."""
 
     def __init__(self, native: Native, handle: Upstream) -> None:
         self.native = native
@@ -63,7 +63,7 @@ class NativeAgent(ABC, Generic[C]):
         self._cancelled: set[str] = set()
         self._auto_resume = AutoResume(native.state, native.name, native.config.auto_resume)
         self._model_readers: set[str] = set()
-        """Sessions whose client uses `session/set_model`: it hears of models in those words."""
+        """Sessions whose client uses `session/set_model`; they also get `current_model_update`."""
         self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "initialize": self.initialize,
             "authenticate": self._authenticate,
@@ -81,36 +81,36 @@ class NativeAgent(ABC, Generic[C]):
             "session/set_config_option": self._set_config_option,
         }
 
-    # -- an adapter's own
+    # -- implemented by each adapter
 
     @abstractmethod
     async def initialize(self, params: JsonObject) -> JsonObject: ...
 
     @abstractmethod
     async def begin(self, params: JsonObject) -> C:
-        """A new conversation."""
+        """Start a new conversation."""
 
     @abstractmethod
     async def reopen(self, params: JsonObject, session_id: str, *, replay: bool) -> C:
-        """A former one, told again if `replay`."""
+        """Reopen a former conversation; with `replay` its history is sent as updates."""
 
     @abstractmethod
     async def branch(self, params: JsonObject, session_id: str) -> C:
-        """A new one that begins where another is now."""
+        """Fork a conversation."""
 
     @abstractmethod
     async def list_sessions(self, params: JsonObject) -> JsonObject: ...
 
     @abstractmethod
     async def forget(self, session_id: str) -> None:
-        """Its own record of a session; one that is not there is forgotten already."""
+        """Delete the agent's own record of a session; does nothing if there is none."""
 
     @abstractmethod
     async def let_go(self, conversation: C) -> None:
-        """It is closed."""
+        """Release the resources of a closed conversation."""
 
     async def revived(self, session_id: str) -> C | None:
-        """A conversation that lost its own process while others go on; None if there is no such one."""
+        """Restart a conversation that lost its own process while others go on; None if there is none."""
         return None
 
     @abstractmethod
@@ -119,7 +119,7 @@ class NativeAgent(ABC, Generic[C]):
     @abstractmethod
     async def close(self) -> None: ...
 
-    # -- Tongue
+    # -- AgentAdapter
 
     def cancel(self, params: JsonObject) -> None:
         conversation = self.conversations.get(str(params.get("sessionId")))
@@ -128,7 +128,7 @@ class NativeAgent(ABC, Generic[C]):
             conversation.cancel()
 
     def tell_options(self, conversation: C, *changed: str) -> None:
-        """What has changed, in the words of modes, of models, and of config options."""
+        """Send updates about changed options: as modes, as models, and as config options."""
         options = conversation.options
         if "mode" in changed:
             conversation.tell({"sessionUpdate": "current_mode_update", "currentModeId": options.mode})
@@ -137,7 +137,7 @@ class NativeAgent(ABC, Generic[C]):
         conversation.tell({"sessionUpdate": "config_option_update", "configOptions": options.config()})
 
     async def _authenticate(self, params: JsonObject) -> JsonObject:
-        """The login happens in a terminal, or is an environment variable; the next prompt tells whether it helped."""
+        """Does nothing: the user logs in by a terminal or a variable, and the next prompt shows whether it worked."""
         return {}
 
     async def _new(self, params: JsonObject) -> JsonObject:
@@ -160,7 +160,7 @@ class NativeAgent(ABC, Generic[C]):
         return await self._come_back(params, replay=False)
 
     async def _come_back(self, params: JsonObject, *, replay: bool) -> JsonObject:
-        """Commands before the answer: the client knows the session, and what holds now follows its history."""
+        """Reopen a session; commands are sent after the history, before the answer: the client knows the id."""
         conversation = await self.reopen(params, text_of(params, "sessionId"), replay=replay)
         told = self._told(conversation, params)
         telling = conversation.tell_commands()
@@ -199,7 +199,7 @@ class NativeAgent(ABC, Generic[C]):
     async def _prompt(self, params: JsonObject) -> JsonObject:
         self._cancelled.discard(text_of(params, "sessionId"))
         conversation = await self._conversation(params)
-        if conversation.id in self._cancelled:  # while it was revived
+        if conversation.id in self._cancelled:  # during the restart
             return {"stopReason": "cancelled"}
         result = await conversation.prompt(params.get("prompt"))
         for _ in range(self.native.config.continue_limit):
@@ -252,7 +252,7 @@ class NativeAgent(ABC, Generic[C]):
     # -- conversations
 
     def _named(self, conversation: C, params: JsonObject) -> JsonObject:
-        """The commands follow the answer: before it the client does not know the session."""
+        """The answer for a new session; commands are sent after it, since the client does not know the id before."""
         loop = asyncio.get_running_loop()
         loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
         return {"sessionId": conversation.id, **self._told(conversation, params)}

@@ -1,4 +1,4 @@
-"""Going on by itself when an agent stops at its turn limit while there is work left (D-113): off unless configured."""
+"""Continues automatically when an agent stops at its turn limit with open tasks (D-113); off unless configured."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0
-"""Seconds that the command may take to tell whether tasks are open."""
+"""Seconds that the command may take to report open tasks."""
 NOTHING = frozenset({b"", b"[]", b"{}", b"null", b"0", b"false"})
-"""What it prints when none are."""
+"""Outputs of the command that mean no open tasks."""
 LAST_WORDS = 1000
 WORD = "continue"
 

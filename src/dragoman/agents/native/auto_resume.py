@@ -1,4 +1,4 @@
-"""What people chose for a workspace, kept from one run of the gateway to the next."""
+"""The user's auto-resume setting per workspace, stored across runs of the gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FILE = "auto-resume.json"
 
 
 class AutoResume:
-    """By workspace: whether a new session of an agent begins where the last one ended."""
+    """By workspace: whether a new session of an agent continues the last one."""
 
     def __init__(self, folder: Path | None, agent: str, default: bool) -> None:
         self._kept = JsonFile(folder, FILE)

@@ -1,9 +1,9 @@
 """Two agents in one session: `/codex` in a conversation with Claude Code asks Codex, and the other way round.
 
     gateway ──► Duet ──► host    the session's own agent
-                  └────► guest   started when it is first asked, in the same folder with the same servers
+                  └────► guest   started at its first prompt, in the same folder with the same MCP servers
 
-What one of them was not there for it is told with the next words for it. Modes, models and commands are the host's.
+Each agent gets the turns that it missed with its next prompt. Modes, models and commands are the host's.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ log = logging.getLogger(__name__)
 
 TITLES = {"claude": "Claude Code", "codex": "Codex"}
 SHOWN = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"})
-"""What a guest says in the conversation; the rest is about a session that clients do not see."""
+"""Updates of the guest that are shown; the others are about its own session, which clients do not see."""
 COMING_BACK = frozenset({"session/load", "session/resume"})
 MISSED = 20_000
-"""Characters of what an agent missed that it is told."""
+"""Most characters of missed turns that an agent gets."""
 Make = Callable[[Upstream], AgentAdapter]
 
 
 @dataclass(slots=True)
 class Shared:
-    """A session of both."""
+    """A session with a host and a guest."""
 
     setup: JsonObject
     speaker: str
     guest_id: str | None = None
     former_id: str | None = None
-    """The guest's session of before this one was parked."""
+    """The guest's session before this session was unloaded."""
     missed: dict[str, str] = field(default_factory=dict)
-    """By agent: what was said since it was last asked."""
+    """By agent: the conversation since its last prompt."""
     said: str = ""
-    """The answer that is being given."""
+    """The text of the present answer."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
-    """For a guest that is still being started, which nobody could tell."""
+    """Set on cancel, also for a guest that is still starting and cannot be cancelled itself."""
 
 
 class Duet:
@@ -63,7 +63,7 @@ class Duet:
         self._guest: AgentAdapter | None = None
         self._meeting = asyncio.Lock()
         self._starts: set[asyncio.Future[AgentAdapter]] = set()
-        """Of the guest, while they are under way: nobody may wait for them any more."""
+        """Starts of the guest in progress; after a cancel no request waits for them."""
         self.sessions: dict[str, Shared] = {}
         self.requests: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             **self._host.requests,
@@ -98,7 +98,7 @@ class Duet:
             await self._guest.close()
         await self._host.close()
 
-    # -- for the voices
+    # -- for `_HostVoice` and `_GuestVoice`
 
     def host_session(self, guest_id: str) -> str | None:
         return next((id for id, each in self.sessions.items() if each.guest_id == guest_id), None)
@@ -109,7 +109,7 @@ class Duet:
             shared.said = (shared.said + str(as_object(update.get("content")).get("text", "")))[-MISSED:]
 
     def with_guest(self, update: JsonObject) -> JsonObject:
-        """The host's commands, and the one that asks the other."""
+        """The host's commands, and the command that prompts the guest."""
         guest = self._names["guest"]
         command = {
             "name": guest,
@@ -119,7 +119,7 @@ class Duet:
         return {**update, "availableCommands": [*listed, {**command, "input": {"hint": "message"}}]}
 
     def guest_lost(self) -> None:
-        """Its next words start it again."""
+        """Drop a guest whose process ended; its next prompt restarts it."""
         self._guest = None
         for shared in self.sessions.values():
             shared.guest_id = None
@@ -185,7 +185,7 @@ class Duet:
         return await agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
 
     async def _meet(self, shared: Shared) -> AgentAdapter:
-        """The guest, with a session for this one."""
+        """Start the guest if needed, and give it a session that belongs to this one."""
         async with self._meeting:
             guest = self._guest
             if guest is None:
@@ -204,7 +204,7 @@ class Duet:
             return guest
 
     def _keep(self, session_id: str, shared: Shared) -> None:
-        """Only where there is a guest to remember: the host keeps its own record."""
+        """Save the state if it involves the guest; the host stores its own session."""
         guest_id = shared.guest_id or shared.former_id
         if guest_id is not None or shared.speaker != self._names["host"]:
             self._kept.write(session_id, DuetState(shared.speaker, guest_id, shared.missed))
@@ -220,7 +220,7 @@ class Duet:
 
 
 class _HostVoice:
-    """Implements `Upstream`: as it is, with one more command."""
+    """Implements `Upstream` for the host: passes everything on, and adds the guest's command."""
 
     def __init__(self, duet: Duet, upstream: Upstream) -> None:
         self._duet = duet
@@ -240,7 +240,7 @@ class _HostVoice:
 
 
 class _GuestVoice:
-    """Implements `Upstream`: what it says is said in the host's session."""
+    """Implements `Upstream` for the guest: sends its updates and requests in the host's session."""
 
     def __init__(self, duet: Duet, upstream: Upstream) -> None:
         self._duet = duet
@@ -265,7 +265,7 @@ class _GuestVoice:
 
 
 async def _unless(cancelled: asyncio.Event, start: asyncio.Future[AgentAdapter]) -> AgentAdapter | None:
-    """What is started, or None as soon as nobody wants it; it is there for the next words then."""
+    """Wait for the guest's start; None once cancelled, and the guest is ready for the next prompt then."""
     waiting = asyncio.ensure_future(cancelled.wait())
     try:
         await asyncio.wait((start, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -275,7 +275,7 @@ async def _unless(cancelled: asyncio.Event, start: asyncio.Future[AgentAdapter])
 
 
 def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[JsonObject]]:
-    """Who is asked by name, and the prompt without that; nothing is left where only the name was said."""
+    """The agent that the prompt names (`/name`), if any, and the prompt without it; empty for the name alone."""
     found = objects(blocks)
     text = str(found[0].get("text", "")).lstrip() if found and found[0].get("type", "text") == "text" else ""
     for name in names:
@@ -288,7 +288,7 @@ def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[Json
 
 
 async def _again(guest: AgentAdapter, former_id: str, setup: JsonObject) -> str | None:
-    """The guest's former session, if it still has it."""
+    """Resume the guest's former session; None if the guest does not have it any more."""
     try:
         await guest.requests["session/resume"]({**setup, "sessionId": former_id})
     except RpcError as error:

@@ -1,4 +1,4 @@
-"""What a duet knows besides its two agents' own records, kept while its processes are away."""
+"""The state of a duet beyond its two agents' own records, stored while its processes do not run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class DuetState(msgspec.Struct):
-    """Of one session: who answers, the guest's own session, and what each of them was not there for."""
+    """The duet state of one session: who answers, the guest's session, and the turns that each agent missed."""
 
     speaker: str
     guest_id: str | None = None
@@ -22,7 +22,7 @@ class DuetState(msgspec.Struct):
 
 
 class DuetStates:
-    """A file for each session in which the guest was asked."""
+    """Stores one file for each session with a guest."""
 
     def __init__(self, state: Path | None) -> None:
         self._folder = state / "duets" if state is not None else None
@@ -33,7 +33,7 @@ class DuetStates:
         try:
             return msgspec.json.decode(self._file(self._folder, session_id).read_bytes(), type=DuetState)
         except (OSError, msgspec.DecodeError):
-            return None  # none yet, or not ours to understand: they meet anew
+            return None  # missing or unreadable: the guest starts a new session
 
     def write(self, session_id: str, known: DuetState) -> None:
         if self._folder is None:

@@ -1,4 +1,4 @@
-"""A small JSON file of ours, kept from one run of the gateway to the next; nothing depends on its being there."""
+"""A small JSON file, stored across runs of the gateway; a missing or broken file counts as empty."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 class JsonFile:
     def __init__(self, folder: Path | None, name: str) -> None:
-        """Without a folder nothing is kept."""
+        """Without a folder nothing is stored."""
         self._file = folder / name if folder is not None else None
 
     def read(self) -> JsonObject:
         try:
             return as_object(json.loads(self._file.read_text())) if self._file is not None else {}
         except (OSError, ValueError):
-            return {}  # none yet, or not ours to understand
+            return {}  # missing or unreadable
 
     def write(self, kept: JsonObject) -> None:
         if self._file is None:

@@ -1,4 +1,4 @@
-"""What an adapter gets to work with."""
+"""The parameters of an adapter for an agent with its own protocol."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Native:
     config: AgentConfig
     spawn: Spawn
     environ: Mapping[str, str]
-    """What the program starts with, where it runs beside the gateway."""
+    """The environment of the program outside of a box."""
     boxed: bool
     other: Native | None = None
-    """The other kind of agent, where it is installed: for a duet."""
+    """The other kind of agent, if installed: the guest of a duet."""
     state: Path | None = None
-    """Where choices of people are kept."""
+    """Folder for the user's choices."""

@@ -1,6 +1,6 @@
-"""What can be chosen in a conversation: one state, told as modes and config options alike.
+"""The options of a conversation: one state, sent both as modes and as config options.
 
-The gateway makes `models` of the options for a client that asks for them; the schema does not have them.
+The gateway derives `models` from the options for a client that asks for them; the schema does not have them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dragoman.wire.errors import invalid_params
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One of the things that an option may be."""
+    """A possible value of an option."""
 
     id: str
     name: str
     description: str = ""
 
     def told(self, member: str) -> JsonObject:
-        """`member` is what its id is called there."""
+        """The value as JSON; `member` is the name of its id."""
         named: JsonObject = {member: self.id, "name": self.name}
         return {**named, "description": self.description} if self.description else named
 
@@ -48,7 +48,7 @@ ON_OFF = [Value("true", "On"), Value("false", "Off")]
 
 
 class Options(ABC):
-    """`values` is an adapter's own; an option without values is not there."""
+    """The options of a conversation; an adapter implements `values`, and an option without values is not shown."""
 
     rows: tuple[Row, ...] = (MODE, MODEL, EFFORT)
 
@@ -85,7 +85,7 @@ class Options(ABC):
             )
 
     def state(self) -> JsonObject:
-        """For the result of `session/new` and its like."""
+        """Members of the results of `session/new`, `session/load` and others."""
         return {
             "modes": {
                 "currentModeId": self.mode,

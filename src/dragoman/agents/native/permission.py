@@ -1,4 +1,4 @@
-"""A permission question: what people may choose, and what each choice means to the agent."""
+"""A permission question: the user's choices, and the answer to the agent for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One option with the answer that it stands for."""
+    """One option, and the answer to the agent if it is selected."""
 
     option: JsonObject
     answer: object
@@ -26,7 +26,7 @@ def choice(id: str, name: str, kind: str, answer: object) -> Choice:
 
 
 def picked(offered: Sequence[Choice], outcome: object, otherwise: object) -> object:
-    """The answer that was chosen; anything but a plain choice is `otherwise`."""
+    """The answer of the selected choice; `otherwise` for any other outcome."""
     if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
         for each in offered:
             if each.option["optionId"] == outcome.get("optionId"):
@@ -35,7 +35,7 @@ def picked(offered: Sequence[Choice], outcome: object, otherwise: object) -> obj
 
 
 async def ask(handle: Upstream, session_id: str, tool: JsonObject, offered: Sequence[Choice]) -> object:
-    """The outcome; None if nobody could be asked."""
+    """Ask the user; returns the outcome, None if the question failed."""
     options = [each.option for each in offered]
     question = {"sessionId": session_id, "toolCall": tool, "options": options}
     try:

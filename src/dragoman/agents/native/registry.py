@@ -1,4 +1,4 @@
-"""Which adapter speaks for which kind of agent."""
+"""The adapters by kind of agent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADAPTERS: Mapping[str, Callable[[Native, Upstream], AgentAdapter]] = {"claude": 
 
 
 def begin(native: Native, handler: LinkHandler) -> AgentHandle:
-    """An agent that waits for its first request."""
+    """Create the adapter of an agent; returns its handle, which waits for the first request."""
     handle = AdapterHandle(handler, native.name)
     handle.begin(_adapter(native, handle))
     return handle
