@@ -1,1 +1,1 @@
-"""Codex in its own tongue: `codex app-server`, JSON-RPC without the `jsonrpc` member."""
+"""The adapter for Codex: `codex app-server`, JSON-RPC without the `jsonrpc` member."""

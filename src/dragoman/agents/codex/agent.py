@@ -1,4 +1,4 @@
-"""Codex as an agent: what ACP asks, done with one `codex app-server` for all its sessions."""
+"""Codex as an agent: ACP requests are served by one `codex app-server` for all its sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _LOST = re.compile(r"no rollout found|not found|invalid (thread|session) id|unkn
 
 
 class CodexAgent(NativeAgent[Thread]):
-    """`Receiver` of what Codex says, too."""
+    """The adapter; also implements `Receiver` for the messages of Codex."""
 
     def __init__(self, native: Native, handle: Upstream) -> None:
         super().__init__(native, handle)
@@ -59,7 +59,7 @@ class CodexAgent(NativeAgent[Thread]):
     async def initialize(self, params: JsonObject) -> JsonObject:
         if self._server.program is None:
             self._answer = await self._server.start(self.native.spawn, CLIENT)
-            self._models = asyncio.create_task(self._list_models())  # ahead: no session waits for it
+            self._models = asyncio.create_task(self._list_models())  # early: no session waits for it
         version = re.search(r"/(\d+\.\d+\.\d+\S*)", str(self._answer.get("userAgent")))
         return {
             "protocolVersion": 1,
@@ -169,7 +169,7 @@ class CodexAgent(NativeAgent[Thread]):
         return False
 
     def peer_writable(self, writable: bool) -> None:
-        """What is sent is little; the gateway asks for `backlog`."""
+        """Nothing to do: little is sent, and the gateway reads `backlog`."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
         error = self._server.closed()

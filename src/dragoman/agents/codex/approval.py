@@ -1,4 +1,4 @@
-"""Codex's approval requests as permission questions, in its present words and in its former ones (G-161)."""
+"""Codex's approval requests as permission questions, in its present and its former protocol (G-161)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ WORDS: dict[str, Words] = {
 
 
 def choices(method: str, params: JsonObject) -> list[Choice]:
-    """Once, in this session, by each rule that Codex proposes, or no; of what allows only what it says it takes.
+    """Once, in this session, by each rule that Codex proposes, or no; limited to `availableDecisions`, if given.
 
-    It does not name `decline` (0.166), but takes it, and the turn goes on as with other agents.
+    Codex does not list `decline` there (0.166), but accepts it, and the turn goes on as with other agents.
     """
     if method == PERMISSIONS:
         return _grants(params)
@@ -75,14 +75,14 @@ def choices(method: str, params: JsonObject) -> list[Choice]:
 
 
 def answer(method: str, offered: list[Choice], outcome: object) -> JsonObject:
-    """What Codex is told; anything but a plain choice ends the turn."""
+    """The answer to Codex; any outcome but a selected choice ends the turn."""
     if method == PERMISSIONS:
         return as_object(picked(offered, outcome, NOTHING_GRANTED))
     return {"decision": picked(offered, outcome, WORDS[method].cancel)}
 
 
 def item_id(params: JsonObject) -> str:
-    """The tool call that is asked about."""
+    """The id of the tool call that the request is about."""
     return str(params.get("itemId") or params.get("callId") or "")
 
 
@@ -91,7 +91,7 @@ def thread_id(params: JsonObject) -> str:
 
 
 def asked_tool(method: str, params: JsonObject) -> JsonObject:
-    """What the request itself tells about the call, for a question without an item before it."""
+    """The tool call as far as the request describes it, for a question without a preceding item."""
     if method == PERMISSIONS:
         return {"kind": "other", "title": "More permissions", "rawInput": params.get("permissions")}
     command = params.get("command")
@@ -153,12 +153,12 @@ def _rules(words: Words, params: JsonObject) -> list[Choice]:
 
 
 def _kind(decision: object) -> object:
-    """A decision without what it is about."""
+    """The kind of a decision, without its details."""
     return next(iter(decision), None) if isinstance(decision, dict) else decision
 
 
 def _former_diffs(path: str, change: JsonObject) -> list[JsonObject]:
-    """`{"add": {"content"}}`, `{"delete": {"content"}}`, `{"update": {"unified_diff", "move_path"}}`, or flat."""
+    """Diffs of `{"add": {"content"}}`, `{"delete": …}`, `{"update": {"unified_diff", "move_path"}}`, or flat."""
     kind = str(change.get("type") or next(iter(change), ""))
     told = change if "type" in change else as_object(change.get(kind))
     text = told.get("unified_diff") or told.get("content") or ""

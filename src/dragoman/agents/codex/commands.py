@@ -1,4 +1,4 @@
-"""What may be typed behind a slash in Codex: its own requests, prompts that it has no request for, and its skills."""
+"""The slash commands of Codex: its own requests, prompts of ours where it has no request, and its skills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Command:
     description: str
     hint: str
     begin: Callable[[str], tuple[str, JsonObject]]
-    """The request that begins its turn, from what was typed after it."""
+    """The request that begins the command's turn, from the text after the command."""
 
 
 def _review(typed: str) -> tuple[str, JsonObject]:
@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def find(blocks: object) -> tuple[str, JsonObject] | None:
-    """The request of a prompt that is a command; None for words."""
+    """The request for a prompt that is a command; None for any other prompt."""
     first = next(iter(objects(blocks)), {})
     text = str(first.get("text") or "").strip()
     name, _, typed = text.removeprefix("/").partition(" ")

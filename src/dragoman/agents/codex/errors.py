@@ -1,4 +1,4 @@
-"""How a turn of Codex failed, in words for a person, by its `codexErrorInfo`."""
+"""The errors of failed turns of Codex, worded for the user, by `codexErrorInfo`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NEXT_STEP = {
 
 
 def failure(error: JsonObject) -> RpcError:
-    """From `turn.error` or an `error` notification."""
+    """The error for `turn.error` or an `error` notification."""
     info = error.get("codexErrorInfo")
     kind = info if isinstance(info, str) else next(iter(as_object(info)), "other")
     message = str(error.get("message") or "it gave no reason")

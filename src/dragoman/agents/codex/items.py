@@ -1,7 +1,7 @@
-"""Codex's items as ACP updates: pure translation, no IO.
+"""Translates Codex's items into ACP updates, without IO.
 
-An item is told when it starts and again when it is complete; text and reasoning also come as deltas, and are then not
-said again. Statuses are camelCase (D-115); an exit code is null until the command has ended (D-117).
+An item comes when it starts and again when it is complete; text and reasoning also come as deltas, and are then not
+sent again. Statuses are camelCase (D-115); an exit code is null until the command has ended (D-117).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATUS = {
 }
 COMMAND = "commandExecution"
 SAID = {"agentMessage": "text", "plan": "text", "exitedReviewMode": "review"}
-"""Items that are the agent's words, and where they stand in them."""
+"""Items that are the agent's text, and the member that holds it."""
 PLAN_STATUS = {"pending": "pending", "inProgress": "in_progress", "completed": "completed"}
 ACTION_KINDS = {"read": "read", "listFiles": "search", "search": "search"}
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
@@ -49,12 +49,12 @@ class Items:
         }
 
     def read(self, method: str, params: JsonObject) -> list[JsonObject]:
-        """The updates that one notification stands for."""
+        """The updates for one notification."""
         reader = self._readers.get(method)
         return reader(params) if reader is not None else []
 
     def introduce(self, item_id: str, tool: JsonObject) -> list[JsonObject]:
-        """A call that is asked about must be known first."""
+        """Updates that announce a tool call before a permission question about it, unless already open."""
         if item_id in self._open:
             return []
         self._open[item_id] = tool
@@ -67,7 +67,7 @@ class Items:
         return self._open.get(item_id, {})
 
     def end_turn(self) -> list[JsonObject]:
-        """No call is left open when the turn is over (codex leaves a cancelled one in progress)."""
+        """Updates that fail all open calls at the end of a turn (codex leaves a cancelled one in progress)."""
         left, self._open = list(self._open), {}
         self._streamed.clear()
         self._printed.clear()
@@ -76,7 +76,7 @@ class Items:
         ]
 
     def replay(self, item: JsonObject) -> list[JsonObject]:
-        """An item of an old turn."""
+        """The updates for an item of a former turn."""
         if item.get("type") == "userMessage":
             texts = [
                 str(each.get("text", ""))
@@ -142,13 +142,13 @@ class Items:
 
 
 def describe(item: JsonObject) -> JsonObject | None:
-    """An item as the members of a tool call; None for what is none."""
+    """An item as the members of a tool call; None if it is no tool call."""
     reader = TOOLS.get(str(item.get("type")))
     return reader(item) if reader is not None else None
 
 
 def outcome(item: JsonObject) -> JsonObject:
-    """How a call ended."""
+    """Status and output of a completed call."""
     ended: JsonObject = {"status": STATUS.get(str(item.get("status")), "completed")}
     if item.get("type") == COMMAND:
         printed, code = item.get("aggregatedOutput"), item.get("exitCode")
@@ -164,7 +164,7 @@ def outcome(item: JsonObject) -> JsonObject:
 
 
 def bare_command(command: str) -> str:
-    """Without the shell that Codex runs it in."""
+    """A command without the shell that Codex runs it in."""
     inner = _SHELL.match(command)
     return inner[2] if inner else command
 
@@ -216,7 +216,7 @@ def _web_search(item: JsonObject) -> JsonObject:
 
 
 def _helper(item: JsonObject) -> JsonObject:
-    """Another agent of Codex's own that it sends out, asks or ends."""
+    """A call that starts, prompts or ends a sub-agent of Codex."""
     title = f"{item.get('tool')}: {item.get('prompt') or ''}".rstrip(": ")
     return {"title": title, "kind": "think", "rawInput": {"prompt": item.get("prompt")}}
 
@@ -242,7 +242,7 @@ TOOLS: dict[str, Callable[[JsonObject], JsonObject]] = {
 
 
 def diffs(change: JsonObject) -> list[JsonObject]:
-    """One change of a file: whole for a new or removed one, a diff per hunk otherwise."""
+    """The diffs of one changed file: one per hunk, or the whole text of a new or removed file."""
     path, text = str(change.get("path")), str(change.get("diff") or "")
     kind = as_object(change.get("kind")).get("type")
     if kind == "add":

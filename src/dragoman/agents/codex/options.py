@@ -75,7 +75,7 @@ class CodexOptions(Options):
     rows = (MODE, COLLABORATION, MODEL, EFFORT, SPEED)
 
     def __init__(self, models: object, started: JsonObject, folders: Sequence[str] = ()) -> None:
-        """`models` of `model/list`, and the answer to `thread/start`; `folders` beside the working one."""
+        """`models` is from `model/list`, `started` the answer to `thread/start`; `folders` are the additional ones."""
         super().__init__()
         self._folders = folders
         self._reviewer = started.get("approvalsReviewer")
@@ -104,7 +104,7 @@ class CodexOptions(Options):
         return values[option]()
 
     def choose(self, option: str, value: str) -> None:
-        """Codex hears of it with the next turn."""
+        """Set an option; it is sent to Codex with the next turn."""
         self.check(option, value)
         self.current[option] = value
         self._changed.add(option)
@@ -116,14 +116,14 @@ class CodexOptions(Options):
             self.current[SPEED.id] = USUAL
 
     def _check_effort(self) -> None:
-        """Codex may not say which it is, and not every model has the one that was chosen for another."""
+        """Choose an effort that the model offers: Codex may not report one, and models differ."""
         offered = self.offered("effort")
         if self.current["effort"] not in offered:
             usual = str(self._model().get("defaultReasoningEffort") or "")
             self.current["effort"] = usual if usual in offered else next(iter(offered), "")
 
     def for_turn(self, cwd: str) -> JsonObject:
-        """What `turn/start` must say: only what was chosen here, the rest is the user's own configuration."""
+        """Members of `turn/start`: only the options chosen here, the rest is the user's own configuration."""
         told: JsonObject = {}
         if "mode" in self._changed:
             mode = MODES[self.mode]
@@ -145,7 +145,7 @@ class CodexOptions(Options):
         return told
 
     def _collaboration(self) -> JsonObject:
-        """It takes precedence over model and effort, so it repeats them; null: the mode's own instructions."""
+        """The collaboration mode; overrides model and effort, so it repeats them; null: the mode's own instructions."""
         settings = {
             "model": str(self._model().get("model") or self.model),
             "reasoning_effort": self.current["effort"] or None,
@@ -154,7 +154,7 @@ class CodexOptions(Options):
         return {"mode": self.current[COLLABORATION.id], "settings": settings}
 
     def _modes(self) -> list[Value]:
-        """A Codex that does not say who reviews has nobody but the user."""
+        """The modes; without `approvalsReviewer` in Codex's answer, only those that the user reviews."""
         return [
             Value(id, mode.name, mode.description)
             for id, mode in MODES.items()
@@ -162,7 +162,7 @@ class CodexOptions(Options):
         ]
 
     def _speeds(self) -> list[Value]:
-        """Not every model has them; then the option is gone."""
+        """The service tiers; empty, so that the option is not shown, for a model without any."""
         tiers = [
             Value(str(tier["id"]), str(tier.get("name") or tier["id"]), str(tier.get("description") or ""))
             for tier in objects(self._model().get("serviceTiers"))

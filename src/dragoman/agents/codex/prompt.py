@@ -1,4 +1,4 @@
-"""An ACP prompt as Codex's user input, and the session's MCP servers as its configuration."""
+"""Converts an ACP prompt to Codex's user input, and MCP servers to its configuration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _text(text: str) -> JsonObject:
 
 
 def thread_config(servers: object, folders: Sequence[str] = ()) -> JsonObject:
-    """`config` of `thread/start`: MCP servers by name, stdio or http, and folders that may be written to."""
+    """`config` of `thread/start`: MCP servers by name (stdio or http), and writable folders."""
     found: JsonObject = {}
     for server in objects(servers):
         name = str(server.get("name"))

@@ -18,15 +18,15 @@ from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 START_PATIENCE = 60.0
-"""Seconds until a program that says nothing is given up."""
+"""Seconds to wait for a program that sends nothing."""
 UPDATE = "npm install -g @openai/codex"
 CAPABILITIES = {"experimentalApi": True, "requestAttestation": False}
-"""Collaboration modes are experimental."""
+"""`experimentalApi` is needed for collaboration modes."""
 _VERSION = b'{"jsonrpc":"2.0",'
 
 
 class _Bare:
-    """A link that leaves out what Codex does not write either."""
+    """A link that removes the `jsonrpc` member, which Codex omits too."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -56,7 +56,7 @@ class Server:
         self._ready = False
 
     async def start(self, spawn: Spawn, client: JsonObject) -> JsonObject:
-        """Start it and shake hands; returns its answer to `initialize`."""
+        """Start the program and initialize it; returns its answer to `initialize`."""
         try:
             self.program = await spawn(["app-server"], self._peer, None)
         except AgentUnavailable as error:
@@ -76,7 +76,7 @@ class Server:
             await self.program.stop()
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """`RpcError` if it is refused."""
+        """Send a request; raises `RpcError` if Codex refuses it."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._peer.request(
             method,
@@ -90,9 +90,9 @@ class Server:
         raise RpcError(int(error.get("code", 0)), str(error.get("message")), error.get("data"))
 
     def closed(self) -> RpcError:
-        """The process has ended; the error answers whoever still asks."""
+        """Report the end of the process; returns the error for open requests."""
         end = self.program.end() if self.program is not None else AgentEnd()
-        if self._ready and not self._stopping:  # before, whoever waits for the start hears of it
+        if self._ready and not self._stopping:  # before that, `start` raises
             self._lost(end)
         return self.failed(end.describe())
 
@@ -109,7 +109,7 @@ class Server:
 
 
 def _next_step(tail: str) -> str:
-    """What to do about a program that did not start."""
+    """Advice on a program that did not start."""
     if "unrecognized subcommand" in tail:
         return f"It is too old to have an app-server. Install it again: {UPDATE}"
     return "Correct its configuration (CODEX_HOME or ~/.codex, config.toml), or see what `codex app-server` says."

@@ -1,4 +1,4 @@
-"""One conversation in Codex: its turn, its items, its questions."""
+"""One conversation in Codex: its turn, its items, its permission questions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Thread:
         self._usage: JsonObject = {}
         self._questions: dict[bytes, asyncio.Task[None]] = {}
 
-    # -- what is asked of it
+    # -- requests
 
     async def prompt(self, blocks: object) -> JsonObject:
         if self._turn is not None:
@@ -57,7 +57,7 @@ class Thread:
             self._turn = None
 
     async def steer(self, blocks: object) -> JsonObject:
-        """Say something to the turn that runs."""
+        """Send a message to the running turn."""
         if self._turn is None or not self._turn_id:
             raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
         said = {"threadId": self.id, "expectedTurnId": self._turn_id, "input": prompt.user_input(blocks)}
@@ -94,14 +94,14 @@ class Thread:
         self.tell(commands.told(skills))
 
     def replay(self, thread: JsonObject) -> None:
-        """What was said in former turns."""
+        """Send the items of former turns as updates."""
         items = Items()
         for turn in objects(thread.get("turns")):
             for item in objects(turn.get("items")):
                 for update in items.replay(item):
                     self.tell(update)
 
-    # -- what Codex says
+    # -- notifications of Codex
 
     def heard(self, method: str, params: JsonObject) -> None:
         if method == "turn/completed":
@@ -123,7 +123,7 @@ class Thread:
             self.tell(update)
 
     def failed(self, error: RpcError) -> None:
-        """The program is gone."""
+        """Fail the turn, since the program has ended."""
         if self._turn is not None and not self._turn.done():
             self._turn.set_exception(error)
 
@@ -178,7 +178,7 @@ class Thread:
         try:
             told = await user_input.answer(self._handle, self.id, request.method, params)
         finally:
-            request.reply(msgspec.json.encode(told))  # also when it is withdrawn: Codex waits for it
+            request.reply(msgspec.json.encode(told))  # also if withdrawn: Codex waits for it
 
     async def _ask(self, request: Request, item: str, params: JsonObject) -> None:
         method = request.method
@@ -192,7 +192,7 @@ class Thread:
         try:
             outcome = await ask(self._handle, self.id, tool, offered)
         finally:
-            # Also when the question is withdrawn: Codex waits for its answer.
+            # Also if the question is withdrawn: Codex waits for its answer.
             request.reply(msgspec.json.encode(approval.answer(method, offered, outcome)))
 
     def _withdraw(self, request_id: bytes) -> None:

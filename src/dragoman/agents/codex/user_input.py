@@ -1,4 +1,4 @@
-"""What Codex, or an MCP server through it, wants to know from the user: an ACP elicitation, else choices."""
+"""Questions of Codex, or of an MCP server through it, to the user: an ACP elicitation, else choices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CANCELLED: JsonObject = {"action": "cancel", "content": None, "_meta": None}
 
 
 async def answer(handle: Upstream, session_id: str, method: str, params: JsonObject) -> JsonObject:
-    """What Codex is told."""
+    """Ask the user; returns the answer to Codex."""
     if method == MCP_FORM:
         return await _form(handle, session_id, params)
     return {"answers": await _questions(handle, session_id, params)}
 
 
 def nothing(method: str) -> JsonObject:
-    """The answer of nobody."""
+    """The answer to Codex if the user gives none."""
     return CANCELLED if method == MCP_FORM else {"answers": {}}
 
 
@@ -70,7 +70,7 @@ def _schema(questions: list[JsonObject]) -> JsonObject:
 
 
 async def _choices(handle: Upstream, session_id: str, item: str, questions: list[JsonObject]) -> JsonObject:
-    """For clients without elicitation: one after the other; what has no options cannot be asked this way."""
+    """For clients without elicitation: ask one question after the other, skipping those without options."""
     answers: JsonObject = {}
     for each in questions:
         labels = [str(option.get("label")) for option in objects(each.get("options"))]
