@@ -1,1 +1,1 @@
-"""Agents behind a network: ACP over WebSocket or Streamable HTTP, as a client."""
+"""Remote agents: ACP over WebSocket or Streamable HTTP, as a client."""

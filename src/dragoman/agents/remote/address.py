@@ -1,4 +1,4 @@
-"""Where a remote agent listens, taken apart."""
+"""The address of a remote agent, parsed from its URL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _PORTS = {"ws": 80, "http": 80, "wss": 443, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`ws://`, `wss://`, `http://` or `https://`; the configuration was checked before."""
+    """A `ws://`, `wss://`, `http://` or `https://` address; the configuration has validated the URL."""
 
     url: str
     scheme: str
     host: str
     port: int
     target: str
-    """Path and query, as the first line of a request has them."""
+    """Path and query, as in the first line of a request."""
 
     @classmethod
     def of(cls, url: str) -> Address:
@@ -36,7 +36,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """What `Host` says."""
+        """The value of the `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -45,5 +45,5 @@ class Address:
         return self.target.partition("?")[0]
 
     def __str__(self) -> str:
-        """For people and logs: a query may hold a token."""
+        """For messages and logs: without the query, which may hold a token."""
         return f"{self.scheme}://{self.authority}{self.path}"

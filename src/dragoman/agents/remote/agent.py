@@ -1,9 +1,9 @@
-"""An agent at the other end of a network connection, which may come and go.
+"""A remote agent, whose network connection may be lost and restored.
 
 open ──connection lost, a Dragoman behind──► away ──initialized and resumed──► open
  │                                            │ refused for good, or PATIENCE over
- │ connection lost, anybody else              ▼
- └──────────────────────────────────────────► ended      the gateway fails the turn and revives on the next prompt
+ │ connection lost, any other server          ▼
+ └──────────────────────────────────────────► ended   the gateway fails the turn; the next prompt restarts the agent
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ OpenChannel = Callable[[LinkHandler], Awaitable[Link]]
 LetGo = Callable[[], Coroutine[Any, Any, None]]
 
 ANSWER_TIMEOUT = 30.0
-"""Seconds that a server has to answer what takes a connection up again."""
+"""Seconds for a server to answer the requests that restore a connection."""
 GOODBYE = 3.0
-"""Seconds that a server has to hear that we leave."""
+"""Seconds for closing the connection."""
 
 
 class RemoteAgent:
@@ -49,7 +49,7 @@ class RemoteAgent:
         positions: MutableMapping[str, int],
         let_go: LetGo | None = None,
     ) -> None:
-        """`let_go` gives back what all connections shared."""
+        """`let_go` releases the resources that all connections share."""
         self._name = name
         self._where = where
         self._handler = handler
@@ -70,7 +70,7 @@ class RemoteAgent:
         handler.link_opened(self)
 
     async def connect(self) -> None:
-        """For the first time; raises `Trouble`."""
+        """Open the first connection; raises `Trouble`."""
         self._channel = await self._open()
 
     async def _open(self) -> Link:
@@ -90,7 +90,7 @@ class RemoteAgent:
         return AgentEnd(reason=self._said or None)
 
     async def runs_since(self, moment: float) -> bool:
-        return False  # what runs there is the server's to end
+        return False  # the server ends its own processes
 
     async def stop(self) -> None:
         self.close()
@@ -134,7 +134,7 @@ class RemoteAgent:
             asyncio.get_running_loop().call_soon(self._end, None)
 
     def _gave_up(self, returning: asyncio.Task[None]) -> None:
-        """We leave while away; a connection that was being taken up says goodbye first and then ends all."""
+        """End after `close` while away, unless a connection is being restored; closing that one ends the agent."""
         if self._away:
             self._end(None)
 
@@ -201,7 +201,7 @@ class RemoteAgent:
             return f"cannot be reached: {trouble}"
         return f"ended its connection ({self._where}{f': {reason}' if reason else ''})"
 
-    # -- coming back
+    # -- reconnecting
 
     async def _return(self, reason: str | None) -> None:
         backoff = Backoff()
@@ -220,7 +220,7 @@ class RemoteAgent:
                     return
 
     async def _take_up(self) -> None:
-        """Initialize anew, resume every session, go on."""
+        """Reconnect: initialize again, resume every session, send what is queued."""
         channel = await self._open()
         self._channel = channel
         try:
@@ -252,7 +252,7 @@ class RemoteAgent:
         return await self._ask(channel, lambda id: message.request(id, "session/resume", params))
 
     async def _ask(self, channel: Link, line: Callable[[bytes], bytes]) -> message.Envelope:
-        """A request of our own, beside the gateway's."""
+        """Send a request of our own, whose response does not go to the gateway."""
         self._next_private += 1
         id = b'"dragoman-return-%d"' % self._next_private
         future: asyncio.Future[message.Envelope] = asyncio.get_running_loop().create_future()
@@ -296,7 +296,7 @@ class RemoteAgent:
 
 
 class _Below:
-    """Implements `LinkHandler`: one connection's side of the agent, deaf once there is another."""
+    """Implements `LinkHandler` for one connection; its events are ignored once there is another."""
 
     def __init__(self, agent: RemoteAgent) -> None:
         self._agent = agent

@@ -1,4 +1,4 @@
-"""Waiting between tries: longer each time, and never in step with others who lost the same server."""
+"""Exponential backoff with jitter, so that clients that lost the same server do not reconnect at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 FIRST = 0.2
 LONGEST = 10.0
 PATIENCE = 120.0
-"""Seconds of trying before a connection is given up; the next prompt tries anew."""
+"""Seconds of trying before a connection is given up; the next prompt tries again."""
 
 
 class Backoff:

@@ -1,4 +1,4 @@
-"""What a remote agent is shown besides messages: token, headers, and the cookies that it gave us."""
+"""Credentials for a remote agent: token, headers, TLS, and the cookies that its server set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def headers_of(agent: AgentConfig, environ: Mapping[str, str]) -> dict[str
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """The system's authorities, and one more if the agent names it; nobody is trusted without a certificate."""
+    """A TLS context with the system's authorities, and that of `ca`; certificates are always verified."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if ca is not None:
@@ -39,7 +39,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 
 
 class Cookies:
-    """Kept as long as the agent is in use: behind a balancer they lead back to the same server (G-127)."""
+    """Cookies, stored while the agent is in use: behind a load balancer they select the same server (G-127)."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""One event stream of a server, over all the requests that it takes to read it."""
+"""Reads one event stream of a server, with as many requests as needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, refused, un
 T = TypeVar("T")
 
 SILENCE = 90.0
-"""Seconds without a byte on a stream whose server sends comments, until it is taken for half-open (G-125: every 15)."""
+"""Seconds without a byte after which a stream counts as half-open, if its server sends comments (G-125: every 15)."""
 
 
 class NotYet(Exception):
@@ -24,7 +24,7 @@ class NotYet(Exception):
 
 
 class EventReader:
-    """A stream that breaks is taken up again where the server numbers its events; else it ends with the connection."""
+    """Continues a broken stream if the server numbers its events; else the connection ends with the stream."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class EventReader:
         self._flowing = flowing
         self._last_id: str | None = None
         self._beats = False
-        """The server sends comments, so that silence means that it is gone."""
+        """Whether the server sends comments, so that silence means that it is gone."""
         self.settled = asyncio.Event()
-        """It is open, or will not be."""
+        """Set once the stream is open, or cannot be opened."""
 
     async def run(self) -> Trouble:
-        """Until it cannot be read any more; why. Raises `NotYet`."""
+        """Read until the stream ends for good; returns the reason. Raises `NotYet`."""
         backoff = Backoff()
         try:
             while True:
@@ -69,7 +69,7 @@ class EventReader:
             self.settled.set()
 
     async def _read(self) -> bool:
-        """One request; whether anything came."""
+        """Make one request and read it to its end; returns whether any event came."""
         headers = dict(self._headers)
         if self._last_id is not None:
             headers["Last-Event-ID"] = self._last_id
@@ -100,7 +100,7 @@ class EventReader:
         return anything
 
     async def _bounded(self, reading: Awaitable[T]) -> T:
-        """Each piece by itself: already the first request may become half-open."""
+        """Limit the wait for one piece, since any connection may become half-open."""
         try:
             async with asyncio.timeout(SILENCE if self._beats else None):
                 return await reading
@@ -109,7 +109,7 @@ class EventReader:
 
 
 def explained(address: Address, error: httpx2.HTTPError) -> Trouble:
-    """The system's own error is somewhere behind httpx's, which tries several addresses."""
+    """The trouble for an httpx error; the OS error is among its causes, since httpx tries several addresses."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):

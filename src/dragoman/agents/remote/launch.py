@@ -1,4 +1,4 @@
-"""Reaching the remote agents of a configuration."""
+"""Connects to the configured remote agents."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.rpc.link import Link, LinkHandler
 
 MAX_POSITIONS = 10_000
-"""Sessions whose last update is remembered after their connection ended."""
+"""Most sessions whose last update number is stored after their connection ended."""
 
 
 class Positions(OrderedDict[str, int]):
-    """The last update that was had of each session; the oldest are forgotten."""
+    """The number of the last update received in each session; the oldest entries are dropped."""
 
     def __setitem__(self, session_id: str, seq: int) -> None:
         super().__setitem__(session_id, seq)
@@ -29,7 +29,7 @@ class Positions(OrderedDict[str, int]):
 
 
 class Remotes:
-    """Connects to remote agents, and remembers how far each of their sessions was heard."""
+    """Connects to remote agents, and stores the last update number of each of their sessions."""
 
     def __init__(self, max_message_bytes: int, environ: Mapping[str, str]) -> None:
         self._max_bytes = max_message_bytes
@@ -37,7 +37,7 @@ class Remotes:
         self._positions: dict[str, Positions] = {}
 
     async def launch(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
-        """Raises `AgentUnavailable`."""
+        """Connect to a remote agent; raises `AgentUnavailable`."""
         address = Address.of(agent.url or "")
         positions = self._positions.setdefault(name, Positions())
         try:

@@ -1,15 +1,15 @@
-"""What is open between the gateway and a server, so that a new connection goes on where a lost one ended.
+"""Tracks what is open between the gateway and a server, so that a new connection continues where a lost one ended.
 
-Nothing here does IO: lines go in at one side, come out at the other, and `lost` and `returned` say what happens to the
-connection between. Against a Dragoman nothing is lost and nothing comes twice:
+No IO: lines go in at one side and come out at the other, and `lost` and `returned` report the state of the connection
+between. If the server is a Dragoman, nothing is lost and nothing comes twice:
 
-    updates      carry their number in the journal behind (`_meta.dragoman.seq`), which is taken off here; the new
+    updates      carry their number in the server's journal (`_meta.dragoman.seq`), which is removed here; the new
                  connection asks for those after the last one
-    a prompt     sent before the loss is answered by the update that tells others how the turn ended; one that never
-                 arrived is sent again, which is known when everything that was missed has come (`caughtUp`)
-    a question   that was open is asked again by the server: it is the same question, so people keep their dialogue,
-                 and what they answered meanwhile is sent then
-    the rest     is asked again if that changes nothing, else it fails
+    a prompt     sent before the loss is answered by the update that reports the end of the turn; one that never
+                 arrived is sent again, which is known once all missed updates have come (`caughtUp`)
+    a question   that was open is asked again by the server: it is the same question, so clients keep their dialogue,
+                 and an answer given meanwhile is sent then
+    the rest     is sent again if repeating it is harmless, else it fails
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from dragoman.wire.message import ABSENT
 SETUP = frozenset(
     {"initialize", "authenticate", "session/new", "session/load", "session/resume", "session/fork"}
 )
-"""Without their answer nobody knows where things stand: a connection that is lost then is not taken up again."""
+"""Without an answer to these the state is unknown: a connection lost while one is open is not restored."""
 
 REPEATABLE = frozenset(
     {
@@ -54,10 +54,10 @@ REPEATABLE = frozenset(
         "session/set_config_option",
     }
 )
-"""Asked twice, they do what they do once."""
+"""Idempotent requests."""
 
 RECENT_ANSWERS = 64
-"""Answers that may have been under way when a connection was lost."""
+"""Answers that may have been in transit when a connection was lost."""
 
 RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
 
@@ -85,7 +85,7 @@ _update = msgspec.json.Decoder(_Head)
 
 class Ledger:
     def __init__(self, positions: MutableMapping[str, int]) -> None:
-        """`positions` outlives the connection: the last update that was had of each session."""
+        """`positions` outlives the connection: the number of the last update received in each session."""
         self._positions = positions
         self._connection = 1
         self._asked: dict[bytes, Asked] = {}
@@ -94,9 +94,9 @@ class Ledger:
         self._sessions: dict[str, Known] = {}
         self._renamed = 0
         self.hello = b""
-        """`initialize` as it was sent."""
+        """The line of `initialize` as sent."""
         self._shows_seq = False
-        """Whoever asks wants the numbers too."""
+        """Whether the gateway itself asked for the numbers of updates."""
         self.is_dragoman = False
         self.to_gateway: list[bytes] = []
         self.to_server: list[bytes] = []
@@ -107,7 +107,7 @@ class Ledger:
         try:
             envelope = message.decode(line)
         except Malformed:
-            self.to_server.append(line)  # the server's to complain about
+            self.to_server.append(line)  # the server reports the error
             return
         if not envelope.method:
             self._answered(bytes(envelope.id), line)
@@ -175,7 +175,7 @@ class Ledger:
             line = line if self._shows_seq else plain
             if seq is not None and known is not None:
                 if seq <= known.seq:
-                    return  # had already
+                    return  # a duplicate
                 known.seq = seq
         if known is None:
             self.to_gateway.append(line)
@@ -192,7 +192,7 @@ class Ledger:
         self.to_gateway.append(line)
 
     def _told(self, session_id: str, known: Known, meta: Raw) -> bool:
-        """A Dragoman says how its session stands; True if that is not for others."""
+        """Handle a state update of a Dragoman server; True if the gateway must not see it."""
         facts = dragoman_facts(lenient_value(meta)) if meta is not ABSENT else {}
         if "caughtUp" in facts and known.returning:
             self._caught_up(session_id, known, str(facts.get("state")))
@@ -205,7 +205,7 @@ class Ledger:
             self.to_gateway.append(end_of_turn(known.prompt, facts))
             del self._asked[known.prompt]
             known.prompt = None
-        return True  # else of the turn before, whose answer came in time
+        return True  # else it is about the turn before, whose answer arrived
 
     def _is_echo(self, prompt: Asked, content: Raw) -> bool:
         if not prompt.echoes or content is ABSENT or lenient_value(content) != prompt.echoes[0]:
@@ -215,7 +215,7 @@ class Ledger:
         return True
 
     def _caught_up(self, session_id: str, known: Known, state: str) -> None:
-        """Everything that was missed is here: what is still open now never arrived, or is not asked any more."""
+        """Handle the end of missed updates: a prompt still open never arrived, a question still open is obsolete."""
         known.returning = False
         for local, question in list(self._questions.items()):
             if question.session_id == session_id and question.remote is None:
@@ -237,7 +237,7 @@ class Ledger:
         try:
             envelope = message.decode(line)
         except Malformed:
-            self.to_gateway.append(line)  # whoever reads it says what is wrong with it
+            self.to_gateway.append(line)  # the gateway reports the error
             return
         if envelope.id is ABSENT:
             self.to_gateway.append(line)
@@ -256,7 +256,7 @@ class Ledger:
                 return
         session_id = _session_of(params)
         if session_id in self._sessions and self._sessions[session_id].returning:
-            for given in self._answers:  # it went down with the connection
+            for given in self._answers:  # the answer was lost with the connection
                 if (given.method, given.params) == (method, params) and given.answer is not None:
                     self.to_server.append(with_id(given.answer, remote))
                     return
@@ -303,11 +303,11 @@ class Ledger:
 
     @property
     def can_return(self) -> bool:
-        """The other side can take the connection up again, and nothing is half begun."""
+        """Whether a lost connection can be restored: the server is a Dragoman, and no setup request is open."""
         return self.is_dragoman and not any(asked.method in SETUP for asked in self._asked.values())
 
     def lost(self) -> None:
-        """The connection is gone: fail what cannot be asked twice."""
+        """Handle the loss of the connection: fail the requests that cannot be repeated."""
         self._connection += 1
         for question in self._questions.values():
             question.remote = None
@@ -331,14 +331,14 @@ class Ledger:
         return found
 
     def returned(self) -> None:
-        """A new connection stands, its sessions are resumed: ask again what may be asked twice."""
+        """Handle a new connection with resumed sessions: repeat the idempotent requests."""
         for asked in self._asked.values():
             if asked.method in REPEATABLE and asked.connection != self._connection:
                 asked.connection = self._connection
                 self.to_server.append(asked.line)
 
     def keep_positions(self) -> None:
-        """For whoever connects next."""
+        """Store the positions for the next connection."""
         for session_id, known in self._sessions.items():
             if known.seq:
                 self._positions[session_id] = known.seq

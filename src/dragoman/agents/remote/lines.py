@@ -1,4 +1,4 @@
-"""Messages to and from a server, with the little that has to change in them."""
+"""Changes to single messages to and from a server: ids, `_meta`, and update numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETUP_FIELDS = ("cwd", "mcpServers", "additionalDirectories")
 
 
 def end_of_turn(id: bytes, facts: JsonObject) -> bytes:
-    """The answer that was lost with its connection."""
+    """The answer to a prompt that was lost with its connection, from the update about the end of the turn."""
     if facts.get("stopReason") is not None:
         return message.response(id, msgspec.json.encode({"stopReason": facts["stopReason"]}))
     if isinstance(facts.get("error"), dict):
@@ -29,14 +29,14 @@ def end_of_turn(id: bytes, facts: JsonObject) -> bytes:
 
 
 def wants_seq(params: dict[str, Raw]) -> bool:
-    """Whether this `initialize` asks for the numbers of updates by itself."""
+    """Whether this `initialize` already asks for the numbers of updates."""
     capabilities = lenient_members(params.get("clientCapabilities", Raw(b"{}")))
     meta = capabilities.get("_meta")
     return bool(meta is not None and dragoman_facts(lenient_value(meta)).get("seq"))
 
 
 def with_seq_wanted(line: bytes, params: dict[str, Raw]) -> bytes:
-    """`initialize` that asks for the numbers of updates; a server that is no Dragoman does not mind."""
+    """`initialize` with a request for the numbers of updates, which other servers than Dragoman ignore."""
     capabilities = lenient_members(params.get("clientCapabilities", Raw(b"{}")))
     meta = lenient_members(capabilities.get("_meta", Raw(b"{}")))
     asked = lenient_members(meta.get("dragoman", Raw(b"{}")))
@@ -54,7 +54,7 @@ def with_dragoman(line: bytes, params: dict[str, Raw], **facts: object) -> bytes
 
 
 def without_seq(line: bytes, meta: Raw) -> tuple[int | None, bytes]:
-    """The number of an update, and the update without it: it counts another journal's events than ours."""
+    """The number of an update, and the update without it: it belongs to the server's journal, not to ours."""
     raw = bytes(meta)
     alone = _SEQ_ALONE.fullmatch(raw)
     if alone is not None:
@@ -90,7 +90,7 @@ def lenient_members(raw: Raw | bytes) -> dict[str, Raw]:
 
 
 def lenient_value(raw: Raw | bytes) -> object:
-    """A value that a server sent; None for one that Python cannot hold, such as 1e400."""
+    """A value that a server sent; None if Python cannot represent it, such as 1e400."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What waits for an answer, and the sessions that it belongs to."""
+"""Open requests of both sides, and the sessions in use."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from msgspec import Raw
 
 @dataclass(slots=True)
 class Asked:
-    """A request of the gateway's that is not answered yet."""
+    """A request of the gateway that is not answered yet."""
 
     method: str
     session_id: str | None
     line: bytes
     connection: int
-    """The connection that it was last sent on."""
+    """Number of the connection on which the request was last sent."""
     seen: bool = False
-    """A prompt that the server surely has."""
+    """Whether the server certainly has this prompt."""
     cancelled: bool = False
     echoes: list[Any] = field(default_factory=list)
-    """The blocks of a prompt, which a returning client is shown like anybody's."""
+    """Blocks of a prompt that the server will send back to us after a reconnect, as to any other client."""
 
 
 @dataclass(slots=True)
 class Question:
-    """A request of the server's that is not answered yet."""
+    """A request of the server that is not answered yet."""
 
     method: str
     params: bytes
     session_id: str | None
     remote: bytes | None
-    """The id that the server knows it by; None since its connection was lost."""
+    """The server's id of the request; None once its connection was lost."""
     answer: bytes | None = None
-    """Given, but not known to have arrived."""
+    """The answer, given but not known to have arrived."""
 
 
 @dataclass(slots=True)
@@ -44,6 +44,6 @@ class Known:
     setup: dict[str, Raw]
     seq: int = 0
     returning: bool = False
-    """What was missed is still to come."""
+    """Whether missed updates are still to come."""
     prompt: bytes | None = None
     """The id of the prompt in flight."""

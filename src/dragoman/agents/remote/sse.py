@@ -1,4 +1,4 @@
-"""An event stream taken apart (the WHATWG rules, as far as ACP uses them): bytes in, events out."""
+"""A decoder for event streams (the WHATWG rules, as far as ACP uses them): bytes in, events out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.wire.framing import single_line
 
 
 class TooLong(Exception):
-    """One event is longer than a message may be."""
+    """An event exceeds the maximum message size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class EventDecoder:
         self._size = 0
         self._id: str | None = None
         self.comments = 0
-        """Signs of life between events."""
+        """Number of comments, which servers send as keep-alives."""
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """The events that `data` completes; raises `TooLong`."""

@@ -1,8 +1,8 @@
-"""Streamable HTTP as a client: POST what is said, GET what is heard, on one stream for the connection and one for each
-session (G-130).
+"""Streamable HTTP as a client: messages are sent with POST and received with GET, on one stream for the connection and
+one for each session (G-130).
 
-A stream that breaks is taken up again with `Last-Event-ID` where the server numbers its events (`event_reader`); where
-it does not, the connection is lost with it, because nobody knows what was missed.
+A broken stream is continued with `Last-Event-ID` if the server numbers its events (`event_reader`); else the
+connection is lost with it, because the missed events are unknown.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ JSON = "application/json"
 EVENTS = "text/event-stream"
 UNKNOWN_SESSION = "unknown_session"
 OPENS_STREAM = frozenset({"session/load", "session/resume"})
-"""A session's stream is opened before these, so that nothing of their replay is missed."""
+"""Methods before which the session's stream is opened, so that no part of their replay is missed."""
 
 ANSWER_TIMEOUT = 60.0
-"""Seconds until a POST has its status; `initialize` may start an agent first."""
+"""Seconds to wait for the status of a POST; `initialize` may start an agent first."""
 OPEN_TIMEOUT = 5.0
-"""Seconds that a session's stream has to open before its session is loaded all the same."""
+"""Seconds to wait for a session's stream before the session is loaded without it."""
 
 
 class _Params(msgspec.Struct):
@@ -64,7 +64,7 @@ _refusal = msgspec.json.Decoder(_Refusal)
 def http_client(
     address: Address, headers: dict[str, str], context: ssl.SSLContext | None
 ) -> httpx2.AsyncClient:
-    """Keeps cookies over all of an agent's connections (G-127); HTTP/2 where the server offers it."""
+    """A client that shares cookies between all of an agent's connections (G-127); HTTP/2 if the server offers it."""
     return httpx2.AsyncClient(
         headers=headers,
         verify=context if context is not None else True,
@@ -97,7 +97,7 @@ class HttpChannel:
         self._congested = False
         self.backlog = 0
         self.trouble: Trouble | None = None
-        """Why it ended."""
+        """Why the channel ended."""
         handler.link_opened(self)
         self._sender: asyncio.Task[None] = self._loop.create_task(self._send_all())
 
@@ -120,7 +120,7 @@ class HttpChannel:
         self._flowing.set()
 
     def close(self) -> None:
-        """Send what is queued, say goodbye, and end."""
+        """Send queued messages, delete the connection at the server, and end."""
         if not self._closed:
             self._closed = True
             self._wake.set()
@@ -129,7 +129,7 @@ class HttpChannel:
     # -- sending
 
     async def _send_all(self) -> None:
-        """One at a time: what is said first must arrive first."""
+        """Send messages one at a time, so that they arrive in order."""
         try:
             while self._queue or not self._closed:
                 if not self._queue:
@@ -160,9 +160,9 @@ class HttpChannel:
             await self._open_first(session_id)
         answer = await self._request(line, session_id)
         if answer.status_code in (400, 404) and head.method in OPENS_STREAM:
-            answer = await self._request(line, None)  # the Python SDK's server knows such a header only later
+            answer = await self._request(line, None)  # the Python SDK's server accepts this header only later
         if head.method in OPENS_STREAM and session_id is not None:
-            self._listen(session_id)  # where it was not known before
+            self._listen(session_id)  # if the server did not know the session before
         if answer.status_code in (200, 202):
             if answer.content:
                 self._handler.link_messages([_one_line(answer.content)])
@@ -200,7 +200,7 @@ class HttpChannel:
         return self._asked_about.pop(bytes(head.id), None)
 
     def _refused(self, head: _Head, answer: httpx2.Response) -> None:
-        """A request that was not taken is answered; without its connection nothing is taken any more."""
+        """Answer a refused request with an error; raises if the server refuses the whole connection."""
         if answer.status_code in (401, 403) or (answer.status_code == 404 and not _is_session_error(answer)):
             raise refused(self._address, answer.status_code)
         log.info("message refused (%d)", answer.status_code, extra={"url": str(self._address)})
@@ -216,10 +216,10 @@ class HttpChannel:
         except TimeoutError:
             log.info("session stream is not open yet", extra={"url": str(self._address)})
 
-    # -- hearing
+    # -- receiving
 
     def _listen(self, session_id: str | None, *, early: bool = False) -> EventReader:
-        """Read a stream, unless it is being read; `early` ones may be refused."""
+        """Read a stream, unless it is being read; the server may refuse an `early` one."""
         task, reader = self._streams.get(session_id, (None, None))
         if reader is None or (task is not None and task.done()):
             reader = EventReader(
@@ -245,7 +245,7 @@ class HttpChannel:
             try:
                 head = _head.decode(line)
             except msgspec.DecodeError:
-                continue  # the gateway says what is wrong with it
+                continue  # the gateway reports the error
             if _is_request(head) and session_id is not None:
                 self._asked_about[bytes(head.id)] = session_id
             elif not head.method and head.result is not None and head.result.sessionId is not None:
@@ -285,7 +285,7 @@ def _is_request(head: _Head) -> bool:
 
 
 def _is_session_error(answer: httpx2.Response) -> bool:
-    """404 for a session that is not loaded, not for the connection; a Dragoman says so, others word it differently."""
+    """Whether a 404 is about the session, not the connection: by Dragoman's code, else by the word "session"."""
     try:
         code = _refusal.decode(answer.content).code
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Why a remote agent cannot be reached, in words that end with what to do about it."""
+"""Errors of connecting to a remote agent; each message ends with a fix."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import ssl
 from dragoman.agents.remote.address import Address
 
 CONNECT_TIMEOUT = 10.0
-"""Seconds for a connection with its TLS and its handshake: firewalls that swallow packets say nothing."""
+"""Seconds for a connection with TLS and handshake: a firewall that drops packets sends no error."""
 
 
 class Trouble(Exception):
-    """The message is a sentence for a person; `lasting` trouble does not go away by trying again."""
+    """A remote agent cannot be reached; the message is for the user, and retrying does not help if `lasting`."""
 
     def __init__(self, message: str, *, lasting: bool = False) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ _PASSING = {408, 429, 500, 502, 503, 504}
 
 
 def refused(address: Address, status: int) -> Trouble:
-    """An HTTP status instead of a conversation."""
+    """The trouble for an HTTP error status."""
     if status in _PASSING:
         return Trouble(f"{address} cannot take this now (HTTP status {status}): try again later")
     known = _REFUSALS.get(status)
@@ -42,7 +42,7 @@ def refused(address: Address, status: int) -> Trouble:
 
 
 def not_acp(address: Address, what: str) -> Trouble:
-    """Somebody answers who is no ACP server."""
+    """The trouble for a server that does not speak ACP."""
     other = "http:// or https://" if address.websocket else "ws:// or wss://"
     return Trouble(
         f"{address} answers, but not as an ACP server ({what}): check the path, which is usually /acp, "
@@ -52,7 +52,7 @@ def not_acp(address: Address, what: str) -> Trouble:
 
 
 def unreachable(address: Address, error: OSError | TimeoutError) -> Trouble:
-    """No connection, or not one that can be trusted."""
+    """The trouble for a failed connection or an untrusted certificate."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return Trouble(
             f"the certificate of {address} is not trusted ({error.verify_message}): set `ca` of this agent to the "

@@ -1,4 +1,4 @@
-"""Opening a WebSocket to a server (RFC 6455 §4.1)."""
+"""Opens a WebSocket to a server (RFC 6455 §4.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def open_websocket(
     handler: LinkHandler,
     max_bytes: int,
 ) -> Link:
-    """Connect, shake hands, hand over; raises `Trouble`."""
+    """Connect and do the handshake; raises `Trouble`."""
     loop = asyncio.get_running_loop()
     shake = _Handshake(address, headers, cookies)
     transport: asyncio.Transport | None = None
@@ -60,7 +60,7 @@ class _Handshake(asyncio.Protocol):
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._headers = headers
         self.done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        """What came right behind the answer."""
+        """Resolves to the bytes that came after the server's answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         headers = {
