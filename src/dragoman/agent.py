@@ -1,6 +1,6 @@
 """An agent that is one function: `async def answer(prompt: str, turn: Turn)`.
 
-It returns the answer, or yields it piece by piece, or says it with `turn.say` and returns nothing.
+The function returns the answer, yields it piece by piece, or sends it with `turn.say` and returns None.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Function = Callable[..., Awaitable[str | None] | AsyncIterator[str]]
 
 @dataclass
 class Turn:
-    """One prompt, as the function sees it."""
+    """One prompt and its session, as passed to the agent's function."""
 
     session: str
     cwd: str
     blocks: Sequence[Json]
-    """The prompt as it came, with images and links."""
+    """The content blocks of the prompt, with images and links."""
     state: dict[str, Any]
-    """Whatever the function wants to keep for this session."""
+    """For the function's own data; lives as long as the session."""
     client: Client = field(repr=False)
 
     async def say(self, text: str) -> None:
@@ -57,12 +57,12 @@ class Turn:
         await self.update({"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": text}})
 
     async def update(self, update: Json) -> None:
-        """Any other `session/update`; waits while the client is slow."""
+        """Send any `session/update`; waits while the client reads slowly."""
         self.client.update(self.session, update)
         await self.client.room()
 
     async def allowed(self, title: str, kind: str = "other") -> bool:
-        """Ask the user before doing something."""
+        """Ask the user for permission; returns whether it was given."""
         call = {
             "toolCallId": f"call_{secrets.token_hex(6)}",
             "title": title,
@@ -123,7 +123,7 @@ class PlainAgent:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel":
-            # In the next round of the loop: a prompt in front of it has begun by then.
+            # Deferred to the next loop iteration, so that a prompt received just before it has begun.
             asyncio.get_running_loop().call_soon(self._cancel, msgspec.json.decode(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
@@ -174,7 +174,7 @@ class PlainAgent:
             request.reply(msgspec.json.encode({"stopReason": reason}))
         except RpcError as error:
             request.fail(error)
-        except Exception as error:  # the function is the user's: its failure is the answer to this prompt
+        except Exception as error:  # user code: its failure is the answer to this prompt
             log.exception("the agent's function failed")
             request.fail(internal(f"The agent failed: {type(error).__name__}: {error}", "agent_failed"))
 

@@ -11,8 +11,8 @@ PRIVATE = 0o600
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to a file beside `path`, private to the user, and rename it over `path`.
 
-    Raises `OSError` and leaves `path` as it was. A draft that a killed process left is overwritten by its successor of
-    the same process id.
+    On failure `OSError` is raised and `path` is unchanged. A draft left by a killed process is overwritten by a later
+    process with the same id.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,9 +1,9 @@
-"""Log lines: one line per event, never on stdout, and never in the way.
+"""Logging: one line per event, never on stdout, never blocking.
 
-Anything passed as `extra={"session": ...}` becomes a field of the line, and so does what `ABOUT` says the present work
-is for. Log no secrets, and what people or agents said only through `said`.
-A reader of stderr that is slow, gone or full costs log lines, not sessions: nothing here blocks or raises. Lines
-that can wait are made a moment later and together, so that no turn waits for them.
+Each key of `extra={"session": ...}` and of `ABOUT` becomes a field of the line. Log no secrets, and text of users or
+agents only through `said`.
+If the log's target is slow, closed or full, lines are dropped: nothing here blocks or raises. Lines below warning level
+are formatted and written a moment later in batches, so that no turn waits for them.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
     import asyncio
 
 ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noqa: B039 (never written to)
-"""The session, client and request that the present work is done for."""
+"""Log fields of the current work: its session, client and request."""
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 SAFE_WRITE = min(4096, select.PIPE_BUF)
-"""POSIX: a pipe that is ready to be written takes PIPE_BUF bytes without blocking; Linux has 4096, macOS 512."""
+"""Bytes per write. POSIX: a writable pipe takes PIPE_BUF bytes without blocking; 4096 on Linux, 512 on macOS."""
 LINGER = 0.02
-"""Seconds that a line may wait for others; one that warns does not wait, and takes those before it along."""
+"""Seconds that a line may wait for others; a warning or an error is written at once, with all lines before it."""
 MOST_WAITING = 100
 MOST_AT_ONCE = 4
-"""Lines that are made in one turn of the loop."""
+"""Lines written in one iteration of the event loop."""
 MAX_VALUE = 2000
-"""An agent's stderr or a peer's message quoted in a line must not flood the log."""
+"""Characters of one value: an agent's stderr or a peer's message quoted in a line must not flood the log."""
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "about"}
 _QUOTED = frozenset(' "=')
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
-"""Ids, names and numbers, which need neither quotes nor a look for secrets."""
+"""Ids, names and numbers, which need neither quotes nor masking."""
 _COLOURS = {10: "\x1b[2m", 20: "\x1b[36m", 30: "\x1b[33m", 40: "\x1b[31m", 50: "\x1b[31;1m"}
 _PLAIN_RESET = "\x1b[0m"
 
 
 _prompts = False
 _quick: FdHandler | None = None
-"""Where the log goes, if it is written by us."""
+"""The handler that `note` writes to directly; None if logging is off or not set up."""
 
 
 def setup(
@@ -63,7 +63,7 @@ def setup(
 ) -> None:
     """Send the log to `file`, or else to stderr; raises OSError only if `file` cannot be opened.
 
-    Only with `prompts` does `said` let through what was said.
+    With `prompts`, `said` returns the text itself instead of its length.
     """
     global _prompts, _quick
     _prompts = prompts
@@ -86,13 +86,13 @@ def setup(
     root.propagate = False
     logging.raiseExceptions = False
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging._srcfile = None  # nobody is told the line of code, and to find it costs more than all the rest
+    logging._srcfile = None  # no formatter prints the source line, and finding it costs more than the rest
 
 
 def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> None:
-    """`logger.info(message, extra=facts)` for the event loop, where it happens in every turn: the line is made later.
+    """A cheaper `logger.info(message, extra=facts)` for lines of every turn: the line is formatted later.
 
-    `ABOUT` is not added: session, client and request are in `facts`.
+    `ABOUT` is not added: `facts` must hold session, client and request.
     """
     if not logger.isEnabledFor(logging.INFO):
         return
@@ -103,7 +103,7 @@ def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> N
 
 
 def said(words: bytes | str) -> str:
-    """What somebody said, for a line of the log: its length, unless the log may have the words."""
+    """Text of a user or an agent for a log line: its length only, unless `log.prompts` is set."""
     if not _prompts:
         return (
             f"({len(words)} {'bytes' if isinstance(words, bytes) else 'characters'}; log.prompts shows them)"
@@ -112,7 +112,7 @@ def said(words: bytes | str) -> str:
 
 
 def without_secrets(words: str) -> str:
-    """What a peer said about itself, bounded and without what is a secret by its name or its look."""
+    """Text from a peer for a log line: cut to `MAX_VALUE`, secrets masked by name and by pattern."""
     return mask_text(words[:MAX_VALUE])
 
 
@@ -124,11 +124,11 @@ def _handler(file: str | None) -> logging.Handler | None:
     if file is not None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         return FdHandler(os.open(os.path.expanduser(file), flags, 0o600), owned=True)  # noqa: PTH111
-    return FdHandler(2) if sys.stderr is not None else None  # closed at start: fd 2 may be anything by now
+    return FdHandler(2) if sys.stderr is not None else None  # None: closed at start, fd 2 may be any file
 
 
 class Note:
-    """As much of a `logging.LogRecord` as a line needs."""
+    """A minimal `logging.LogRecord`: only the attributes that the formatters need."""
 
     __slots__ = ("created", "facts", "message", "name")
     levelno, levelname, exc_info = logging.INFO, "INFO", None
@@ -148,7 +148,7 @@ class Note:
 
 
 class FdHandler(logging.Handler):
-    """Writes lines to a file descriptor if it takes them at once, and counts those that it does not."""
+    """Writes lines to a file descriptor without blocking; lines that it does not take are dropped and counted."""
 
     def __init__(self, fd: int, owned: bool = False) -> None:
         super().__init__()
@@ -170,14 +170,14 @@ class FdHandler(logging.Handler):
         if loop is not None and not self._waiting:
             loop.call_later(LINGER, self._write_some, loop)
         self._waiting.append(record)
-        # In another thread, or when there is no loop any more, there is nobody to do it later.
+        # Without a running loop, as in another thread or at exit, no timer can write the line later.
         if loop is None or record.levelno >= logging.WARNING or len(self._waiting) >= MOST_WAITING:
             self._write_all()
 
     def add_note(self, note: Note) -> None:
         with self.lock or nullcontext():
             if 0 < len(self._waiting) < MOST_WAITING - 1:
-                self._waiting.append(note)  # the timer for those before it runs
+                self._waiting.append(note)  # the timer of the first waiting line runs
             else:
                 self.add(note)
 
@@ -186,7 +186,7 @@ class FdHandler(logging.Handler):
             self._write_all()
 
     def _write_some(self, loop: asyncio.AbstractEventLoop) -> None:
-        """A few lines in each turn of the loop: what is asked meanwhile does not wait for the rest."""
+        """Write a few lines in each loop iteration, so that requests do not wait for all of them."""
         with self.lock or nullcontext():
             self._write_lines(MOST_AT_ONCE)
         if self._waiting:
@@ -197,7 +197,7 @@ class FdHandler(logging.Handler):
             self._write_lines(MOST_WAITING)
 
     def _write_lines(self, most: int) -> None:
-        """Together, as many of the first `most` as a pipe takes at once."""
+        """Write up to `most` waiting lines together, as many as fit into `SAFE_WRITE` bytes, but at least one."""
         data, count = b"", 0
         while self._waiting and count < most:
             line = self._line(self._waiting[0])
@@ -219,7 +219,7 @@ class FdHandler(logging.Handler):
         return line.encode("utf-8", "backslashreplace") + b"\n"
 
     def _write(self, data: bytes) -> bool:
-        """Whether all of it went out."""
+        """Write without blocking; returns whether all of `data` was written."""
         rest = memoryview(data)
         try:
             while rest:
@@ -228,7 +228,7 @@ class FdHandler(logging.Handler):
                     break
                 rest = rest[os.write(self._fd, rest[:SAFE_WRITE]) :]
         except OSError:
-            pass  # a full disk, a reader that is gone: the count tells, if ever there is a reader again
+            pass  # full disk or closed pipe: the lines count as lost, which is logged once writing works again
         if len(rest) < len(data):
             self._torn = bool(rest)
         return not rest
@@ -242,13 +242,13 @@ class FdHandler(logging.Handler):
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
-    """Without loading asyncio, which the first lines of a start can do without."""
+    """The running event loop, without importing asyncio: the first lines of a start do not need it."""
     events = sys.modules.get("asyncio.events")
     return events._get_running_loop() if events is not None else None
 
 
 def fields(record: logging.LogRecord | Note) -> Mapping[str, Any]:
-    """What the caller passed as `extra`, and what its work is for."""
+    """The fields of a line: those of `ABOUT`, and what the caller passed as `extra`."""
     if isinstance(record, Note):
         return record.facts
     about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
@@ -274,7 +274,7 @@ class JsonLine(logging.Formatter):
 
 
 class FieldLine(logging.Formatter):
-    """`time=... level=... logger=... msg=... key=value`, for files and for people with grep."""
+    """`time=... level=... logger=... msg=... key=value`, for files and grep."""
 
     def format(self, record: logging.LogRecord) -> str:
         parts = [
@@ -290,7 +290,7 @@ class FieldLine(logging.Formatter):
 
 
 class HumanLine(logging.Formatter):
-    """A line for someone who watches a terminal."""
+    """A line for a user at a terminal."""
 
     def __init__(self, colour: bool) -> None:
         super().__init__()
@@ -337,14 +337,14 @@ def _message(text: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _text(text: str) -> str:
-    """The same sessions, agents and outcomes stand in line after line."""
+    """The value, quoted if needed; cached, since the same sessions, agents and outcomes recur in many lines."""
     text = _cut(text)
     plain = text and text.isprintable() and _QUOTED.isdisjoint(text)
     return text if plain else _quoted(text)
 
 
 def _quoted(value: object) -> str:
-    """As JSON, on one line that drives no terminal, whether it is read now or later with `tail`."""
+    """The value as one line of JSON; terminal control characters are escaped, since logs are read with `tail`."""
     return escape_json(json.dumps(value, ensure_ascii=False))
 
 

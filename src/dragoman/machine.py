@@ -1,4 +1,4 @@
-"""This machine: its name, its boot, its limits, and whether a folder is on a disk that others may write to as well."""
+"""This machine: its name, boot id and file limit, and whether a folder is on a disk shared with other machines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NETWORK = frozenset(
         "webdav",
     ]
 )
-"""File systems that several machines can mount at once; those of FUSE count too, because they may be."""
+"""File systems that several machines can mount at once; `is_shared` also counts FUSE, which may be one."""
 
 
 def node() -> str:
@@ -53,7 +53,7 @@ def node() -> str:
 
 @functools.cache
 def identity() -> str:
-    """The same after a reboot. Images may have an id in common, and machines a name: both must be the same."""
+    """An id that survives reboots: machine id and name, as cloned images share an id and machines may share a name."""
     try:
         known = _MACHINE_ID.read_text().strip()
     except OSError:
@@ -63,7 +63,7 @@ def identity() -> str:
 
 @functools.cache
 def boot_id() -> str:
-    """Another one after each start of the machine; empty where the system does not tell."""
+    """An id that changes with each boot; empty if the system has none."""
     if sys.platform == "darwin":
         return _say("sysctl", "-n", "kern.bootsessionuuid").strip()
     try:
@@ -74,7 +74,7 @@ def boot_id() -> str:
 
 @functools.cache
 def place() -> str:
-    """Boot and process namespace: where a process id means the same process."""
+    """Boot id and PID namespace: the scope in which a process id is valid."""
     try:
         return f"{boot_id()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
@@ -82,7 +82,7 @@ def place() -> str:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process of this place runs."""
+    """Whether a process with this id runs; the id must come from the same `place`."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -93,11 +93,11 @@ def runs(pid: int) -> bool:
 
 
 _soft_files = 0
-"""How many files a process may have open, before this one asked for more."""
+"""The soft limit of open files before `raise_file_limit` changed it; 0 if unchanged."""
 
 
 def raise_file_limit(wanted: int) -> int:
-    """Let this process have so many files open, if that is allowed; returns how many it may have."""
+    """Raise the soft limit of open files to `wanted` if the hard limit allows it; returns the resulting limit."""
     global _soft_files
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -115,24 +115,24 @@ def raise_file_limit(wanted: int) -> int:
 
 
 def restore_file_limit(pid: int) -> None:
-    """Give a program that this one started the limit of before: some close, or look at, all that they could have."""
+    """Give a child process the original limit of open files: some programs close or scan every possible one."""
     if _soft_files and hasattr(resource, "prlimit"):
-        with suppress(OSError, ValueError):  # it has ended, or is another user's by now
+        with suppress(OSError, ValueError):  # the process has ended or changed its user
             _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(_soft_files, hard), hard))
 
 
 def is_shared(folder: Path) -> bool:
-    """Whether another machine may have the same folder; true also where the system does not tell.
+    """Whether other machines may mount the same folder; true if its file system is not known.
 
-    Wrong for a disk that looks local and is not: a device that several machines are attached to (iSCSI, Fibre Channel).
+    Does not detect a block device that several machines are attached to (iSCSI, Fibre Channel).
     """
     kind = file_system(folder)
     return not kind or kind in NETWORK or "fuse" in kind
 
 
 def file_system(folder: Path) -> str:
-    """Its type as the kernel calls it; empty where that is not known."""
+    """The kernel's name for the folder's file system type; empty if not known."""
     device = folder.stat().st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
@@ -149,22 +149,22 @@ def file_system(folder: Path) -> str:
             return kind
         if path.is_relative_to(_unescape(point)):
             above.append((len(point), kind))
-    # Files of btrfs have a device number of their subvolume, which no mount has.
+    # Files on btrfs have the device number of their subvolume, which mountinfo does not list.
     return _innermost(above)
 
 
 def _unescape(point: str) -> str:
-    """A mount point as mountinfo writes it: a space is `\\040`."""
+    """Decode a mount point of mountinfo, where a space is `\\040`."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)
 
 
 def _innermost(mounts: list[tuple[int, str]]) -> str:
-    """The type of the longest mount point; of several at one place the last, which hides the others."""
+    """The type of the longest mount point; of several mounts on one point the last, which hides the others."""
     return max(reversed(mounts), key=lambda mount: mount[0], default=(0, ""))[1]
 
 
 def _say(*command: str) -> str:
-    """What a program prints; empty if it fails."""
+    """The stdout of a program; empty if it fails."""
     import subprocess  # not needed where there is /proc
 
     try:
@@ -174,9 +174,9 @@ def _say(*command: str) -> str:
 
 
 def _mounted_at(folder: Path) -> str:
-    """As `mount` tells it on macOS and BSD: `/dev/disk3s5 on /System/Volumes/Data (apfs, local, journaled)`.
+    """The type by `mount` of macOS and BSD: `/dev/disk3s5 on /System/Volumes/Data (apfs, local, journaled)`.
 
-    Goes by the longest mount point above the folder. Home folders of macOS appear below `/` instead of
+    The longest mount point above the folder counts. Home folders of macOS appear below `/` instead of
     `/System/Volumes/Data`, which is of the same type.
     """
     found = re.findall(r" on (/.*) \(([^,)]+)[^()]*\)$", _say("mount"), re.MULTILINE)

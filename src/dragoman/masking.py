@@ -1,8 +1,8 @@
-"""Secrets that are written where people and logs can read them: in addresses and on command lines.
+"""Masks secrets in URLs, command lines and other text before it is shown or logged.
 
-`mask` is for any text: an address in it loses its user and password, and the values of parameters whose names say what
-they are. `mask_setting` and `mask_words` are for what a person configured, which has no use for the values: there every
-parameter of an address is masked.
+`mask` is for any text: a URL in it loses its user and password, and the values of parameters with a secret's name.
+`mask_setting` and `mask_words` are for configured values and commands: there every parameter of a URL is masked, since
+no reader needs the values.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _SECRET_ENDS = ("token", "secret", "password", "apikey")
 
 
 def mask(text: str) -> str:
-    """Text that may quote an address; what is no secret stays, so that a link in it can still be followed."""
+    """Mask the secrets of URLs in a text; other parameters stay, so that a link still works."""
     return _ADDRESS.sub(lambda found: _address(found[0], every=False), text) if "://" in text else text
 
 
 def mask_text(text: str) -> str:
-    """Text from outside, such as an error: addresses, `password=abc`, `"apiKey":"abc"`, `Bearer abc`, `sk-abc`."""
+    """Mask secrets in text from outside: URLs, `password=abc`, `"apiKey":"abc"`, `Bearer abc`, `sk-abc`."""
     return _LOOKS_SECRET.sub(MASK, "".join(_without_assigned(mask(text))))
 
 
 def _without_assigned(text: str) -> Iterator[str]:
-    """The text in pieces; a value that is none of a secret may hold another name: `error: token=abc`."""
+    """The text in pieces, secret values masked; other values are searched for further names: `error: token=abc`."""
     done = 0
     while (found := _ASSIGNED.search(text, done)) is not None:
-        plain = re.sub(r"[Cc]ode\Z", "", found["name"])  # an error's code is none
+        plain = re.sub(r"[Cc]ode\Z", "", found["name"])  # an error code is no secret
         secret = bool(plain) and says_secret(plain)
         yield text[done : found.end("between")] + (MASK if secret else "")
         done = found.end() if secret else found.end("between")
@@ -59,12 +59,12 @@ def _without_assigned(text: str) -> Iterator[str]:
 
 
 def mask_setting(text: str) -> str:
-    """One value of the configuration."""
+    """Mask the URLs in one configured value."""
     return _ADDRESS.sub(lambda found: _address(found[0], every=True), text) if "://" in text else text
 
 
 def mask_words(words: Iterable[str]) -> list[str]:
-    """A command line: `--token abc`, `--token=abc`, `API_KEY=abc`, `Authorization: abc` and addresses."""
+    """Mask a command line: `--token abc`, `--token=abc`, `API_KEY=abc`, `Authorization: abc` and URLs."""
     shown: list[str] = []
     option = ""
     for word in words:

@@ -1,11 +1,11 @@
-"""The one way to a terminal: nothing that an agent, a file or a peer says can command it.
+"""Keeps text of agents, files and peers from controlling the terminal.
 
-`guard` stands before stdout and stderr of every command. On a terminal it leaves out each character that moves the
-cursor, starts an escape sequence (OSC 52 writes to the clipboard, OSC 0 to the title), or turns the order of the text
-around. The rest of a sequence stays to be read. Our own colours, and steps back over a typed character, carry a random
-mark, so that they alone become sequences again. Where no terminal reads, text passes as it is.
+`guard` wraps stdout and stderr of every command. On a terminal it removes each character that moves the cursor, starts
+an escape sequence (OSC 52 writes to the clipboard, OSC 0 to the title) or changes the text direction; the printable
+rest of a sequence stays. Our own colours and backspaces carry a random mark in place of the escape character, so that
+only they become sequences. Text that does not go to a terminal only loses the marks.
 
-`escape` and `escape_json` are for the log and for JSON, where such a character is better seen than left out.
+`escape` and `escape_json` are for the log and for JSON: there such characters are escaped, not removed.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, TextIO, cast
 
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
-    "\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # order, lines, what is not seen
-    "\ud800-\udfff"  # halves of characters, which cannot be written
-    "\ufdd0-\ufdef\U000e0000-\U000e007f"  # our mark, tags
+    "\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # direction, line breaks, invisible
+    "\ud800-\udfff"  # surrogates, which cannot be encoded
+    "\ufdd0-\ufdef\U000e0000-\U000e007f"  # noncharacters (our mark is one), tags
 )
 _FIND = re.compile(f"[{_UNSAFE}]")
 _FIND_IN_LINE = re.compile(f"[{_UNSAFE}\t\n]")
@@ -31,17 +31,17 @@ _GUARDED_BACK = f"{_MARK}[D"
 
 
 def clean(text: str) -> str:
-    """Text without the characters that command a terminal; lines stay lines."""
+    """The text without the characters that control a terminal; tabs and line feeds stay."""
     return _FIND.sub("", text)
 
 
 def escape(text: str) -> str:
-    """One line of text in which such characters are seen: `\\x1b`."""
+    """The text as one line, control characters escaped as `\\x1b`."""
     return _FIND_IN_LINE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
 def escape_json(text: str) -> str:
-    """The same JSON, with such characters written as JSON does."""
+    """The same JSON, control characters escaped as `\\u001b`."""
     return _FIND.sub(_escaped, text)
 
 
@@ -51,7 +51,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def style(text: str, **how: Any) -> str:
-    """Coloured text, as `click.style` has it; plain until there is a `guard` that knows the mark."""
+    """Style text like `click.style`; plain unless `guard` is active, which turns the mark into an escape character."""
     if not _is_guarded():
         return text
     import click
@@ -60,12 +60,12 @@ def style(text: str, **how: Any) -> str:
 
 
 def backspaced(text: str) -> str:
-    """Text of ours in which a backspace moves the cursor, also on a stream that leaves out all others."""
+    """Our own text, with its backspaces marked so that they move the cursor on a guarded stream."""
     return text.replace("\b", _GUARDED_BACK) if _is_guarded() else text
 
 
 def guard() -> None:
-    """Let everything that is written to stdout and stderr from now on pass through here."""
+    """Wrap stdout and stderr in `Guarded`."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, Guarded):
@@ -73,7 +73,7 @@ def guard() -> None:
 
 
 class Guarded:
-    """A text stream that writes only what may be shown; all else it leaves to the stream behind it."""
+    """A text stream that removes terminal control characters; all but writing is left to the wrapped stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -108,7 +108,7 @@ class Guarded:
 
 
 class _Bytes:
-    """The bytes below a guarded stream: decoded first, so that nothing passes by."""
+    """The `buffer` of a guarded stream: bytes are decoded and filtered like text."""
 
     def __init__(self, above: Guarded) -> None:
         self._above = above
