@@ -1,1 +1,1 @@
-"""What the user configured: the model, its layers, and where things lie on disk."""
+"""Configuration: the model, its layers, and the paths on disk."""

@@ -1,4 +1,4 @@
-"""What the types cannot say: names that must exist, keys that a kind needs."""
+"""Checks that types cannot express: names that must exist, keys that a kind needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, SandboxConfig
 
 RESERVED_NAMES = frozenset({"rpc", "sse", "inline", "events"})
-"""`/acp/NAME` means something else for these."""
+"""Not allowed as agent names: `/acp/NAME` is another endpoint for these."""
 
 PLAIN_SANDBOXES = ("local", "bubblewrap")
 """Kinds that need no settings, so their name alone is a sandbox."""
@@ -35,13 +35,13 @@ _SANDBOX_NEEDS: dict[str, Callable[[SandboxConfig], tuple[str, object]]] = {
 
 
 class Blame(Protocol):
-    """Says who set a key."""
+    """Returns the origin of a key: a file, a variable or an option."""
 
     def __call__(self, *path: str) -> str: ...
 
 
 def check(config: Config, blame: Blame, any_agent: bool = False) -> None:
-    """Raise for all that does not fit together, one line each; `any_agent` accepts unknown agent names."""
+    """Raise `ConfigError` with one line per inconsistency; `any_agent` accepts unknown agent names."""
     found: list[str] = []
 
     def complain(path: tuple[str, ...], text: str) -> None:
@@ -118,14 +118,14 @@ def _check_remote(path: tuple[str, ...], agent: AgentConfig, complain: _Complain
 
 
 def _url_trouble(url: str) -> tuple[str | None, bool]:
-    """What is wrong with an address, and whether it stays on this machine."""
+    """The problem with a URL, if there is one, and whether its host is loopback."""
     from ipaddress import ip_address
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
-        parts.port  # noqa: B018  raises for a port that is none
-    except ValueError:  # its words would quote the address, which may hold a password
+        parts.port  # noqa: B018  raises for an invalid port
+    except ValueError:  # its message would quote the URL, which may hold a password
         return "not an address: its host or its port cannot be read", False
     if parts.scheme.lower() not in ("ws", "wss", "http", "https") or not parts.hostname:
         return "expected ws://HOST/acp, wss://HOST/acp, http://HOST/acp or https://HOST/acp", False

@@ -20,9 +20,9 @@ FALSE = frozenset({"0", "false", "no", "off"})
 def read_environment(
     environ: Mapping[str, str], names: Mapping[str, list[str]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each variable's name and the configuration that it stands for.
+    """Each variable's name and the configuration that it sets.
 
-    `names` lists the agents and sandboxes there are: no variable spells `my-agent`, so `MY_AGENT` finds it.
+    `names` lists the known agents and sandboxes: a variable cannot contain `my-agent`, so `MY_AGENT` matches it.
     """
     variables = _variables()
     for variable in sorted(environ):
@@ -40,7 +40,7 @@ def read_environment(
 
 
 def parse(text: str, described: inspect.Type) -> Any:
-    """The value that `text` means; what does not fit stays text, for the check of types to complain about."""
+    """The value of `text` for this type; text that does not parse is returned as is, for the type check to report."""
     try:
         match described:
             case inspect.IntType():
@@ -63,7 +63,7 @@ def _split(text: str) -> list[str]:
 
 
 def _variables() -> dict[str, tuple[KeyPath, inspect.Type]]:
-    """The variables that can be listed: all but those with the name of an agent or sandbox in them."""
+    """All variables but those that contain the name of an agent or sandbox."""
     found: dict[str, tuple[KeyPath, inspect.Type]] = {}
     for key in keys(struct_of(Config)):
         if isinstance(key.type, inspect.StructType):
@@ -75,7 +75,7 @@ def _variables() -> dict[str, tuple[KeyPath, inspect.Type]]:
 
 
 def _named(variable: str, names: Mapping[str, list[str]]) -> tuple[KeyPath, inspect.Type] | None:
-    """`DRAGOMAN_AGENTS_GEMINI_COMMAND`: the longest key that fits the end wins, the rest is the name."""
+    """The key of `DRAGOMAN_AGENTS_GEMINI_COMMAND`: the longest key that matches the end; the rest is the name."""
     for table in keys(struct_of(Config)):
         start = f"{PREFIX}{table.name}_".upper()
         if not isinstance(table.type, inspect.DictType) or not variable.startswith(start):

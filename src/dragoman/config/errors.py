@@ -1,7 +1,7 @@
-"""What goes wrong between what the user wrote and what Dragoman can do with it."""
+"""The error for what the user configured or asked for and Dragoman cannot do."""
 
 from __future__ import annotations
 
 
 class ConfigError(Exception):
-    """A mistake in the configuration; the message is meant for a person and names the place."""
+    """Invalid configuration or options; the message is for the user and names the place."""

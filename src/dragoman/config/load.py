@@ -1,4 +1,4 @@
-"""From files, environment and flags to one `Config`; later layers win, key by key."""
+"""Loads files, environment and flags into one `Config`; later layers win, key by key."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from dragoman.config.workspace import Trust, restrict, too_wide, without
 
 DEFAULT = "default"
 MAX_BYTES = 1024 * 1024
-"""Of a configuration file: more is no configuration, and would be held in memory several times."""
+"""Size limit of a configuration file, which is held in memory several times."""
 NARROW = ("policy", "narrow")
 
 
 DEEPEST = 32
-"""Tables and lists inside each other in a file; the configuration has five. A workspace's file is a stranger's."""
+"""Nesting limit of tables and lists in a file; the configuration needs five. A workspace's file is untrusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Some settings and where they come from, in words: a file, a variable, a flag."""
+    """Settings and their origin in words: a file, a variable or an option."""
 
     origin: str
     data: dict[str, Any]
@@ -40,14 +40,14 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The configuration, and how it came about."""
+    """The merged configuration, the origins of its values, and warnings."""
 
     config: Config
     origins: dict[tuple[str, ...], str]
     warnings: list[str] = field(default_factory=list)
 
     def origin(self, *path: str) -> str:
-        """Who set the value at `path`, or the nearest thing around it that somebody set."""
+        """The origin of the value at `path`, or of the nearest table around it that has one."""
         while path and path not in self.origins:
             path = path[:-1]
         return self.origins.get(path, DEFAULT)
@@ -120,7 +120,7 @@ def parse(file: Path, content: bytes) -> dict[str, Any]:
 
 
 def _is_deeper(data: Any, levels: int) -> bool:
-    """Level by level: what is too deep to read is too deep for a function that calls itself, too."""
+    """Whether the nesting exceeds `levels`; not recursive, since deep data would exceed the recursion limit."""
     level = [data]
     for _ in range(levels):
         below = [each.values() if isinstance(each, dict) else each for each in level]
@@ -167,7 +167,7 @@ class _WorkspaceFile:
 
 
 def _workspace_file(paths: Paths, workspace: Path, warnings: list[str]) -> _WorkspaceFile | None:
-    """What counts of the workspace's file; trust is for the very bytes that are parsed."""
+    """The accepted settings of the workspace's file; trust is checked for the same bytes that are parsed."""
     file = workspace / WORKSPACE_FILE
     content = read(file)
     if content is None or _same(file, paths.config_file):
@@ -181,14 +181,14 @@ def _workspace_file(paths: Paths, workspace: Path, warnings: list[str]) -> _Work
 def _without_wider(
     layers: list[Layer], workspace: Layer, warnings: list[str], *, any_agent: bool
 ) -> list[Layer]:
-    """The layers, without what the workspace would widen: known only once everything else is merged."""
+    """The layers without those workspace settings that, with all layers merged, allow more than the user's."""
     from dragoman.config.narrow import widened
 
     others = [layer for layer in layers if layer is not workspace]
     wanted, own = _convert(merge(layers)[0], layers), _convert(merge(others)[0], others)
     wider = widened(own, wanted)
     if not any_agent and wanted.default_agent not in wanted.agents:
-        wider.pop(("default_agent",), None)  # the check of names has the better words
+        wider.pop(("default_agent",), None)  # `check` reports an unknown agent more clearly
     if not wider:
         return layers
     warnings += too_wide(Path(workspace.origin), workspace.data, wider)
@@ -197,7 +197,7 @@ def _without_wider(
 
 
 def _same(one: Path, other: Path) -> bool:
-    """`DRAGOMAN_HOME=~/.dragoman` makes the user's file look like the file of a workspace `~`."""
+    """Whether both are one file: with `DRAGOMAN_HOME=~/.dragoman` the user's file is also that of the workspace `~`."""
     return other.exists() and one.samefile(other)
 
 
@@ -219,7 +219,7 @@ def _convert(data: dict[str, Any], layers: Sequence[Layer]) -> Config:
 
 
 def _explain(layers: Sequence[Layer]) -> str:
-    """Every mistake, one per line, blamed on the layer that made it."""
+    """Every invalid value, one per line, with the origin of its layer."""
     from dragoman.config.model import Config
     from dragoman.config.schema import dotted, problems, struct_of
 

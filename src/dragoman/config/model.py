@@ -1,4 +1,4 @@
-"""The configuration as it is after all layers are merged; `docs/reference/configuration.md` is made from it.
+"""The configuration after all layers are merged; `docs/reference/configuration.md` is generated from this module.
 
 Every key of a table has a default, so that a layer may set a few and leave the rest to others.
 """
@@ -378,7 +378,7 @@ class TracesConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything, resolved."""
+    """The whole configuration, resolved."""
 
     default_agent: Annotated[str, Meta(description="The agent of a session that names none.")] = "builtin"
     agents: Annotated[dict[str, AgentConfig], Meta(description="The agents by name.")] = {}

@@ -1,8 +1,8 @@
-"""Whether a choice of an untrusted workspace lets an agent do more than the user's own settings do.
+"""Finds settings of an untrusted workspace that let an agent do more than the user's own settings do.
 
-A repository may choose among what the user has set up, but only what is at least as narrow: the same box or a
-tighter one, no file or terminal service more, no variable more, no higher limit. What cannot be compared, such as
-boxes of two kinds, counts as wider: then the user has to trust the file.
+A workspace may choose among the user's agents, but only one that is at least as restricted: the same sandbox or a
+stricter one, no additional file or terminal service, no additional variable, no higher limit. What cannot be compared,
+such as sandboxes of two kinds, counts as wider: then the user has to trust the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_LIMIT_IS_ZERO = frozenset({"max_prompt_bytes"})
 _ONE_BOX = (
     *("kind", "workspace", "elsewhere", "image", "host", "command", "home", "user", "engine", "options"),
 )
-"""Settings of a box that have no order: either both have the same, or they cannot be compared."""
+"""Sandbox settings without an order: if they differ, the sandboxes cannot be compared."""
 _LISTS = ("mounts", "pass_env", "hosts")
 _SWITCHES = ("serve_fs", "serve_terminal", "auto_resume", "duet")
 _REMOTE = ("url", "token", "headers", "ca", "insecure")
@@ -26,12 +26,12 @@ _UNASKED = re.compile(
     r"|trust-?all|no-?(confirm|approval|sandbox|permission)|never-?ask|acceptEdits",
     re.IGNORECASE,
 )
-"""How agents of today spell that they do not ask for permission; a new spelling belongs here."""
+"""Arguments and variables that stop known agents from asking for permission; new ones belong here."""
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
 def widened(own: Config, wanted: Config) -> dict[tuple[str, ...], str]:
-    """Keys in which `wanted`, with the workspace's file, allows more than `own`, without it; and why."""
+    """Keys by which `wanted` (with the workspace's file) allows more than `own` (without it), and the reasons."""
     found: dict[tuple[str, ...], str] = {}
     if wanted.default_agent != own.default_agent and (why := _wider_choice(own, wanted)):
         found["default_agent",] = why
@@ -45,7 +45,7 @@ def widened(own: Config, wanted: Config) -> dict[tuple[str, ...], str]:
 
 
 def _wider_choice(own: Config, wanted: Config) -> str:
-    """Why the agent of the workspace may do more than the user's own; empty if it may not."""
+    """Why the workspace's default agent may do more than the user's; empty if it may not."""
     chosen = wanted.agents.get(wanted.default_agent)
     if chosen is None:
         return "you have no agent of that name"  # and in test mode the name would be a program to run
@@ -97,7 +97,7 @@ def _wider_box(own: str | None, chosen: str | None, config: Config) -> Iterator[
 
 
 def _box(name: str | None, config: Config) -> SandboxConfig | None:
-    """The settings behind a sandbox's name; None where nothing keeps the agent in."""
+    """The settings of the named sandbox; None if the agent is not isolated."""
     if name is None:
         return None
     box = config.sandboxes.get(name) or SandboxConfig(kind="bubblewrap" if name == "bubblewrap" else "local")
@@ -128,7 +128,7 @@ def _wider_settings(own: SandboxConfig, chosen: SandboxConfig) -> Iterator[str]:
 
 
 def _more(own: Mapping[str, str], chosen: Mapping[str, str]) -> list[str]:
-    """Variables of `chosen` that `own` has not, or not with that value."""
+    """Variables of `chosen` that `own` lacks or has with another value."""
     return [name for name, value in chosen.items() if own.get(name) != value]
 
 
@@ -138,7 +138,7 @@ def _unasked(agent: AgentConfig) -> list[str]:
 
 
 def _at_most(chosen: float, own: float, *, zero: bool) -> bool:
-    """Whether a limit is no higher; with `zero`, 0 means that there is none. NaN is never at most anything."""
+    """Whether `chosen` is no higher than `own`; with `zero`, 0 means no limit. False for NaN."""
     if zero and own == 0:
         return chosen >= 0
     return chosen <= own and not (zero and chosen == 0)

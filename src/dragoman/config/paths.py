@@ -1,4 +1,4 @@
-"""Where Dragoman keeps things: the XDG directories, or all of it below `DRAGOMAN_HOME`."""
+"""Where Dragoman stores its files: in the XDG directories, or all below `DRAGOMAN_HOME`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PRIVATE_DIR = 0o700
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """Every place on disk; nothing exists until someone calls `ensure`."""
+    """Every path that Dragoman uses; only `ensure` creates directories."""
 
     config_file: Path
     state_dir: Path
@@ -56,12 +56,12 @@ class Paths:
         return self.runtime_dir / "token"
 
     def check(self) -> None:
-        """Raises `ConfigError` if one of the folders is not the user's own."""
+        """Raise `ConfigError` if another user owns one of the folders or may write to it."""
         for folder in {self.config_file.parent, self.state_dir, self.runtime_dir, self.cache_dir}:
             check_own(folder)
 
     def ensure(self, directory: Path) -> Path:
-        """Make `directory`, and what is missing above it, for the user alone."""
+        """Create `directory` and its missing parents, accessible to the user only."""
         missing = []
         part = directory
         while not part.is_dir():
@@ -79,7 +79,7 @@ class Paths:
 
 
 def find_paths(environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Paths:
-    """The places for this user, by the environment."""
+    """The paths for this user, by the environment."""
     env = os.environ if environ is None else environ
     if moved := env.get("DRAGOMAN_HOME"):
         home = Path(os.path.abspath(_expand(moved, env)))  # noqa: PTH100 (resolve() follows symlinks)
@@ -108,7 +108,7 @@ def _xdg(env: Mapping[str, str], name: str) -> Path | None:
 
 
 def _run_user() -> Path | None:
-    """The runtime directory of a login whose environment was not passed on, as some desktops do."""
+    """The user's runtime directory where `XDG_RUNTIME_DIR` is not passed on, as by some desktops."""
     directory = Path(f"/run/user/{os.getuid()}")
     return directory if os.access(directory, os.W_OK) else None
 

@@ -1,6 +1,6 @@
-"""All keys as Markdown and as a commented template, made from the model so that neither can be out of date.
+"""All keys as Markdown and as a commented template, generated from the model so that neither can be out of date.
 
-`python -m dragoman.config.reference docs/reference/configuration.md` writes the tables into the page again.
+`python -m dragoman.config.reference docs/reference/configuration.md` updates the tables of the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ END = "<!-- end of what is made -->"
 
 
 def tables() -> Iterator[tuple[str, str, list[Key]]]:
-    """Each table of the file: its header, what it is for, its keys. The first has no header."""
+    """Each table of the configuration: header, purpose, keys. The first has no header."""
     root = keys(struct_of(Config))
     yield "", "", [key for key in root if _inner(key) is None]
     for key in root:
@@ -107,7 +107,7 @@ def template() -> str:
 
 
 def refresh(page: str) -> str:
-    """`page` with the part between the marks made anew."""
+    """`page` with the part between the marks generated again."""
     before, _, rest = page.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n\n{markdown()}\n\n{END}{after}"

@@ -1,4 +1,4 @@
-"""From a folder to the project that it belongs to (G-152)."""
+"""Finds the project that a folder belongs to (G-152)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MARKERS = (WORKSPACE_FILE, Path(".containai", "config.toml"))
 
 
 def find_root(cwd: Path) -> Path:
-    """The git top level, else the nearest marker's folder, else `cwd` itself; by its real name, however it was reached.
+    """The git top level, else the nearest marker's folder, else `cwd` itself; symlinks are resolved.
 
-    A symlink in a project that leads out of it belongs to that project: an agent there must not choose another.
+    A symlink that leads out of a project still belongs to it: an agent must not choose another project that way.
     """
     real = Path(os.path.realpath(cwd))
     named = _marked(cwd)
@@ -26,9 +26,9 @@ def find_root(cwd: Path) -> Path:
 
 
 def _marked(cwd: Path) -> Path | None:
-    """The nearest folder that says that it is a project.
+    """The nearest folder, from `cwd` upwards, with `.git`, else the nearest with another marker.
 
-    A folder that may not be looked into, or whose name is too long, has no marker.
+    A folder that cannot be read, or whose name is too long, counts as unmarked.
     """
     places = [cwd, *cwd.parents]
     for place in places:
@@ -42,7 +42,7 @@ def _marked(cwd: Path) -> Path | None:
 
 
 def _own_file() -> Path | None:
-    """The user's own configuration: with `DRAGOMAN_HOME=~/.dragoman` it would make one project of the home folder."""
+    """The user's configuration file, which is no marker: `DRAGOMAN_HOME=~/.dragoman` would make the home a project."""
     try:
         return find_paths().config_file
     except ConfigError:

@@ -1,6 +1,6 @@
-"""What the model says about itself: its keys, their types in words, and what is wrong with a value.
+"""Describes the configuration model: its keys, their types in words, and the problems of a value.
 
-Loaded only to explain a mistake, to read the environment and to write documentation.
+Imported only to explain an error, to read the environment and to write documentation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: where, and what to say about it."""
+    """One invalid value: its path and the error text."""
 
     path: KeyPath
     text: str
@@ -68,7 +68,7 @@ def _key(each: inspect.Field) -> Key:
 
 
 def words(described: inspect.Type) -> str:
-    """The type as a person would say it."""
+    """The type in words, for error messages and documentation."""
     if isinstance(described, inspect.LiteralType):
         return "one of " + ", ".join(f'"{value}"' for value in described.values)
     if isinstance(described, inspect.ListType):
@@ -102,7 +102,7 @@ def _bounds(number: inspect.IntType | inspect.FloatType) -> str:
 
 
 def problems(value: Any, described: inspect.Type, path: KeyPath = ()) -> Iterator[Problem]:
-    """Everything that is wrong with `value`, in the order of the file."""
+    """All problems of `value`, in the order of the file."""
     described = bare(described)
     if isinstance(described, inspect.StructType) and isinstance(value, dict):
         yield from _struct_problems(value, described, path)
@@ -182,7 +182,7 @@ def _choice_hint(value: Any, described: inspect.Type) -> str:
 
 
 def is_secret(path: KeyPath) -> bool:
-    """Whether the value at `path` may be a password, and is never shown."""
+    """Whether the value at `path` may be a secret, which is never shown."""
     return not SECRET_TABLES.isdisjoint(path[:-1]) or not SECRET_KEYS.isdisjoint(path[-1:])
 
 

@@ -1,4 +1,4 @@
-"""The resolved configuration for people to read, each value with its origin, secrets masked."""
+"""Shows the resolved configuration, each value with its origin, secrets masked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def as_data(loaded: Loaded, everything: bool = False) -> dict[str, Any]:
 
 
 def as_toml(loaded: Loaded, everything: bool = False) -> str:
-    """TOML that could be a configuration file, with a comment on every line that says who set it."""
+    """The configuration as valid TOML, with the origin of each value in a comment."""
     tree = _visible(loaded, everything)
     parts = ["\n".join(f"# warning: {warning}" for warning in loaded.warnings)] if loaded.warnings else []
     scalars = {key: each for key, each in tree.items() if not _is_table(each)}
@@ -69,7 +69,7 @@ def _is_table(item: Any) -> bool:
 
 
 def _tables(item: Any, path: tuple[str, ...], loaded: Loaded) -> list[str]:
-    """`[a.b]` and what is in it; `env` and the like stay on one line of their table."""
+    """The lines of `[a.b]` and of the tables below it; tables such as `env` are written inline."""
     name = ".".join(map(toml.key, path))
     if isinstance(item, list):
         origin = loaded.origin(*path)

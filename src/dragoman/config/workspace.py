@@ -1,7 +1,7 @@
-"""The workspace's own configuration file: finding it, and how far it is believed.
+"""Restricts a workspace's configuration file until the user trusts it.
 
-A repository that someone cloned must not be able to run programs, leave its sandbox or allow itself things:
-what needs trust is ignored, with a warning, until the user runs `dragoman config trust` there.
+A cloned repository must not be able to run programs, leave its sandbox or grant itself permissions: keys that need
+trust are ignored, with a warning, until the user runs `dragoman config trust` there.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from dragoman.config.files.regular_file import read_regular
 from dragoman.config.paths import Paths
 
 MAX_TRUST_BYTES = 16 * 1024 * 1024
-"""Of the list of trusted files: tens of thousands."""
+"""Size limit of the list of trusted files: enough for tens of thousands."""
 WITHOUT_TRUST = ("default_agent", "limits", "policy", "protocol")
-"""All that a workspace may set before it is trusted, and only to what is at least as narrow (`narrow.py`). Everything
-else runs programs, opens ports, writes files, widens what agents touch, or, like `sessions.retain_days`, removes what
-is the user's."""
+"""The keys that an untrusted workspace may set, and only to what is at least as narrow (`narrow.py`). All others can
+run programs, open ports, write files, widen what agents access or, like `sessions.retain_days`, delete user data."""
 
 
 def restrict(data: dict[str, Any], file: Path, trusted: bool) -> tuple[dict[str, Any], list[str]]:
-    """What of a workspace file counts, and a warning if something does not.
+    """The accepted settings of a workspace file, and a warning if some are ignored.
 
-    Its policy may only narrow: `policy.rules` becomes `policy.narrow`; `allow` is an error even when trusted.
+    The file's policy may only narrow: `policy.rules` becomes `policy.narrow`; `allow` is an error even when trusted.
     """
     refused = [] if trusted else _untrusted(data)
     warnings = []
@@ -69,12 +68,12 @@ def _untrusted(data: dict[str, Any]) -> list[str]:
     agents = data.get("agents")
     chosen = data.get("default_agent")
     if isinstance(agents, dict) and isinstance(chosen, str) and chosen in agents:
-        refused.append("default_agent")  # it means the agent that was just ignored
+        refused.append("default_agent")  # it names an agent that is ignored
     return refused
 
 
 def _spelled_out(key: str, value: Any) -> list[str]:
-    """The keys below `key` that the user would otherwise look for in vain: `agents.mine.command`."""
+    """The full names of the ignored keys below `key`: `agents.mine.command`."""
     if not isinstance(value, dict) or not value or key.endswith(".env"):
         return [key]
     return [name for inner, below in value.items() for name in _spelled_out(f"{key}.{inner}", below)]
@@ -93,17 +92,17 @@ def _narrowed(data: dict[str, Any], file: Path) -> dict[str, Any]:
                     "a workspace may narrow your policy but never widen it"
                 )
     if not isinstance(policy.get("rules", []), list) or not isinstance(policy.get("narrow", []), list):
-        return data  # the check of types has the better words for it
+        return data  # the type check reports it more clearly
     narrow = [*policy.get("rules", []), *policy.get("narrow", [])]
     others = {key: value for key, value in policy.items() if key not in ("rules", "narrow")}
     return {**data, "policy": {**others, "narrow": narrow}}
 
 
 class Trust:
-    """Which workspace files the user trusts, by their place and their hash: a changed file is a stranger again.
+    """The workspace files that the user trusts, by path and hash: a changed file is no longer trusted.
 
-    The place is the workspace's folder, not where a link leads: one workspace may link to the trusted file of
-    another, and the `./agent.sh` that this names would then be a script of the first.
+    The path is that in the workspace's folder, not the target of a symlink: one workspace may link to the trusted file
+    of another, and the `./agent.sh` that this file names would then be a script of the first.
     """
 
     def __init__(self, paths: Paths) -> None:
@@ -116,7 +115,7 @@ class Trust:
         self._write({**self._read(), _place(file): _digest(content)})
 
     def revoke(self, file: Path) -> bool:
-        """Whether there was anything to take back."""
+        """Remove the trust in a file; returns whether there was any."""
         known = self._read()
         found = known.pop(_place(file), None) is not None
         if found:

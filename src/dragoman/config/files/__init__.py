@@ -1,1 +1,1 @@
-"""Files of the configuration on disk: whose they are, reading and editing them."""
+"""Configuration files on disk: checking their ownership, reading and editing them."""

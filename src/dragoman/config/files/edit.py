@@ -1,4 +1,4 @@
-"""Changes to the user's own file that leave its comments and its order alone."""
+"""Edits the user's configuration file; comments and order stay as they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = re.compile(r"^\s*\[\[?\s*(.+?)\s*\]\]?\s*(#.*)?$")
 
 
 def add_agent(paths: Paths, name: str, settings: dict[str, Any], replace: bool = False) -> None:
-    """Append `[agents.NAME]` to the user's file; an agent of that name there is an error unless `replace`."""
+    """Append `[agents.NAME]` to the user's file; an existing agent of that name is an error unless `replace`."""
     text, data = _current(paths)
     if name in data.get("agents", {}):
         if not replace:
@@ -37,7 +37,7 @@ def add_agent(paths: Paths, name: str, settings: dict[str, Any], replace: bool =
 
 
 def remove_agent(paths: Paths, name: str) -> None:
-    """Take `[agents.NAME]` out of the user's file."""
+    """Remove `[agents.NAME]` from the user's file."""
     text, data = _current(paths)
     if name not in data.get("agents", {}):
         raise ConfigError(f'{paths.config_file}: there is no agent "{name}" in it')
@@ -66,7 +66,7 @@ def _without_agent(text: str, name: str) -> str:
 
 
 def _table(header: str) -> list[str]:
-    """The parts of a table's name; TOML itself knows best how they are quoted."""
+    """The parts of a table's name, unquoted by the TOML parser."""
     try:
         data: Any = tomllib.loads(f"[{header}]")
     except tomllib.TOMLDecodeError:
@@ -79,7 +79,7 @@ def _table(header: str) -> list[str]:
 
 
 def _write(paths: Paths, text: str, expected: dict[str, Any]) -> None:
-    """Write `text` unless it would say something else than `expected`: then a person has to edit the file."""
+    """Write `text` if it parses to `expected`; else raise `ConfigError`, and the user has to edit the file."""
     try:
         done = tomllib.loads(text) == expected
     except tomllib.TOMLDecodeError:
@@ -92,7 +92,7 @@ def _write(paths: Paths, text: str, expected: dict[str, Any]) -> None:
 
 
 def write_file(paths: Paths, text: str) -> None:
-    """Replace the user's file in one step; it may hold keys, so it is private, and a link stays a link."""
+    """Replace the user's file in one step; it is private, since it may hold keys, and a symlink stays a symlink."""
     file = Path(os.path.realpath(paths.config_file))
     paths.ensure(file.parent)
     try:

@@ -1,8 +1,8 @@
-"""Whether a folder is the user's own: what lies in it runs programs and opens doors.
+"""Checks that no other user controls one of Dragoman's folders.
 
-A user who can write into the folder of the settings chooses the commands that agents run; one who can write into that
-of the tokens comes in. So a folder that another user made, or may change, is not taken over. Parents do not matter: what
-is swapped in there is another user's again.
+Another user who can write to the configuration folder chooses the commands that agents run; one who can write to the
+token folder gets access. So a folder that another user owns or may write to is rejected. Parent folders are not
+checked: a folder that another user swaps in there belongs to that user, and is rejected.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ ROOT = 0
 
 
 def check_own(folder: Path) -> None:
-    """Raises `ConfigError` unless the folder is this user's (or root's) and no other user may write to it.
+    """Raise `ConfigError` unless this user or root owns the folder and no other user may write to it.
 
-    One that does not exist yet is fine.
+    A folder that does not exist yet is accepted.
     """
     try:
         link = folder.lstat()
         status = folder.stat() if stat.S_ISLNK(link.st_mode) else link
     except OSError:
-        return  # the code that uses it says what is wrong
+        return  # the code that uses the folder reports the error
     if not stat.S_ISDIR(status.st_mode):
         return
     if status is not link and not _trusted(link.st_uid):
@@ -53,7 +53,7 @@ def _trusted(uid: int) -> bool:
 
 
 def _is_private(gid: int) -> bool:
-    """Whether the group is the user's alone, as many systems have one for each user: then its members are no others."""
+    """Whether the group has the user's name and no other member; many systems have such a group for each user."""
     import grp
     import pwd
 

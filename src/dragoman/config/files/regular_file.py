@@ -1,6 +1,6 @@
-"""Reading a file that another program may have put there: a regular one, and no more of it than is sensible.
+"""Reads a file that another program may have made: only a regular file, and only up to a limit.
 
-A device or a FIFO in its place would block for ever or bring bytes without an end.
+A FIFO in its place would block for ever, and a device would never end.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KINDS = {
 
 
 def read_regular(file: Path, limit: int) -> bytes | None:
-    """All bytes of a file, None when there is none; `ConfigError` for anything else than a file of `limit` bytes."""
+    """All bytes of a file, None if it is missing; `ConfigError` if it is not regular or has more than `limit` bytes."""
     try:
-        # Looked at before it is opened: opening a device can do something to it.
+        # Checked before it is opened, too: opening a device can have side effects.
         _check(file, file.stat(), limit)
         descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         with os.fdopen(descriptor, "rb") as stream:

@@ -24,7 +24,7 @@ def value(item: Any) -> str:
 
 
 def string(text: str) -> str:
-    # JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+    # JSON and TOML have the same escapes, but TOML also requires one for DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
