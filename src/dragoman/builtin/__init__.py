@@ -1,1 +1,1 @@
-"""Dragoman's own agent: an ACP agent in a process of its own, with any model or none."""
+"""The built-in agent: an ACP agent in its own process, with any model or none."""

@@ -47,7 +47,7 @@ async def _serve(options: argparse.Namespace) -> int:
 
 
 def _state_folder() -> Path | None:
-    """Where sessions are kept; none without a home, as in some boxes."""
+    """Where sessions are stored; None without a home directory, as in some sandboxes."""
     from dragoman.config.errors import ConfigError
     from dragoman.config.paths import find_paths
 

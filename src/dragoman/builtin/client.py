@@ -1,4 +1,4 @@
-"""The other side of the wire as the agent uses it: updates to send, questions to ask, files and terminals."""
+"""The ACP client as the agent uses it: session updates, permission questions, files and terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 class Client:
-    """Whoever started this agent."""
+    """The ACP client at the other end of the connection."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
@@ -24,7 +24,7 @@ class Client:
         self._room.set()
         self.capabilities: Json = {}
 
-    # -- what it can do
+    # -- capabilities
 
     @property
     def reads_files(self) -> bool:
@@ -38,7 +38,7 @@ class Client:
     def has_terminals(self) -> bool:
         return self.capabilities.get("terminal") is True
 
-    # -- talking
+    # -- messages
 
     def update(self, session: str, update: Mapping[str, Any]) -> None:
         """Send one `session/update`; never blocks, see `room`."""
@@ -51,12 +51,12 @@ class Client:
             self._room.clear()
 
     async def room(self) -> None:
-        """Wait while the client reads more slowly than we talk: nothing piles up here."""
+        """Wait while the client reads more slowly than the agent writes, so that nothing piles up in memory."""
         if not self._room.is_set():
             await self._room.wait()
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """Ask and wait; a cancelled wait withdraws the question."""
+        """Send a request and wait for its result; cancelling the wait cancels the request."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply) -> None:

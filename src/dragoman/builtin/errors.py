@@ -1,10 +1,10 @@
-"""What can go wrong in a tool, said so that both a person and a model can act on it."""
+"""Errors of tools, with messages that the user or the model can act on."""
 
 from __future__ import annotations
 
 
 class ToolError(Exception):
-    """The call did not do what it was asked; the message says why and what to do."""
+    """The call failed; the message says why and what to do."""
 
 
 class InvalidArguments(ToolError):
@@ -12,9 +12,9 @@ class InvalidArguments(ToolError):
 
 
 class Refused(ToolError):
-    """The mode or the user said no; nothing was done."""
+    """The mode or the user rejected the call; nothing was done."""
 
     def __init__(self, message: str, to_person: str | None = None) -> None:
-        """`to_person`: what somebody who typed the command is told, where a model needs other words."""
+        """`to_person`: the message for a user who typed the command, if it differs from the one for the model."""
         super().__init__(message)
         self.to_person = to_person or message

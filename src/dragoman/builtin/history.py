@@ -1,8 +1,7 @@
-"""What a session keeps on disk: its facts, the updates to replay, and the messages of its model.
+"""A session on disk: its facts, the updates to replay, and the messages of its model.
 
-One file per session, one JSON object per line, only ever appended to; a line that was cut by a crash is
-ignored. The messages are kept as they were encoded, so that a session can be listed and replayed without
-loading what speaks to models.
+One file per session, one JSON object per line, append-only; a line truncated by a crash is ignored. The
+messages stay encoded, so that a session can be listed and replayed without importing the model libraries.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MERGED = frozenset({"agent_message_chunk", "agent_thought_chunk", "user_message
 
 
 class Facts(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """The newest of these lines counts."""
+    """Properties of a session; the last such line in the file counts."""
 
     cwd: str
     roots: list[str]
@@ -41,14 +40,14 @@ class _Line(msgspec.Struct, omit_defaults=True):
     update: msgspec.Raw = msgspec.Raw(b"null")
     message: msgspec.Raw = msgspec.Raw(b"null")
     forget: int | None = None
-    """Messages before this number are replaced by those that follow: a compaction."""
+    """A compaction: this many messages before it are replaced by those that follow."""
 
 
 _NULL = msgspec.Raw(b"null")
 
 
 class History:
-    """The file of one session; lines wait in memory until `flush`."""
+    """The file of one session; new lines stay in memory until `flush`."""
 
     def __init__(self, file: Path | None) -> None:
         self._file = file
@@ -60,7 +59,7 @@ class History:
 
     @classmethod
     def load(cls, file: Path) -> History:
-        """Raises FileNotFoundError."""
+        """Read a session's file without its damaged lines; raises FileNotFoundError."""
         history = cls(file)
         decoder = msgspec.json.Decoder(_Line)
         for raw in file.read_bytes().splitlines():
@@ -85,7 +84,7 @@ class History:
     # -- adding
 
     def record(self, update: Json) -> None:
-        """Keep an update; pieces of one message become one."""
+        """Record an update for replay; chunks of one message are merged."""
         kind = update.get("sessionUpdate")
         text = _text(update)
         if self._open is not None and (
@@ -116,13 +115,13 @@ class History:
         self._lines += [b'{"message":%b}' % message for message in encoded]
 
     def replace_messages(self, encoded: list[bytes]) -> None:
-        """A compaction: what was said so far is now these."""
+        """A compaction: replace all messages so far by these."""
         self._lines.append(msgspec.json.encode({"forget": len(self.messages)}))
         self.messages = []
         self.add_messages(encoded)
 
     def flush(self, facts: Facts) -> None:
-        """Write what is new; a disk that refuses costs the history, not the session."""
+        """Append the new lines to the file; if that fails they are lost, and the session continues."""
         self._close_message()
         facts.updated = time.time()
         self.facts = facts
@@ -162,7 +161,7 @@ class Archive:
         return history if history.facts is not None else None
 
     def sessions(self) -> Iterator[tuple[str, Facts]]:
-        """The last used first."""
+        """All stored sessions, the last used first."""
         if self._folder is None or not self._folder.is_dir():
             return
         found = []
@@ -179,7 +178,7 @@ class Archive:
 
 
 def _last_facts(file: Path) -> Facts | None:
-    """The facts are the last line of every flush, so the end of the file has them."""
+    """The newest facts, read from the end of the file: they are the last line of every flush."""
     try:
         with file.open("rb") as stream:
             stream.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Hosts a Python agent of the user's own: a class of the official SDK, or a plain function.
+"""Runs a user's Python agent: a class of the official SDK, or a plain function.
 
 `python -m dragoman.builtin.host module:name` or `.../file.py:name`. What the user's code prints goes to
 stderr; stdout belongs to the protocol.
@@ -18,7 +18,7 @@ from typing import Any
 
 
 class EntryError(Exception):
-    """The entry does not lead to an agent; a sentence."""
+    """The entry names no agent; the message is a sentence."""
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def load_entry(name: str) -> Any:
-    """The class, instance or function that `module:name` means."""
+    """The class, instance or function that `module:name` names."""
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise EntryError(f"{name!r} is not of the form module:name.")
@@ -63,7 +63,7 @@ def _load_module(name: str) -> Any:
 def _load_file(file: Path) -> Any:
     if not file.is_file():
         raise EntryError(f"There is no file {str(file)!r}.")
-    sys.path.insert(0, str(file.parent))  # so that it finds its neighbours, as a script does
+    sys.path.insert(0, str(file.parent))  # so that it can import modules beside it, as a script can
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise EntryError(f"{str(file)!r} is not a Python file.")

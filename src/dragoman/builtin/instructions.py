@@ -1,4 +1,4 @@
-"""What a model is told before the conversation: who it is, where it is, and what the project says."""
+"""The instructions of a model: its role, the project's instruction files, and facts of the session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.config.root import find_root
 log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 1024
-"""Read of each file: a book in AGENTS.md would leave no room for the conversation."""
+"""Bytes read of each file: a huge AGENTS.md would leave no room for the conversation."""
 
 WHO = """\
 You are Dragoman's built-in coding agent. You work with the user on the project in the working folder, with the tools
@@ -27,7 +27,7 @@ with the plan tool. When a tool call is rejected, do not try the same thing in a
 
 
 def instructions(cwd: str, mode: Mode) -> str:
-    """All of it, newest facts last."""
+    """The whole text; folder, system, date and mode come last."""
     parts = [WHO]
     for file, text in project_files(cwd):
         parts.append(f"What {file} says:\n\n{text}")
@@ -37,7 +37,7 @@ def instructions(cwd: str, mode: Mode) -> str:
 
 
 def project_files(cwd: str) -> Iterator[tuple[str, str]]:
-    """The user's own AGENTS.md, then from the project's root down to the working folder."""
+    """Paths and texts: the user's AGENTS.md, then the files from the project's root down to the working folder."""
     here = Path(cwd).resolve()
     root = find_root(here)
     between = [folder for folder in (here, *here.parents) if folder.is_relative_to(root)]

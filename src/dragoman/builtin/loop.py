@@ -1,8 +1,8 @@
-"""The conversation of one turn with a model: ask, show what comes, run its tools, ask again.
+"""One turn with a model: send a request, show the answer, run its tool calls, send the next request.
 
-Every stop reason is real: the model was done (`end_turn`), ran out of room (`max_tokens`), refused (`refusal`),
-asked for tools too often (`max_turn_requests`), or the user cancelled. A model that fails is an error of the
-prompt, with the provider's own words; the session goes on.
+The stop reason says why the turn ended: the model was done (`end_turn`), reached a limit (`max_tokens`), refused
+(`refusal`), requested tools too often (`max_turn_requests`), or the user cancelled. A failure of the model fails the
+prompt with the provider's message; the session continues.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Json = dict[str, Any]
 _T = TypeVar("_T")
 
 MAX_REQUESTS = 100
-"""Requests to the model in one turn: one that calls tools for ever costs money for ever."""
+"""Requests to the model in one turn: bounds the cost of a model that never stops calling tools."""
 
 MAX_INVALID = 5
-"""Calls in a row whose arguments do not validate, before the model is given up on."""
+"""Consecutive tool calls with invalid arguments after which the turn ends."""
 
 MAX_ATTEMPTS = 5
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -74,7 +74,7 @@ async def converse(session: Session, prompt: Sequence[Json]) -> str:
 
 
 async def compact_now(session: Session) -> None:
-    """Shorten the whole conversation because the user wants it."""
+    """Compact the whole conversation at the user's request."""
     llm = await _llm(session)
     conversation = _conversation(session)
     if not conversation.messages:
@@ -110,7 +110,7 @@ class ModelTurn:
         self._start = start
         self._invalid = 0
         self._too_long = False
-        """A summary was not to be had: this turn goes on without one while there is room."""
+        """Compaction failed: this turn continues without it while the context has room."""
 
     async def run(self) -> str:
         for _ in range(MAX_REQUESTS):
@@ -133,7 +133,7 @@ class ModelTurn:
         return "max_turn_requests"
 
     def _keep(self) -> None:
-        """Before every request, when no call lacks its result: a turn of hours survives the end of its process."""
+        """Save before each request, when every call has its result: a long turn survives the end of its process."""
         self._session.history.add_messages(self._conversation.unsaved())
         self._session.save()
 
@@ -146,7 +146,7 @@ class ModelTurn:
     # -- asking
 
     async def _ask(self) -> Answer:
-        """One answer; a conversation that proves too long is shortened once."""
+        """One answer; if the conversation is too long for the model, it is compacted once."""
         try:
             return await self._insist(self._stream)
         except ModelFailed as failure:
@@ -157,7 +157,7 @@ class ModelTurn:
         return await self._insist(self._stream)
 
     async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
-        """As many attempts as make sense."""
+        """Call `ask` up to `MAX_ATTEMPTS` times, with pauses, as long as its failures can be retried."""
         for attempt in range(1, MAX_ATTEMPTS):
             try:
                 return await ask()
@@ -202,7 +202,7 @@ class ModelTurn:
     # -- tools
 
     async def _run_calls(self, calls: Sequence[Call]) -> None:
-        """One after the other: the second may depend on what the first did."""
+        """Run the calls one after the other: the second may depend on what the first did."""
         results: list[tuple[Call, Outcome]] = []
         try:
             for call in calls:
@@ -220,10 +220,10 @@ class ModelTurn:
         self._invalid = self._invalid + 1 if outcome.status == "invalid" else 0
         return outcome
 
-    # -- room
+    # -- context window
 
     def _account(self, answer: Answer) -> None:
-        """Tell how full the context is and what it cost so far."""
+        """Report the use of the context window and the cost so far to the client."""
         session = self._session
         session.used = answer.tokens or self._conversation.estimate()
         update: Json = {
@@ -242,9 +242,9 @@ class ModelTurn:
         return room and max(self._session.used, self._conversation.estimate()) > limit
 
     async def compact(self, keep: int) -> bool:
-        """Put a summary in place of all but the last `keep` messages, where everybody sees it.
+        """Replace all but the last `keep` messages by a summary, which clients show as a tool call.
 
-        False if there is no summary, which costs nothing: only what no model can hold any more is dropped.
+        False if nothing changed because no summary could be made. Messages too long even to summarize are dropped.
         """
         session, conversation = self._session, self._conversation
         call = {

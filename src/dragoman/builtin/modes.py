@@ -1,4 +1,4 @@
-"""What each mode lets the tools do; the table is enforced where tools run, whatever the model was told."""
+"""What each mode lets the tools do; the toolbox enforces the table, whatever the model's instructions say."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Effect = Literal["read", "note", "write", "execute", "fetch", "external", "export"]
-"""What a tool does to the world: looks, keeps a plan, changes files, runs programs, reaches the network, whatever the
-tool of an MCP server does, or takes what is in the box over into the workspace."""
+"""What a tool does: reads, changes the agent's own state such as the plan, changes files, runs programs, uses the
+network, calls a tool of an MCP server, or copies the changes in the box to the workspace."""
 
 Verdict = Literal["allow", "ask", "deny"]
 
@@ -22,9 +22,9 @@ class Mode:
     description: str
     verdicts: Mapping[Effect, Verdict]
     boxed: bool = False
-    """Tools for files and commands work in a box: a copy of the workspace and nothing else, unless set up otherwise."""
+    """File and command tools work in a box that holds only a copy of the workspace, unless configured otherwise."""
     guidance: str = ""
-    """What a model is told, so that it does not run into walls."""
+    """Part of the model's instructions, so that it does not try what the mode denies."""
 
 
 MODES: dict[str, Mode] = {
@@ -115,7 +115,7 @@ DEFAULT = "full"
 
 
 def modes_state(current: str) -> dict[str, Any]:
-    """The `modes` of a session as ACP has them."""
+    """The `modes` of a session in ACP's form."""
     return {
         "currentModeId": current,
         "availableModes": [

@@ -1,4 +1,4 @@
-"""What the user always allows, by pattern: kept for the session, and for the workspace over restarts."""
+"""What the user always allows, by pattern; stored per workspace, so that it survives restarts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ ALLOW_ONCE, ALLOW_ALWAYS, REJECT = "allow_once", "allow_always", "reject_once"
 
 
 class Permissions:
-    """The remembered answers of one workspace."""
+    """The stored "always" answers of one workspace."""
 
     def __init__(self, folder: Path | None, cwd: str) -> None:
-        """`folder` is where answers are kept; None keeps them in memory only."""
+        """`folder` is where answers are stored; None stores them in memory only."""
         digest = hashlib.sha256(os.fsencode(cwd)).hexdigest()[:32]
         self._file = folder / f"{digest}.json" if folder is not None else None
         self._keys = self._load()
 
     def covers(self, scope: Scope) -> bool:
-        """Whether the user said "always" to this or to something that includes it."""
+        """Whether the user always allows this scope or one that includes it."""
         if scope.key in self._keys:
             return True
         effect, _, subject = scope.key.partition(":")

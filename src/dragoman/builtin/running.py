@@ -1,4 +1,4 @@
-"""Commands that the agent runs: in the client's terminals when it has them, else here, in custody."""
+"""Commands that the agent runs: in the client's terminals if it has them, else as local processes in custody."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dragoman.services.terminal import Terminal
 from dragoman.wire.errors import RpcError
 
 OUTPUT_BYTES = 256 * 1024
-"""Kept of a command's output, the last part: no model reads more."""
+"""How much of the end of a command's output is kept in memory: no model reads more."""
 
 MAX_BACKGROUND = 16
-"""Commands that may run at once without anybody waiting for them."""
+"""Commands that may run in the background at once."""
 
 QUIET: Mapping[str, str] = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb"}
-"""Nobody is there to press a key."""
+"""Turns off pagers and prompts, which would wait for a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +70,21 @@ class RunningCommand(Protocol):
     async def output(self) -> Output: ...
 
     async def kill(self) -> None:
-        """End it with everything it started; its output stays."""
+        """End the command with everything that it started; its output stays."""
 
     async def release(self) -> None:
-        """Let it go; ends it if it still runs."""
+        """Free what the command holds; ends it if it still runs."""
 
 
 def _environment(*, here: bool) -> Mapping[str, str]:
-    """Ours; `here`, in a box, without what is secret. From a gateway it has only what the settings name already."""
+    """The environment of a command; `here` (in a box) without secrets. A gateway has filtered its agent's already."""
     if here:
         return allowed(os.environ, (*GENERAL, *SAME_FILES))
     return os.environ if MARKER_VARIABLE in os.environ else inherited(os.environ)
 
 
 def shell(command: str) -> list[str]:
-    """The command line as words: bash where there is one, since that is what models write."""
+    """The arguments that run a command line: with bash if it is installed, since models write bash."""
     return [shutil.which("bash") or "/bin/sh", "-c", command]
 
 
@@ -98,7 +98,7 @@ class Commands:
         self.background: dict[str, RunningCommand] = {}
 
     async def start(self, words: Sequence[str], cwd: str, *, here: bool = False) -> RunningCommand:
-        """Start a command; `here` is for a box: off the client's terminals, and without what is secret here."""
+        """Start a command; `here` (in a box) not in the client's terminals, and without secrets in its environment."""
         if self._client.has_terminals and not here:
             return await _ClientCommand.start(self._client, self._session, words, cwd)
         env = {**_environment(here=here), **QUIET, "PWD": cwd}
@@ -109,7 +109,7 @@ class Commands:
         return _LocalCommand(terminal)
 
     async def make_room(self) -> None:
-        """Before a command is started for the background: the oldest that has ended gives way."""
+        """Make room for a background command: drop the oldest that has ended; `ToolError` if all still run."""
         if len(self.background) < MAX_BACKGROUND:
             return
         for id, command in self.background.items():
@@ -121,7 +121,7 @@ class Commands:
         raise ToolError(f"{MAX_BACKGROUND} commands run in the background already: stop one first.")
 
     def keep(self, command: RunningCommand) -> str:
-        """Let a command run on; the id is what it is asked about by."""
+        """Register a command that runs in the background; returns its id for `find`."""
         id = secrets.token_hex(3)
         self.background[id] = command
         return id

@@ -1,7 +1,7 @@
-"""The protocol edge: ACP methods in, sessions behind.
+"""The ACP methods of the built-in agent.
 
-`initialize` is answered with nothing loaded but the wire; what speaks to models is imported in a thread
-afterwards, so that it is there when the first prompt comes.
+`initialize` is answered with only the wire modules imported; the model libraries are imported in a thread
+afterwards, so that they are ready for the first prompt.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CAPABILITIES: Json = {
 
 
 class Server:
-    """`Receiver` of what the client says."""
+    """`Receiver` of the client's messages."""
 
     def __init__(self, config: ModelConfig, state: Path | None) -> None:
         from dragoman.builtin.client import Client
@@ -97,7 +97,7 @@ class Server:
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel":
-            # The same way as requests: a prompt in front of it has begun by then.
+            # As a task, like requests, so that a prompt received just before it has begun.
             self._spawn(self._cancel(_decode(params)))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
@@ -113,7 +113,7 @@ class Server:
         return None
 
     async def close(self) -> None:
-        """End every turn, command and server that was started here."""
+        """End every turn, command and MCP server that was started here."""
         if self._sessions is not None:
             await self._sessions.close_all()
         for task in list(self._tasks):
@@ -135,7 +135,7 @@ class Server:
         }
 
     def _prepare(self) -> None:
-        """Load what the first prompt will need, once the answer to `initialize` is on its way."""
+        """Import what the first prompt needs, after the answer to `initialize` was sent."""
         from dragoman.builtin.models.choice import installed
         from dragoman.builtin.models.preload import load
 
@@ -157,12 +157,12 @@ class Server:
         cwd, roots = _folders(params)
         session = self.sessions.new(cwd, roots)
         self._start_servers(session, params)
-        # After the answer: before it, the client does not know the session.
+        # After the answer: until then the client does not know the session.
         asyncio.get_running_loop().call_soon(self._tell_commands, session)
         return {"sessionId": session.id, **session.state()}
 
     async def _load(self, params: Json) -> Json:
-        """The history, then what holds now, then the answer."""
+        """Replay the history, send the current commands, then answer."""
         session = self._revive(params)
         for update in session.history.updates:
             self.client.update(session.id, update)
@@ -202,7 +202,7 @@ class Server:
             raise invalid_request("A prompt of this session is still being answered", "turn_in_progress")
         session.turn = turn = asyncio.ensure_future(run_turn(session, prompt))
         await asyncio.wait([turn])
-        # One that was cancelled before its first step had no chance to say so itself.
+        # A task that was cancelled before its first step has no result.
         return {"stopReason": "cancelled" if turn.cancelled() else turn.result()}
 
     async def _cancel(self, params: Json) -> Json:
@@ -250,7 +250,7 @@ class Server:
             request.reply(msgspec.json.encode(await work))
         except RpcError as error:
             request.fail(error)
-        except Exception:  # a bug of ours must not cost the client its answer
+        except Exception:  # after a bug of ours the client still gets an answer
             log.exception("%s failed", request.method)
             request.fail(internal("Internal error in the built-in agent; its log has the details"))
 

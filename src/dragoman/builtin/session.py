@@ -1,4 +1,4 @@
-"""One conversation: its folder, mode, model, plan, tools and history."""
+"""One session: its folder, mode, model, plan, tools and history."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Surroundings:
     custody: Custody
     models: Models
     boxes: Path | None = None
-    """Where the files of sandbox mode are kept; without it they go with the session."""
+    """Where the files of sandbox mode are stored; None: in temporary folders until the session ends."""
     box_is_workspace: bool = False
     """Sandbox mode works on the workspace itself, by configuration."""
 
@@ -70,7 +70,7 @@ class Session:
         self.toolbox = Toolbox(self)
         self.plan: list[Json] = []
         self.notes: list[str] = []
-        """What commands showed since the last prompt to the model, which should know it."""
+        """Results of slash commands since the last prompt to the model, for its next prompt."""
         self.conversation: Conversation | None = None
         self.mcp: McpServers | None = None
         self.turn: asyncio.Task[str] | None = None
@@ -79,13 +79,13 @@ class Session:
         """Tokens of the context window in use after the last answer."""
 
     async def files(self) -> Workspace:
-        """The files that the mode works on."""
+        """The files that the mode works on: in sandbox mode those of the box."""
         return await self.box.workspace() if MODES[self.mode].boxed else self.workspace
 
-    # -- telling the client
+    # -- updates to the client
 
     def update(self, update: Json, *, passing: bool = False) -> None:
-        """Tell the client; what is only `passing` is not replayed later."""
+        """Send an update to the client; a `passing` one is not recorded for replay."""
         self.client.update(self.id, update)
         if not passing:
             self.history.record(update)
@@ -97,7 +97,7 @@ class Session:
         self.update(update)
 
     def say_block(self, text: str, language: str = "") -> None:
-        """Say text that is not Markdown; its fence stands in pieces of its own, which terminals leave out."""
+        """Send text as a Markdown code block; its fences are separate chunks, which terminals leave out."""
         fence = fence_for(text)
         text = text if text.endswith("\n") else text + "\n"
         pieces = ((f"{fence}{language}\n", True), (text, False), (f"{fence}\n", True))
@@ -113,7 +113,7 @@ class Session:
         self.update({"sessionUpdate": "plan", "entries": self.plan})
 
     def name_after(self, prompt: str) -> None:
-        """The first prompt becomes the title."""
+        """Make the first prompt the title."""
         line = " ".join(prompt.split())
         if self.title is None and line:
             self.title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
@@ -122,7 +122,7 @@ class Session:
     # -- mode and options
 
     def state(self) -> Json:
-        """What `session/new`, `load` and `resume` answer besides the id."""
+        """The answer to `session/new`, `load` and `resume`, besides the id."""
         return {"modes": modes_state(self.mode), "configOptions": self.options()}
 
     def options(self) -> list[Json]:
@@ -166,7 +166,7 @@ class Session:
     def _options_changed(self) -> None:
         self.update({"sessionUpdate": "config_option_update", "configOptions": self.options()}, passing=True)
 
-    # -- keeping
+    # -- saving and closing
 
     def save(self) -> None:
         self.history.flush(
@@ -180,7 +180,7 @@ class Session:
         )
 
     async def close(self) -> None:
-        """Stop what runs and let go of what is open."""
+        """Stop the turn, commands and MCP servers, and save the session."""
         await self.cancel()
         await self.commands.close()
         if self.mcp is not None:
@@ -189,7 +189,7 @@ class Session:
         self.save()
 
     async def cancel(self) -> None:
-        """End the running turn, and wait until it has said so."""
+        """Cancel the running turn and wait until it has ended."""
         turn = self.turn
         if turn is not None and not turn.done():
             turn.cancel()

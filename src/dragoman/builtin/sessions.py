@@ -41,7 +41,7 @@ class Sessions:
         return cls(around, folder)
 
     def __init__(self, around: Surroundings, folder: Path | None) -> None:
-        """`folder` is where sessions are kept; None keeps nothing."""
+        """`folder` is where sessions are stored; None stores nothing."""
         self._around = around
         self._archive = Archive(folder / "sessions" if folder is not None else None)
         self._allowed = folder / "allowed" if folder is not None else None
@@ -55,7 +55,7 @@ class Sessions:
         return self._open(id, facts, History(self._archive.file(id)))
 
     def revive(self, id: str, cwd: str, roots: Sequence[str]) -> Session:
-        """A session that is live already, or from disk; it goes on in the folder that is named now."""
+        """The session, live or loaded from disk; one from disk continues in the given `cwd`."""
         if id in self._live:
             return self._live[id]
         history = self._archive.load(id)
@@ -98,7 +98,7 @@ class Sessions:
             await asyncio.to_thread(shutil.rmtree, self._around.boxes / id, ignore_errors=True)
 
     async def close_all(self) -> None:
-        """Afterwards nothing that was started here runs."""
+        """Close every session and end everything that was started here."""
         for id in list(self._live):
             await self.close(id)
         await self._around.custody.close()
@@ -114,7 +114,7 @@ class Sessions:
 
 
 def _originals(updates: Sequence[Json]) -> dict[str, str | None]:
-    """What files were before the edits of an earlier life of the session, for `/diff`."""
+    """The contents of files before the edits of an earlier process of the session, for `/diff`."""
     found: dict[str, str | None] = {}
     for update in updates:
         if update.get("sessionUpdate") == "tool_call_update" and update.get("status") == "completed":

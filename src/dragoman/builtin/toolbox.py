@@ -1,4 +1,4 @@
-"""Runs tools: every call is shown, checked against the mode, asked about where needed, and told how it ended."""
+"""Runs tools: every call is checked against the mode, shown, asked about where needed, and its outcome reported."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Status = Literal["done", "failed", "invalid", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended, for whoever made it."""
+    """How a call ended, for the model or the user who made it."""
 
     status: Status
     text: str
     pictures: Sequence[Picture] = ()
     to_person: str | None = None
-    """What a person is told in place of `text`, which speaks to a model."""
+    """The message for the user in place of `text`, which is for the model."""
 
 
 class Toolbox:
@@ -48,16 +48,16 @@ class Toolbox:
         """Tools of MCP servers, by the name that models use."""
 
     def available(self) -> list[Tool]:
-        """What the mode lets a model even try."""
+        """The tools that the mode does not deny."""
         verdicts = self._mode.verdicts
         boxed = BOXED if self._mode.boxed else ()
         every = [*TOOLS.values(), *boxed, *self.external.values()]
         return [tool for tool in every if verdicts[tool.effect] != "deny"]
 
     async def call(self, name: str, arguments: Mapping[str, Any], *, told: bool = False) -> Outcome:
-        """Run one call; whatever goes wrong in it is an outcome, only cancellation is raised.
+        """Run one call; every failure becomes an outcome, only cancellation is raised.
 
-        `told`: the outcome is said as well, so a terminal need not show what the call brought.
+        `told`: the caller also sends the outcome as a message, so a terminal need not show the call's result.
         """
         tool = TOOLS.get(name) or self.external.get(name) or _BOXED.get(name)
         call = _Call(self._session, tool, told)
@@ -73,7 +73,7 @@ class Toolbox:
             return call.failed(error, arguments)
         except (RpcError, OSError) as error:
             return call.failed(ToolError(str(error)), arguments)
-        except Exception as error:  # a call without an outcome would spoil the conversation for good
+        except Exception as error:  # a call without an outcome would make the conversation unusable
             log.exception("the tool %s failed", name)
             words = (
                 f"{name} failed with {type(error).__name__}, a bug of this agent: its log has the details."
@@ -136,7 +136,7 @@ class _Call:
         self._id = f"call_{secrets.token_hex(8)}"
         self._shown: Json = {}
         self.workspace: Workspace = session.workspace
-        """Whose paths are in what it says: those of a box are told as they are outside."""
+        """The workspace whose paths the call reports; those of a box are reported as they are outside."""
 
     def begin(self, intent: Intent, arguments: Mapping[str, Any]) -> None:
         self._announce(intent.title, arguments, intent.locations, intent.content)
@@ -175,14 +175,14 @@ class _Call:
 
     def end(self, status: str, content: Sequence[Json], output: Any) -> None:
         if not self._shown:
-            return  # cancelled before anybody saw it
+            return  # cancelled before it was shown
         fields: Json = {"status": status, "content": self._outside(content), "rawOutput": output}
         if self._told and not any(part["type"] == "diff" for part in content):
             fields["_meta"] = {"dragoman": {"told": True}}
         self._update(fields)
 
     def stopped(self) -> None:
-        """What it had printed so far stays on show."""
+        """Report the cancellation; the output so far stays shown."""
         if self._shown:
             self._update({"status": "failed", "rawOutput": "cancelled"})
 
@@ -194,7 +194,7 @@ class _Call:
         return Outcome("failed" if result.failed else "done", text, result.pictures)
 
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
-        """Show the failure, also of a call that never got as far as being shown."""
+        """Report the failure, also of a call that was not shown before."""
         text = printable(self.workspace.in_words(str(error)))
         to_person = printable(error.to_person) if isinstance(error, Refused) else text
         if not self._shown:

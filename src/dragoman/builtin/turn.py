@@ -1,4 +1,4 @@
-"""One prompt until its stop reason: a command, or a conversation with the model."""
+"""Runs one prompt until its stop reason: a slash command, or a turn with the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def run_turn(session: Session, prompt: Sequence[Json]) -> str:
     if not prompt or (not text.strip() and len(prompt) == 1 and prompt[0].get("type") == "text"):
         raise invalid_params("The prompt is empty", "prompt")
     for block in prompt:
-        if _is_recap(block):  # no person said it here
+        if _is_recap(block):  # not written by the user
             continue
         session.history.record({"sessionUpdate": "user_message_chunk", "content": block})
     try:
@@ -88,13 +88,13 @@ async def _command(session: Session, command: slash.Command, rest: str) -> str:
 
 
 def _text(prompt: Sequence[Json]) -> str:
-    """What the person wrote."""
+    """The text that the user wrote."""
     texts = [block for block in prompt if block.get("type") == "text" and not _is_recap(block)]
     return "\n".join(str(block.get("text", "")) for block in texts)
 
 
 def _is_recap(block: Json) -> bool:
-    """The gateway tells of a conversation that is not remembered here, in front of what the person said."""
+    """Whether the block is the gateway's recap of a conversation that this agent lacks, in front of the user's text."""
     meta = block.get("_meta")
     own = meta.get("dragoman") if isinstance(meta, dict) else None
     return isinstance(own, dict) and own.get("recap") is True

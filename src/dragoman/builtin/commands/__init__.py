@@ -1,1 +1,1 @@
-"""Slash commands: our own, and those of the workspace and the user."""
+"""Slash commands: built-in ones, and those of the workspace and the user."""

@@ -1,4 +1,4 @@
-"""Slash commands from Markdown files: `.dragoman/commands/NAME.md` of the workspace, and the user's own."""
+"""Slash commands from Markdown files: `.dragoman/commands/NAME.md` of the workspace, and those of the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 MAX_BYTES = 64 * 1024
 MAX_COMMANDS = 500
-"""Read of one folder, each time that commands are listed."""
+"""Files read from one folder each time that commands are listed."""
 _NAME = re.compile(r"[a-z][\w-]{0,63}")
 _FRONT = re.compile(r"---\n(.*?)\n---\n(.*)", re.DOTALL)
 _DESCRIPTION = re.compile(r"^description:\s*(.+?)\s*$", re.MULTILINE)
@@ -22,14 +22,14 @@ _DESCRIPTION = re.compile(r"^description:\s*(.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class CustomCommand:
-    """A prompt under a name."""
+    """A named prompt template."""
 
     name: str
     description: str
     template: str
 
     def prompt(self, rest: str) -> str:
-        """The prompt with what was typed after the name; at its end, unless the file says where."""
+        """The prompt with the typed arguments, in place of `$ARGUMENTS` or else at the end."""
         if "$ARGUMENTS" in self.template:
             return self.template.replace("$ARGUMENTS", rest)
         return f"{self.template}\n\n{rest}".strip()

@@ -1,4 +1,4 @@
-"""Commands that a person types: they need no model and use the same tools, questions and diffs."""
+"""Slash commands: they need no model, but use the same tools, permission questions and diffs as a model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Json = dict[str, Any]
 _COMMAND = re.compile(r"/([a-z][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
 _RANGE = re.compile(r"(.+?):(\d+)(?:-(\d+))?")
 GIT_CHANGES = "git status --short && git --no-pager diff --stat -p"
-"""Files that git does not know are in the status alone."""
+"""Untracked files appear in the status only."""
 QUOTED = frozenset({"read", "grep", "run"})
-"""Tools whose outcome is text of files and programs, no sentence of ours."""
+"""Tools whose result is text of files and programs; it is shown as a code block."""
 _STATUS_MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
 
 
 class Usage(Exception):
-    """The command was not given what it needs; the message says how it is used."""
+    """The arguments of the command are wrong; the message says how it is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Command:
 
 
 def parse(text: str) -> tuple[str, str] | None:
-    """The name and the rest, if the text is a command at all; a path such as `/etc/hosts` is none."""
+    """The command's name and the rest of the text; None for other text, also for a path such as `/etc/hosts`."""
     found = _COMMAND.fullmatch(text.strip())
     return (found[1], (found[2] or "").strip()) if found else None
 
@@ -58,7 +58,7 @@ def find(session: Session, name: str) -> Command | CustomCommand | None:
 
 
 def available_commands(session: Session) -> list[Json]:
-    """What `available_commands_update` tells."""
+    """The commands that `available_commands_update` lists."""
     custom = find_commands(session.cwd).values()
     return own_commands() + [
         available(each.name, each.description, "") for each in custom if each.name not in COMMANDS
@@ -127,12 +127,12 @@ async def _write(session: Session, rest: str) -> None:
     workspace = await session.files()
     path = workspace.path(words[0])
     if await workspace.exists(path):
-        await workspace.whole(path)  # the person knows their own file
+        await workspace.whole(path)  # counts as read: the user knows the file
     await _use(session, "write", {"path": words[0], "content": words[1] + "\n"}, f"/write {words[0]}")
 
 
 async def _diff(session: Session, rest: str) -> None:
-    """What this session changed, as diffs; without any, what git sees."""
+    """Show the changes of this session as diffs, or those that git reports if there are none."""
     workspace = await session.files()
     if not workspace.originals:
         await _git_diff(session)
@@ -166,7 +166,7 @@ async def _apply(session: Session, rest: str) -> None:
 
 
 async def _git_diff(session: Session) -> None:
-    """git may run what a repository's settings name, so it is asked about like any other command."""
+    """Show the changes that git reports; asks first, since git may run programs named in the repository's settings."""
     nothing = "This session has changed no file"
     if not os.path.lexists(find_root(Path(session.cwd)) / ".git"):
         session.say(f"{nothing}, and {session.cwd} is in no git repository that could tell of others.")
@@ -271,10 +271,10 @@ COMMANDS: dict[str, Command] = {
 
 
 async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
-    """Run a tool for a person, and let the model know of it later."""
+    """Run a tool for the user, and note the result for the model's next prompt."""
     outcome = await session.toolbox.call(tool, arguments, told=True)
     session.notes.append(f"{line}\n{outcome.text}")
-    if outcome.to_person is not None:  # it went wrong
+    if outcome.to_person is not None:  # the call failed
         session.say(outcome.to_person)
     elif tool in QUOTED:
         session.say_block(outcome.text)

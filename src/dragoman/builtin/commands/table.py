@@ -1,4 +1,4 @@
-"""The commands that every session of this agent has, without what runs them: the web chat lists them beforehand."""
+"""The built-in commands without their code: the web chat lists them before a session exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Json = dict[str, Any]
 class Command(NamedTuple):
     name: str
     hint: str
-    """What is written after it."""
+    """The arguments, as shown after the name."""
     description: str
 
 

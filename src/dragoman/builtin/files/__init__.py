@@ -1,1 +1,1 @@
-"""The files of a session, searching in them, and pages of the web."""
+"""Files of a session, searching them, and fetching web pages."""

@@ -1,7 +1,7 @@
-"""Files of a project that we read unasked: its instructions and its commands.
+"""Reads a project's files without a permission question: its instructions and commands.
 
-A repository may be a stranger's. What is read of it goes to a model, so a link out of the project is not followed (it
-could lead to a key), and what is no regular file is not opened (a FIFO would block, a device would never end).
+The project is untrusted, and its files are sent to a model. So a symlink out of the project is not followed (it could
+lead to a key), and only a regular file is opened (a FIFO would block, a device would never end).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dragoman.wire.errors import NOT_FOUND, RpcError
 log = logging.getLogger(__name__)
 
 ANYWHERE = Path("/")
-"""The root of the user's own files, which may well be links."""
+"""The root for the user's own files, which may be symlinks to anywhere."""
 
 
 def read_start(file: Path, root: Path, limit: int) -> bytes:
-    """The first `limit` bytes of a file that really lies below `root`; nothing, with a warning, of anything else."""
+    """The first `limit` bytes of a file below `root`; empty if it is missing or, with a warning, not allowed."""
     try:
         with (
             Roots([str(root)]).place(str(file)) as place,

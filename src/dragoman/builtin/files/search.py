@@ -20,16 +20,16 @@ import msgspec
 from dragoman.agents.environment import inherited
 
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "target", "dist", "build"})
-"""Folders that nobody wants searched, where no git says so; hidden ones are left out as well."""
+"""Folders that are not searched outside of git repositories; hidden folders are left out as well."""
 
 MAX_FILE_BYTES = 10 * 1024 * 1024
-"""Larger files are data, not text that somebody wrote."""
+"""Larger files are taken for data and not searched."""
 
 _PROBE_BYTES = 8192
 
 
 class SearchError(Exception):
-    """Why there is no answer; a sentence."""
+    """The search failed; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Match:
 
 
 async def search(folder: str, pattern: str, glob: str | None, ignore_case: bool, limit: int) -> list[Match]:
-    """The first matches below a folder; cancelling it stops the work."""
+    """The first matches below a folder; cancelling stops the search."""
     program = shutil.which("rg")
     if program is not None:
         ripgrep = _Ripgrep(program, folder, pattern, glob, ignore_case, limit)
@@ -67,7 +67,7 @@ def compile_pattern(pattern: str, ignore_case: bool) -> re.Pattern[bytes]:
 def search_in_python(
     folder: str, expression: re.Pattern[bytes], glob: str | None, limit: int, stop: threading.Event
 ) -> list[Match]:
-    """Each file is searched as a whole; only those with a match are split into lines."""
+    """Search each file as a whole; only files with a match are split into lines."""
     found: list[Match] = []
     chosen = translate(glob).fullmatch if glob is not None else None
     find = expression.search
@@ -85,12 +85,12 @@ def search_in_python(
 
 
 def _read_text(path: str) -> bytes:
-    # os.open and not open(): the file object costs more than reading a small file. No links, as with ripgrep:
+    # os.open and not open(): the file object costs more than reading a small file. No symlinks, as with ripgrep:
     # they may lead out of the workspace.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return b""  # gone meanwhile, a link, or not ours to read: a search goes on
+        return b""  # removed meanwhile, a symlink, or not readable: the search continues
     try:
         data = os.read(descriptor, _PROBE_BYTES * 8)
         if len(data) < _PROBE_BYTES * 8:
@@ -127,7 +127,7 @@ def list_files(folder: str) -> Iterable[str]:
 
 
 def _git_files(folder: str) -> list[str] | None:
-    """What git knows and what is new; None without git or outside of a repository."""
+    """Tracked files, and untracked ones that are not ignored; None without git or outside of a repository."""
     if not _in_repository(folder):
         return None
     command = ["git", "-C", folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -149,7 +149,7 @@ def _git_files(folder: str) -> list[str] | None:
 
 
 def _without_linked_folders(folder: str, names: Iterable[str]) -> list[str]:
-    """A folder that git knows may be a link to elsewhere by now."""
+    """The names that are not below a symlink: a tracked folder may have become a symlink to elsewhere."""
     real = os.path.realpath(folder)
     known: dict[str, bool] = {"": True}
     found = []
@@ -171,7 +171,7 @@ def _walk(folder: str, below: str) -> Iterator[str]:
         with os.scandir(f"{folder}/{below}") as found:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
-        return  # a folder that may not be read is no reason to find nothing
+        return  # the search continues without a folder that cannot be read
     for entry in entries:
         name = entry.name
         if name.startswith("."):
@@ -201,7 +201,7 @@ _TOKENS = re.compile(r"\*\*/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|\{[^{}]*\}|.", re.DOT
 
 
 def translate(pattern: str) -> re.Pattern[str]:
-    """A glob as a regular expression for whole relative paths; without a slash it is for the name alone."""
+    """A glob as a regular expression for whole relative paths; one without a slash matches the file name only."""
     pattern = pattern.removeprefix("./")
     start = "" if "/" in pattern else "(?:.*/)?"
     try:
@@ -263,7 +263,7 @@ class _Ripgrep:
     def run(self) -> list[Match]:
         found: list[Match] = []
         decoder = msgspec.json.Decoder(_RgLine)
-        # A file, not a pipe: whoever reads the matches cannot empty a second pipe meanwhile.
+        # stderr is a file, not a pipe: the loop that reads the matches cannot drain a second pipe.
         with tempfile.TemporaryFile() as complaints:
             with self._start(complaints) as process:
                 assert process.stdout is not None
@@ -289,12 +289,12 @@ class _Ripgrep:
             stderr=complaints,
             env=inherited(os.environ),
         )
-        if self._stopped:  # while it was being started
+        if self._stopped:  # stopped while the process was starting
             self._process.kill()
         return self._process
 
     def stop(self) -> None:
-        """End it, wherever it is; its thread then reads the end of the output."""
+        """Kill the process, also one that is just starting; the thread then reads the end of the output."""
         self._stopped = True
         if self._process is not None:
             self._process.kill()

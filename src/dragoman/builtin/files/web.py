@@ -1,4 +1,4 @@
-"""A page as text, with the standard library alone: bounded in time and size, and on one host."""
+"""Fetches a web page as text with the standard library: bounded in time and size, redirects on one host only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any
 from urllib.parse import urljoin, urlsplit
 
 TIMEOUT = 30.0
-"""Seconds until an address says something, and until the whole page is there."""
+"""Seconds for each socket operation, and for reading the whole page."""
 MAX_BYTES = 5 * 1024 * 1024
 _CHUNK = 64 * 1024
 _SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head"})
@@ -21,7 +21,7 @@ _BLOCKS = frozenset(
 
 
 class FetchError(Exception):
-    """Why there is no page; a sentence."""
+    """The page could not be fetched; the message is a sentence."""
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
@@ -37,7 +37,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def get_text(url: str) -> str:
-    """The page as text; HTML without its markup. Blocks, so it runs in a thread."""
+    """The page as text; HTML without its markup. Blocking: call it in a thread."""
     opener = urllib.request.build_opener(_SameHost)
     request = urllib.request.Request(url, headers={"User-Agent": "dragoman"})
     try:
@@ -62,7 +62,7 @@ def get_text(url: str) -> str:
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """The timeout of a socket is for each read: a page that comes byte by byte would take days."""
+    """Read the page within `TIMEOUT`: the socket's timeout is per read, so a page sent byte by byte would take days."""
     deadline = time.monotonic() + TIMEOUT
     data = bytearray()
     while len(data) <= MAX_BYTES and (part := response.read1(_CHUNK)):

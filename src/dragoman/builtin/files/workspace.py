@@ -1,7 +1,7 @@
-"""The files of a session: through the client when it offers that, else directly, and always inside the roots.
+"""The files of a session: accessed through the client if it offers that, else directly, and always inside the roots.
 
-Text of up to `MAX_TEXT_BYTES` is read whole, so that a stamp of it tells later whether the file changed since.
-Larger files are read in parts, straight from the disk: no editor holds them in a buffer.
+Text of up to `MAX_TEXT_BYTES` is read whole, and its hash shows later whether the file has changed.
+Larger files are read in parts, directly from disk: no editor holds them in a buffer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A file's text with the numbers that a reader needs to ask for more of it."""
+    """Lines of a file with their numbers, by which the reader can ask for more."""
 
     content: str
     first_line: int
@@ -44,7 +44,7 @@ class Text:
 
 
 class Workspace:
-    """One session's files."""
+    """The files of one session."""
 
     def __init__(self, session: str, cwd: str, roots: Sequence[str], client: Client) -> None:
         self._session = session
@@ -55,12 +55,12 @@ class Workspace:
         self.roots = tuple(roots)
         self._seen: dict[str, int] = {}
         self.originals: dict[str, str | None] = {}
-        """What files held before this session first changed them; None for those that it made."""
+        """The content of each file before this session first changed it; None for a file that it made."""
 
     # -- paths
 
     def path(self, given: str) -> str:
-        """An absolute path inside the roots; relative ones count from the session's folder."""
+        """The absolute path, which must be inside the roots; a relative one starts at the session's folder."""
         if not given.strip():
             raise ToolError("The path is empty.")
         expanded = Path(given).expanduser() if given.startswith("~") else Path(given)
@@ -78,7 +78,7 @@ class Workspace:
         return path
 
     def show(self, path: str) -> str:
-        """As a person in this workspace would write it."""
+        """The path for display: relative to the session's folder if it is below that."""
         return os.path.relpath(path, self.cwd) if Path(path).is_relative_to(self.cwd) else path
 
     def outside(self, path: str) -> str:
@@ -86,12 +86,12 @@ class Workspace:
         return path
 
     def in_words(self, text: str) -> str:
-        """A sentence with such paths in it."""
+        """The text with its paths replaced by those that the client knows."""
         return text
 
     @property
     def mounts(self) -> Sequence[tuple[str, str]]:
-        """What a box around a command shows: folders on this disk, and where they are inside."""
+        """The folders to mount into the box of a command: path on this disk, path in the box."""
         return [(root, root) for root in self.roots]
 
     # -- reading
@@ -107,7 +107,7 @@ class Workspace:
         return Text("".join(chosen), line, line + len(chosen) - 1, len(lines))
 
     async def whole(self, path: str) -> str:
-        """The whole text; it counts as seen from now on."""
+        """The whole text; the file counts as read from now on."""
         text = await self._load(path)
         self._seen[path] = hash(text)
         return text
@@ -130,9 +130,9 @@ class Workspace:
     # -- writing
 
     async def current(self, path: str) -> str | None:
-        """What a change would start from; None for a new file.
+        """The current text, as the base of a change; None for a new file.
 
-        Refuses a file that changed since it was read: whoever decided on the change did not know that.
+        Refuses a file that changed since it was read: the change was decided on the old text.
         """
         if not await self.exists(path) and not self._client.reads_files:
             return None
@@ -153,7 +153,7 @@ class Workspace:
         return path in self._seen
 
     async def write(self, path: str, text: str, before: str | None) -> None:
-        """Put the text there; `before` is what `current` gave, and must still be there."""
+        """Write the text; `before` is the result of `current` and must still be the content."""
         now = await self.current(path)
         if now != before:
             self._seen.pop(path, None)
@@ -190,7 +190,7 @@ class Workspace:
             raise ToolError(f"{self.show(path)} is not UTF-8 text (byte {error.start}).") from error
 
     def _probe(self, path: str) -> int | None:
-        """The size of a text file on this disk; None if there is none (the client may still know it)."""
+        """The size of a text file on this disk; None if it is missing here but the client may have it."""
         if not Path(path).exists() and self._client.reads_files:
             return None
         with self._roots.place(path) as place, os.fdopen(place.open(os.O_RDONLY), "rb") as file:
@@ -225,7 +225,7 @@ class Workspace:
 
 
 def _skip_lines(read: Callable[[int], bytes], back: Callable[[int], object], count: int) -> None:
-    """Move past `count` lines without keeping them."""
+    """Skip `count` lines without holding them in memory."""
     while count > 0 and (chunk := read(_CHUNK)):
         found = chunk.count(b"\n")
         if found < count:

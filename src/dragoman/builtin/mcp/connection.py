@@ -1,4 +1,4 @@
-"""One MCP server: a connection that lives in a task of its own, and its tools as ours."""
+"""One MCP server: its connection, which runs in its own task, and its tools."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Scope, To
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 300.0
-"""A tool of a server that never answers must not hold the turn for ever."""
+"""Limit of one tool call: a server that never answers must not block the turn for ever."""
 
 MAX_TOOLS = 200
-"""Of one server; providers refuse more than a few hundred in all."""
+"""Tools of one server; model providers refuse more than a few hundred in all."""
 
 CLOSE_SECONDS = 5.0
 
@@ -36,7 +36,7 @@ _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class _Anything(msgspec.Struct):
-    """The server itself checks the arguments of its tools."""
+    """Any arguments: the server itself validates those of its tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class McpTool(Tool):
 
 
 class McpConnection:
-    """Opened once; when it fails, `error` says why and its tools answer with that."""
+    """A connection that is opened once; if it fails, `error` says why, and its tools fail with that."""
 
     def __init__(self, server: Json, cwd: str) -> None:
         self._server = server
@@ -67,7 +67,7 @@ class McpConnection:
         self.error: str | None = None
 
     async def open(self, seconds: float) -> None:
-        """Connect and list the tools; failures end up in `error`."""
+        """Connect and list the tools; a failure is stored in `error`."""
         self._task = asyncio.ensure_future(self._live())
         try:
             async with asyncio.timeout(seconds):
@@ -84,7 +84,7 @@ class McpConnection:
                 self._task.cancel()
 
     async def _live(self) -> None:
-        """From connecting to leaving in one task, as the SDK's cancel scopes need it."""
+        """Connect and disconnect in one task, as the SDK's cancel scopes require."""
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(_connect(self._server, self._cwd))
@@ -93,7 +93,7 @@ class McpConnection:
                 self.tools = [self._tool(each) for each in listed[:MAX_TOOLS]]
                 self._opened.set()
                 await self._leave.wait()
-        except Exception as error:  # noqa: BLE001 (whatever a server does wrong is told, and survived)
+        except Exception as error:  # noqa: BLE001 (any failure of a server is reported, not raised)
             self.error = self.error or _reason(error)
             log.info("MCP server %s: %s", self.name, self.error)
         finally:
@@ -133,7 +133,7 @@ class McpConnection:
 
 
 def tool_name(server: str, tool: str) -> str:
-    """What models call it; providers allow letters, digits, `_` and `-`, 64 of them."""
+    """The tool's name for models; providers allow 64 letters, digits, `_` and `-`."""
     return _UNFIT.sub("_", f"mcp__{server}__{tool}")[:64]
 
 
@@ -171,7 +171,7 @@ _TRANSPORTS: Mapping[str, Callable[[Json, str, AsyncExitStack], Any]] = {
 
 
 def _pairs(listed: object) -> dict[str, str]:
-    """ACP lists environment and headers as `{name, value}`."""
+    """The environment or headers as a dict; ACP lists them as `{name, value}`."""
     pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     return {str(each.get("name")): str(each.get("value")) for each in pairs}
 
@@ -196,7 +196,7 @@ def _result(answer: Any) -> Result:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost of a group of errors, in one line."""
+    """The innermost error of an exception group, in one line."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     text = str(error).strip() or type(error).__name__

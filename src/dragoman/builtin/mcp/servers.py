@@ -21,7 +21,7 @@ CONNECT_SECONDS = 30.0
 
 
 class McpServers:
-    """Connects to all of them at once, in the background; a prompt waits for them, a broken one is told once."""
+    """Connects to all servers at once in the background; a prompt waits for them, and a failed one is reported once."""
 
     def __init__(self, servers: list[Json], cwd: str) -> None:
         self._configured = [server for server in servers if isinstance(server, dict)]

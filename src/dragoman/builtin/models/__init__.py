@@ -1,1 +1,1 @@
-"""Models: which one, how it is reached, what it is sent, what can go wrong."""
+"""Models: choosing one, connecting to it, building its requests, explaining its failures."""

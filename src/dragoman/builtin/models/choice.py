@@ -1,4 +1,4 @@
-"""Choosing the model: from the configuration, the keys in the environment, or the session; no SDK is loaded here."""
+"""Chooses the model: by the configuration, the API keys in the environment, or the session; imports no SDK."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 NONE = "none"
-"""The choice of working without a model."""
+"""The option value for working without a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where models come from, and what in the environment says that the user has access."""
+    """A model provider, and the environment variables that show that the user has access."""
 
     prefix: str
     title: str
@@ -37,12 +37,12 @@ PROVIDERS = (
     ),
     Provider("ollama", "Ollama", ("OLLAMA_HOST", "OLLAMA_BASE_URL"), ("auto",)),
 )
-"""Tried in this order when nothing else decides."""
+"""Tried in this order if no model is configured."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """What `[agents.NAME]` says."""
+    """The model settings of `[agents.NAME]`."""
 
     model: str | None = None
     base_url: str | None = None
@@ -68,7 +68,7 @@ class Models:
         return None
 
     def full_name(self, given: str) -> str:
-        """`provider:name`; a bare name is one of the configured server, or of the provider that knows it."""
+        """The model as `provider:name`; a bare name belongs to the configured server or to the provider that has it."""
         if ":" in given and given.partition(":")[0].isidentifier():
             return given
         if ":" in given and given.partition(":")[0].replace("-", "_").isidentifier():
@@ -81,7 +81,7 @@ class Models:
         return f"openai:{given}"
 
     def offers(self, current: str | None) -> list[tuple[str, str]]:
-        """Values and titles for the option in the session; the current one is always among them."""
+        """Values and titles of the session's model option; the current model is always among them."""
         found: dict[str, str] = {}
         if self.config.model:
             found[self.full_name(self.config.model)] = self.config.model
@@ -95,7 +95,7 @@ class Models:
         return [*found.items(), (NONE, "No model: commands only")]
 
     def guidance(self) -> str:
-        """How to get a model, for somebody who has none."""
+        """Instructions for a user without a model on how to get one."""
         lines = []
         if not installed():
             lines.append("- Install what speaks to models: `pip install 'dragoman[agent]'`.")
@@ -121,5 +121,5 @@ _FAMILIES = {"anthropic": "claude", "openai": "gpt", "google": "gemini"}
 
 
 def installed() -> bool:
-    """Whether the extra `dragoman[agent]` is there."""
+    """Whether the extra `dragoman[agent]` is installed."""
     return importlib.util.find_spec("pydantic_ai") is not None

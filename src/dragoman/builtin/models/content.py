@@ -1,4 +1,4 @@
-"""From the content blocks of a prompt to what a model takes; what it cannot take is refused clearly."""
+"""Translates the content blocks of a prompt for a model; what the model cannot take is left out and reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Prompt:
         self._workspace = workspace
         self._llm = llm
         self.refusals: list[str] = []
-        """What was left out and why; the user is told."""
+        """What was left out and why; shown to the user."""
 
     async def content(self, blocks: Sequence[Json]) -> list[Content]:
         found: list[Content] = []

@@ -1,4 +1,4 @@
-"""What can go wrong with a model, in words for a person, and whether asking again may help."""
+"""Failures of a model, explained to the user, and whether a retry may help."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pydantic_ai.exceptions import (
 from dragoman.masking import mask
 
 MAX_WORDS = 1000
-"""Characters of a provider's error page that anybody wants to see."""
+"""Characters shown of a provider's error message."""
 
 
 class ModelFailed(Exception):
-    """No answer; the message is for a person."""
+    """The model gave no answer; the message is for the user."""
 
     def __init__(
         self, message: str, reason: str, *, retry: bool = False, retry_after: float | None = None
@@ -62,7 +62,7 @@ _REASONS: Sequence[tuple[type[Exception], str, str, bool]] = (
     (ModelTimeoutError, "model_timeout", "{name} did not answer in time.", True),
     (ModelConnectionError, "model_unreachable", "{name} cannot be reached: {detail}", True),
 )
-"""The first class that fits: reason, words, and whether asking again may help."""
+"""Error class, reason, message, and whether a retry may help; the first class that matches counts."""
 
 
 def explain(error: Exception, name: str) -> ModelFailed:
@@ -75,7 +75,7 @@ def explain(error: Exception, name: str) -> ModelFailed:
             if detail and "{detail}" not in words:
                 text += f" {detail}"
             return ModelFailed(plain(text), reason, retry=retry, retry_after=after)
-    # Without a status it is the connection that failed, as when a stream is cut in the middle.
+    # An error without a status is a failed connection, such as a truncated stream.
     retry = isinstance(error, ModelAPIError) and (
         not isinstance(error, ModelHTTPError) or error.in_stream or error.status_code >= 500
     )
@@ -85,7 +85,7 @@ def explain(error: Exception, name: str) -> ModelFailed:
 
 
 def _detail(error: Exception) -> str:
-    """What the provider itself said."""
+    """The provider's own error message."""
     body = getattr(error, "body", None)
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -1,4 +1,4 @@
-"""A conversation, and one streamed answer to it; with `providers` and `failures` all that knows pydantic-ai."""
+"""A conversation, and one streamed answer to it; only the modules of this package use pydantic-ai."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ RESULTS: dict[Status, Literal["success", "failed", "denied", "retried"]] = {
     "invalid": "retried",
     "refused": "denied",
 }
-"""How pydantic-ai calls what came of a tool."""
-SETTINGS = ModelSettings(max_retries=0)  # retries are ours, so that they are shown
+"""pydantic-ai's names for the outcomes of a tool call."""
+SETTINGS = ModelSettings(max_retries=0)  # `loop` retries instead, and shows it
 
 IMAGE_TOKENS = 1600
-"""What an image costs at most with the large providers, however many bytes it has."""
+"""The most tokens that an image costs with the large providers, however many bytes it has."""
 BYTES_PER_SOUND_TOKEN = 500
-"""About 32 tokens a second, for sound that is compressed as usual."""
+"""About 32 tokens a second, for audio with the usual compression."""
 
 DEFAULT_CONTEXT_WINDOW = 128_000
-"""For models of which nothing is known: what current local models are usually run with at most."""
+"""For unknown models: the most that current local models are usually run with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +77,19 @@ class Answer:
     calls: Sequence[Call]
     finish: str | None
     tokens: int
-    """How much of the context window is in use after it."""
+    """Tokens of the context window in use after the answer."""
     cost: float | None
     suspended: bool
 
 
 @dataclass
 class Conversation:
-    """The messages between the session and its models; `kept` of them are in the history already."""
+    """The messages between the session and its models; the first `kept` of them are saved in the history."""
 
     messages: list[ModelMessage] = field(default_factory=list)
     kept: int = 0
     partial: list[str] = field(default_factory=list)
-    """The text of an answer that is still coming."""
+    """The text of an answer that is still streaming, in pieces."""
 
     @classmethod
     def restore(cls, encoded: Sequence[bytes]) -> Conversation:
@@ -101,7 +101,7 @@ class Conversation:
         self.messages.append(ModelRequest([UserPromptPart(parts)]))
 
     def add_results(self, results: Sequence[tuple[Call, Outcome]]) -> None:
-        """What came of the calls of the last answer; pictures follow as if the user sent them."""
+        """Add the outcomes of the last answer's calls; pictures follow as if the user had sent them."""
         parts: list[Any] = []
         pictures: list[UserContent] = []
         for call, outcome in results:
@@ -113,7 +113,7 @@ class Conversation:
         self.messages.append(ModelRequest(parts))
 
     def interrupted(self, calls: Sequence[Call], results: Sequence[tuple[Call, Outcome]]) -> None:
-        """The turn was cancelled: what was said stays, calls without an outcome get one."""
+        """Record a cancelled turn: the partial answer stays, and calls without an outcome fail as cancelled."""
         if self.partial:
             self.messages.append(ModelResponse([TextPart("".join(self.partial))]))
             self.partial = []
@@ -124,18 +124,18 @@ class Conversation:
             self.add_results([*results, *cancelled])
 
     def forget_from(self, start: int) -> None:
-        """A refusal: the prompt and all after it are no part of the context any more."""
+        """Remove the messages from `start` on: after a refusal the prompt must not stay in the context."""
         del self.messages[start:]
         self.kept = 0
 
     def unsaved(self) -> list[bytes]:
-        """The messages that the history lacks, encoded."""
+        """The messages that the history lacks, encoded; from now on they count as saved."""
         fresh = self.messages[self.kept :]
         self.kept = len(self.messages)
         return [ModelMessagesTypeAdapter.dump_json([message])[1:-1] for message in fresh]
 
     def replace(self, summary: str, keep: int) -> list[bytes]:
-        """A compaction: a summary in place of all but the last `keep` messages; returns all, encoded."""
+        """A compaction: replace all but the last `keep` messages by a summary; returns all messages, encoded."""
         tail = self.messages[len(self.messages) - keep :] if keep else []
         head = UserPromptPart(f"The conversation so far, in short:\n\n{summary}")
         self.messages = [ModelRequest([head]), ModelResponse([TextPart("Understood.")]), *tail]
@@ -143,9 +143,9 @@ class Conversation:
         return self.unsaved()
 
     def last_turn(self) -> int:
-        """How many messages the last turn has, which a compaction leaves alone.
+        """The number of messages of the last turn, which a compaction does not replace.
 
-        Pictures that a tool read are in a request with a user's part, but its calls are in front of it.
+        A request with a user's part and tool results does not begin a turn: it holds pictures that a tool read.
         """
         for count, message in enumerate(reversed(self.messages), start=1):
             if not isinstance(message, ModelRequest):
@@ -156,7 +156,7 @@ class Conversation:
         return 0
 
     def estimate(self) -> int:
-        """Tokens, roughly, for models that do not tell: four bytes each, and what media cost."""
+        """The estimated tokens, for models that do not report them: four bytes each, plus the cost of media."""
         media = [each for message in self.messages for each in _media(message)]
         encoded = sum((len(each.data) + 2) // 3 * 4 for each in media)
         text = len(ModelMessagesTypeAdapter.dump_json(self.messages)) - encoded
@@ -164,7 +164,7 @@ class Conversation:
 
 
 class Llm:
-    """One model, ready to be asked."""
+    """One model, ready for requests."""
 
     def __init__(self, model: Model, name: str, context_window: int | None = None) -> None:
         self.model = model
@@ -183,7 +183,7 @@ class Llm:
     async def answer(
         self, conversation: Conversation, instructions: str, tools: Sequence[Tool]
     ) -> AsyncGenerator[Piece | Answer, None]:
-        """The pieces of one answer as they come, then the whole; raises `ModelFailed`."""
+        """Stream the pieces of one answer, then the whole `Answer`; raises `ModelFailed`."""
         _instruct(conversation.messages, instructions)
         parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
         conversation.partial = partial = []
@@ -213,7 +213,7 @@ class Llm:
 
 
 def _instruct(messages: list[ModelMessage], instructions: str) -> None:
-    """Only the newest request carries the instructions, so that they are the current ones."""
+    """Put the instructions into the newest request only, so that no outdated ones remain."""
     for message in messages:
         if isinstance(message, ModelRequest):
             message.instructions = None
@@ -252,7 +252,7 @@ def _piece(event: object) -> Piece | None:
 
 
 def _cut(response: ModelResponse) -> bool:
-    """Whether the stream ended before the model did; the models for tests never say how they ended."""
+    """Whether the stream ended before the answer was complete; test models never give a finish reason."""
     scripted = response.provider_name in (None, "test", "function")
     return response.state == "incomplete" or (response.finish_reason is None and not scripted)
 
@@ -267,7 +267,7 @@ def _call(part: ToolCallPart) -> Call:
     arguments: object = part.args
     if isinstance(arguments, str):
         try:
-            # Not `json`, which lets half a surrogate through: such text can neither be shown nor kept.
+            # Not `json`, which accepts lone surrogates: such text can be neither sent nor stored.
             arguments = msgspec.json.decode(arguments or "{}")
         except (msgspec.DecodeError, RecursionError):
             arguments = None

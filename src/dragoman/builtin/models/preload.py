@@ -1,4 +1,4 @@
-"""Loads what speaks to models and MCP servers: in a thread, because it takes a second or more."""
+"""Imports the libraries for models and MCP servers; called in a thread, because it takes a second or more."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _one_at_a_time = threading.Lock()
 
 
 def load(module: str) -> ModuleType:
-    """Import one of our modules that needs something heavy; blocks."""
+    """Import one of our modules that needs such a library; blocking."""
     with _one_at_a_time:
         if module in sys.modules:
-            return importlib.import_module(module)  # waits if somebody else is at it
-        gc.disable()  # next to nothing of it becomes garbage, and looking for some takes a fifth of the time
+            return importlib.import_module(module)  # waits if another thread is importing it
+        gc.disable()  # an import makes almost no garbage, and collecting takes a fifth of the time
         try:
             loaded = importlib.import_module(module)
         finally:
             gc.enable()
-        gc.freeze()  # it stays: a turn need not wait half a second for a look through all of it
+        gc.freeze()  # permanent objects: collecting among them would block a turn for half a second
         return loaded

@@ -1,4 +1,4 @@
-"""From the full name of a model to something that can be asked."""
+"""Builds the `Llm` for the full name of a model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dragoman.builtin.models.failures import ModelFailed, plain
 from dragoman.builtin.models.llm import Llm
 
 LISTING_SECONDS = 5.0
-"""For a local server to list its models."""
+"""Time limit for a local server to list its models."""
 
 
 def build(spec: str, config: ModelConfig, environ: Mapping[str, str] = os.environ) -> Llm:
-    """The model by its full name; raises `ModelFailed` with what to do about it."""
+    """The model by its full name; raises `ModelFailed` if it cannot be used."""
     provider, _, name = spec.partition(":")
     try:
         return Llm(_model(provider, name, spec, config.base_url, environ), spec, config.context_window)
@@ -57,13 +57,13 @@ def _model(provider: str, name: str, spec: str, base_url: str | None, environ: M
 
 
 def _openai_chat(name: str, base_url: str, environ: Mapping[str, str]) -> Model:
-    """Chat Completions, which every compatible server has; local ones want no key but the SDK does."""
+    """A model by Chat Completions, which every compatible server has; the SDK needs a key, local servers do not."""
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
     key = environ.get("OPENAI_API_KEY") or "none"
-    # Else a stream that is cut between two messages counts as a whole answer.
+    # Without this, a stream truncated between two messages counts as a whole answer.
     profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
     provider = OpenAIProvider(base_url=base_url, api_key=key)
     return OpenAIChatModel(name, provider=provider, profile=profile)

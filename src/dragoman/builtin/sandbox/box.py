@@ -1,8 +1,7 @@
 """The box of sandbox mode: the files that its tools see, and bubblewrap around its commands.
 
-It holds a copy of the session's folders (`box_copy.py`), made when it is first used, at the same paths: nothing that
-happens in it changes the workspace until a person lets it (`apply`). Where the settings say that the box is the
-workspace, it holds the folders themselves.
+The box holds a copy of the session's folders (`box_copy.py`) at the same paths, made on first use: nothing in it
+changes the workspace until the user allows `apply`. With `sandbox_files = "workspace"` it holds the folders themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class Box:
     """One session's box."""
 
     def __init__(self, workspace: Workspace, folder: Path | None, *, is_workspace: bool) -> None:
-        """`folder` is where the copy is kept; None keeps it until the session ends."""
+        """`folder` is where the copy is stored; None: in a temporary folder until the session ends."""
         self._real = workspace
         self._folder = folder
         self._is_workspace = is_workspace
@@ -51,14 +50,14 @@ class Box:
         return self._opened
 
     async def changes(self) -> list[Change]:
-        """What differs in the box from the workspace that it was made from."""
+        """The files that differ in the box from the workspace as it was copied."""
         if self._is_workspace:
             raise ToolError("Sandbox mode works on the workspace itself here: there is nothing to apply.")
         await self.workspace()
         return await asyncio.to_thread(lambda: [each for copy in self._copies for each in copy.changes()])
 
     async def remove(self) -> None:
-        """Forget the copy; the next use makes a new one."""
+        """Delete the copy; the next use makes a new one."""
         async with self._opening:
             self._opened, copies, self._copies = None, self._copies, []
             for copy in copies:
@@ -83,7 +82,7 @@ class Box:
 
 
 class BoxWorkspace(Workspace):
-    """The copy, under the names of what it is a copy of; the client's own files are not in the box."""
+    """The copy, under the paths of the original; the client's file methods are not used."""
 
     def __init__(self, real: Workspace, copies: dict[Path, Path]) -> None:
         self._copies = copies
@@ -125,14 +124,14 @@ class BoxWorkspace(Workspace):
 
 
 class _NoClient(Client):
-    """Offers no files: an editor's buffers are outside of the box."""
+    """A client that offers no files: an editor's buffers are outside of the box."""
 
     def __init__(self) -> None:
         self.capabilities = {}
 
 
 def boxed(words: Sequence[str], mounts: Sequence[tuple[str, str]], cwd: str) -> list[str]:
-    """The command inside the box; refuses when this machine has no way to make one."""
+    """The command wrapped in bubblewrap; raises `Refused` if that is not installed."""
     program = shutil.which("bwrap")
     if program is None:
         raise Refused("Sandbox mode needs bubblewrap (the program `bwrap`), which is not installed here.")
@@ -146,7 +145,7 @@ def boxed(words: Sequence[str], mounts: Sequence[tuple[str, str]], cwd: str) -> 
 
 
 def _tops(roots: Sequence[str]) -> list[str]:
-    """Without those that lie in others."""
+    """The roots without those inside other roots."""
     paths = [Path(root) for root in dict.fromkeys(roots)]
     return [
         str(path)

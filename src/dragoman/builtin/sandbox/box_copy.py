@@ -1,7 +1,7 @@
-"""A copy of a folder, with a list of what it was made from: so that it is known later what changed, and where.
+"""A copy of a folder, with a list of the original files by which later changes are found, in the copy or the original.
 
-The list stands beside the copy. A file counts as changed when its size or time differs from the list, so a file that
-another program changed in the workspace meanwhile is told apart from one that was changed in the box.
+The list is stored beside the copy. A file counts as changed if its size or time differs from the list, so a file that
+another program changed in the workspace meanwhile is distinguished from one that was changed in the box.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dragoman.services.roots import Roots
 
 MAX_BYTES = 2 * 1024**3
 MAX_FILES = 200_000
-"""What is copied without being asked: a home folder that was opened by mistake must not fill the disk."""
+"""Limits of a copy: a home folder that was opened by mistake must not fill the disk."""
 
 Mark = tuple[int, int, str]
-"""Size, time in nanoseconds, and where a symlink leads."""
+"""Size, time in nanoseconds, and the target of a symlink."""
 
 
 class CopyError(Exception):
-    """Why there is no copy; a part of a sentence."""
+    """The copy could not be made; the message is a part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Change:
     """A file that differs in the box."""
 
     path: str
-    """In the workspace."""
+    """Path in the workspace."""
     top: Path
     """The copied folder, in the box."""
     name: str
-    """Below that folder."""
+    """Path below `top`."""
     mark: Mark | None
     """Of the file in the box; None when it was removed."""
     conflict: bool
-    """It was changed in the workspace as well."""
+    """The file was changed in the workspace as well."""
 
     @property
     def removed(self) -> bool:
@@ -51,11 +51,11 @@ class Change:
 
     @property
     def leads_to(self) -> str:
-        """Where it leads, if it is a symlink."""
+        """The target of a symlink, else empty."""
         return self.mark[2] if self.mark is not None else ""
 
     def copy_to(self, target: Path) -> None:
-        """As it is in the box now, which a command there may be changing: no symlink leads out. Raises `RpcError`."""
+        """Copy the file as it is in the box now; no symlink made there meanwhile leads out. Raises `RpcError`."""
         if self.leads_to:
             target.symlink_to(self.leads_to)
             return
@@ -74,7 +74,7 @@ class Copy:
         self._boxes = target.parent.parent
 
     def make(self) -> None:
-        """Copy the folder, unless that was done in an earlier life of the session."""
+        """Copy the folder, unless a copy of this session exists."""
         if self._list.exists() and self.target.is_dir():
             return
         self.remove()
@@ -121,14 +121,14 @@ class Copy:
                     yield str((folder / each).relative_to(top)), mark
 
     def _left_out(self, folder: str, names: list[str]) -> set[str]:
-        """The copies themselves; and sockets, pipes and devices, since reading one could take for ever."""
+        """Names not to copy: the copies themselves; sockets, pipes and devices, since reading one could block."""
         return {
             name for name in names if Path(folder, name) == self._boxes or _is_special(Path(folder, name))
         }
 
 
 def _mark(path: Path) -> Mark | None:
-    """None for what is no file, or not there."""
+    """The mark of a file or symlink; None for anything else and if it is missing."""
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):

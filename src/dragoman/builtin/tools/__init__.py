@@ -41,4 +41,4 @@ BOXED = tuple(
     for tool in TOOLS.values()
     if tool not in (fetch, plan)
 )
-"""The tools of sandbox mode once more, under the names that say so."""
+"""The tools again, under `sandbox_*` names for sandbox mode."""

@@ -1,4 +1,4 @@
-"""Take what was changed in the box of sandbox mode over into the workspace."""
+"""Copy the changes in the box of sandbox mode to the workspace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_SHOWN = 1024 * 1024
 MAX_DIFFS = 100
 
 Staged = tuple[Change, Path]
-"""A change, and the copy of its file that a person is asked about."""
+"""A change, and the copy of its file that the user is asked about."""
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
         await context.box.remove()
         return Result(f"{_count(changes)} applied to the workspace.", diffs)
 
-    remove = weakref.finalize(act, shutil.rmtree, folder, ignore_errors=True)  # also when it is refused
+    remove = weakref.finalize(act, shutil.rmtree, folder, ignore_errors=True)  # also if the user rejects it
     title = f"Apply {_count(changes)} of the box to the workspace"
     return Intent(title, act, [{"path": each.path} for each in changes], diffs)
 
@@ -69,7 +69,7 @@ def _count(changes: Sequence[Change]) -> str:
 
 
 def _stage(changes: Sequence[Change], folder: Path) -> list[Staged]:
-    """Copies that no command in the box can change any more: what a person was shown is what is applied."""
+    """Copy the changed files to where no command in the box can change them: what the user saw is what is applied."""
     staged = [(change, folder / str(number)) for number, change in enumerate(changes)]
     try:
         for change, copied in staged:
@@ -103,7 +103,7 @@ def _in_words(change: Change) -> str:
 
 
 def _text(path: Path) -> str | None:
-    """Empty for what is not there, None for what is no short text."""
+    """The text of a file; empty if it is missing, None if it is not text or too large."""
     if not os.path.lexists(path):
         return ""
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_SHOWN:
@@ -129,7 +129,7 @@ def _take_over(staged: Sequence[Staged], roots: Sequence[str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.is_symlink() or copied.is_symlink():
             target.unlink(missing_ok=True)
-        elif target.is_dir():  # a file in its place; what it held was removed before
+        elif target.is_dir():  # a file replaces a folder, whose files were removed before
             _remove_empty(target)
         shutil.copy(copied, target, follow_symlinks=False)
 

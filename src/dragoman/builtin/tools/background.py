@@ -1,4 +1,4 @@
-"""Ask about a command in the background, or end it."""
+"""Check or stop a command in the background."""
 
 from __future__ import annotations
 

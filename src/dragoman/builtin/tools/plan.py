@@ -1,4 +1,4 @@
-"""Keep the plan that the user sees."""
+"""Update the plan that the user sees."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dragoman.builtin.tools.tool import Intent, Picture, Result, Tool, text_cont
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 256 * 1024
-"""More than that in one answer is more than a model can use; it asks for the next part."""
+"""A model cannot use more in one answer; it asks for the next part."""
 
 MAX_PICTURE_BYTES = 5 * 1024 * 1024
 """What providers accept."""

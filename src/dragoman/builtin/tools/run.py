@@ -17,7 +17,7 @@ from dragoman.builtin.tools.tool import Intent, Json, Result, Scope, Tool, fence
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 3600
 STREAM_INTERVAL = 0.25
-"""Seconds between two looks at the output: a build that prints a thousand lines a second is shown often enough."""
+"""Seconds between two updates of the shown output: a build may print a thousand lines a second."""
 
 _PLAIN_COMMAND = re.compile(r"[\w./+,:@%=^~ -]+")
 """A command without anything that a shell would treat as more than one command."""
@@ -25,7 +25,7 @@ _PLAIN_COMMAND = re.compile(r"[\w./+,:@%=^~ -]+")
 _WITH_SUBCOMMANDS = frozenset(
     {"git", "npm", "cargo", "make", "uv", "pip", "go", "docker", "podman", "pnpm", "yarn"}
 )
-"""Programs of which one subcommand says little about another: `git status` is not `git push`."""
+"""Programs whose subcommands must be allowed separately: `git status` is not `git push`."""
 
 _WRAPPERS = frozenset(
     {
@@ -44,7 +44,7 @@ _WRAPPERS = frozenset(
         "zsh",
     }
 )
-"""Programs that say nothing about what they run."""
+"""Programs that run another command, which their name does not show."""
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -79,9 +79,9 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
 
 
 def scope_of(command: str) -> Scope:
-    """ "Always" means commands that begin alike; what does not tell by its begin what it is, only that very line.
+    """ "Always" covers all commands that begin alike, or only this exact command line.
 
-    That is what has operators, quotes or expansions, and what begins with a variable, an option or a wrapper.
+    Only the exact line if it has operators, quotes or expansions, or begins with a variable, an option or a wrapper.
     """
     words = command.split()
     if not words or not _PLAIN_COMMAND.fullmatch(command):
@@ -94,7 +94,7 @@ def scope_of(command: str) -> Scope:
 
 
 async def _follow(context: ToolContext, command: RunningCommand, seconds: float) -> Result:
-    """Wait for the end, showing the output as it comes; whatever happens, nothing runs on."""
+    """Wait for the end and show the output meanwhile; in any case the command is ended and released."""
     try:
         if command.terminal_id is not None:
             context.show(_shown(command, None))  # the client shows the terminal live by itself
@@ -108,7 +108,7 @@ async def _follow(context: ToolContext, command: RunningCommand, seconds: float)
 
 
 async def _wait(context: ToolContext, command: RunningCommand, seconds: float) -> bool:
-    """Whether the time ran out."""
+    """Wait for the end of the command; returns whether the time ran out."""
     ended = asyncio.ensure_future(command.wait())
     deadline = asyncio.get_running_loop().time() + seconds
     shown = ""

@@ -1,4 +1,4 @@
-"""What a tool is: arguments that validate, and an intent that is shown before it is acted upon."""
+"""The definition of a tool: validated arguments, and an intent that is shown before it is carried out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image for a model that can see."""
+    """An image for the model."""
 
     data: bytes
     media_type: str
@@ -29,7 +29,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a call: for the model as text, for the client as content."""
+    """The result of a call: text for the model, content for the client."""
 
     text: str
     content: Sequence[Json] | None = None
@@ -38,12 +38,12 @@ class Result:
     """The raw output; None: the text itself."""
     pictures: Sequence[Picture] = ()
     failed: bool = False
-    """It ran, but what it ran failed: a command with an exit code."""
+    """The tool itself worked, but what it ran failed: a command with a nonzero exit code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What "always" means for this call: a pattern in words, and the key that is remembered."""
+    """What "always" covers for this call: the key that is stored, and the pattern in words."""
 
     key: str
     words: str
@@ -51,13 +51,13 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What a call is about to do, worked out and harmless until `act` is awaited."""
+    """What a call is about to do; nothing is changed until `act` is awaited."""
 
     title: str
     act: Callable[[], Awaitable[Result]]
     locations: Sequence[Json] = ()
     content: Sequence[Json] = field(default_factory=list)
-    """Shown with the question: the diff of an edit."""
+    """Shown with the permission question, such as the diff of an edit."""
     scope: Scope | None = None
 
 
@@ -84,7 +84,7 @@ class Tool:
             raise InvalidArguments(f"The arguments of {self.name} are not valid: {error}.") from error
 
     def schema(self) -> Json:
-        """The JSON schema of the arguments, with the outermost object in its place."""
+        """The JSON schema of the arguments, with the outermost object inlined."""
         (schema,), definitions = msgspec.json.schema_components(
             [self.arguments], ref_template="#/$defs/{name}"
         )
@@ -94,7 +94,7 @@ class Tool:
 
 
 def printable(text: str) -> str:
-    """Names of files need not be UTF-8, what is sent and kept must be."""
+    """Replace what is not valid UTF-8: file names may hold it, but messages and history may not."""
     return text.encode(errors="replace").decode()
 
 
@@ -103,7 +103,7 @@ def text_content(text: str) -> Json:
 
 
 def fence_for(text: str) -> str:
-    """What encloses the text in Markdown, whatever is in it."""
+    """A Markdown fence that is longer than any run of backticks in the text."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     return "`" * max(3, longest + 1)
 
@@ -113,7 +113,7 @@ def diff_content(path: str, old: str | None, new: str) -> Json:
 
 
 def diff_text(path: str, old: str | None, new: str) -> str:
-    """The same as unified diff; empty if nothing changed."""
+    """The change as a unified diff; empty if nothing changed."""
     before, after = [(text or "").splitlines() for text in (old, new)]
     origin = path if old is not None else "/dev/null"
     lines = difflib.unified_diff(before, after, origin, path, lineterm="")

@@ -38,7 +38,7 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
 
 
 def folder_scope(context: ToolContext, path: str) -> Scope:
-    """ "Always" for a change means: files in that folder and below."""
+    """What "always" covers for a change: the files in its folder and below."""
     folder = context.workspace.show(str(PurePath(path).parent))
     where = "this workspace" if folder == "." else f"{folder}/"
     return Scope(f"write:{PurePath(path).parent}", f"changes in {where}")
