@@ -1,1 +1,1 @@
-"""The commands: each composes the layers below for one purpose."""
+"""The command line: each command composes the layers below for one purpose."""

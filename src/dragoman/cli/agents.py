@@ -1,4 +1,4 @@
-"""`dragoman agents`: which there are, which answer, and the user's own."""
+"""`dragoman agents`: list, check, add and remove agents."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
 
 
 def _command(row: dict[str, Any]) -> str:
-    """Where the command is ours to make it is long and says nothing."""
+    """The command to show; that of a hosted agent is generated, long and of no use to the user."""
     return "(built in)" if row["kind"] in HOSTED else " ".join(row["command"])
 
 
@@ -198,7 +198,7 @@ def add(
         settings["env"] = dict(_pair(ctx, each) for each in variables)
     if sandbox is not None:
         settings["sandbox"] = sandbox
-    paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # to see that it fits
+    paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
     add_agent(paths, name, settings, replace=force)
     click.echo(f"added {name} to {paths.config_file}")
 

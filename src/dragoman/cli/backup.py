@@ -16,7 +16,7 @@ from dragoman.cli.settings import load_settings
 
 
 class StoreCommand(click.Command):
-    """Says what went wrong with the store in a sentence."""
+    """A command that reports an error of the store as one sentence, with exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from dragoman.gateway.ports.store import StoreError
@@ -53,7 +53,7 @@ def backup(file: Path) -> None:
 
 
 def _warn(database: Path) -> None:
-    """Say which sessions are backed up with damage: the back-up is as good as the store is."""
+    """Report the sessions that are damaged in the store, and so in the back-up."""
     from dragoman.gateway.ports.store import StoreError
     from dragoman.upkeep.check import check_sessions
 
@@ -87,7 +87,7 @@ def restore(file: Path, replace: bool) -> None:
 
 
 class _Progress:
-    """One line that is written over, where people look; nothing elsewhere."""
+    """A progress line on stderr that overwrites itself; nothing if stderr is no terminal."""
 
     def __init__(self) -> None:
         self._shown = 0.0

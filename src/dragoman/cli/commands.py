@@ -30,13 +30,13 @@ COMMANDS = {
         "Run the gateway for browsers, remote editors and programs.",
     ),
 }
-"""Name: where the command is, what it does."""
+"""Name: import path, help text."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by the table alone."""
+    """A group that lists its commands from the table and imports only the one that runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

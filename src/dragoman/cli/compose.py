@@ -1,4 +1,4 @@
-"""Puts a gateway together from its parts, for every command that runs one."""
+"""Builds a gateway from its parts, for every command that runs one."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ log = logging.getLogger(__name__)
 OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER")
 
 FILES = 16384
-"""Descriptors, if we may have them: a live session has its journal, its lock, and the pipes of its agent."""
+"""Open files to allow, if the system permits: a live session has its journal, its lock, and the pipes of its agent."""
 
 UNLISTED_SECONDS = 1.0
-"""Until journals are compared with the directory, so that a start is not slower; the end waits as long for it."""
+"""Seconds until journals are compared with the directory, so as not to slow the start; the end waits as long for it."""
 
 SWITCH_INTERVAL = 0.001
-"""Seconds until a thread that reads a journal gets its turn; Python's 5 ms would show as latency."""
+"""Seconds between thread switches: with Python's 5 ms, waiting for a thread that reads a journal adds latency."""
 
 
 def run_loop(work: Coroutine[Any, Any, int]) -> int:
-    """On uvloop where it installs: its pipes are several times faster."""
+    """Run `work` on uvloop if it is installed, since its pipes are several times faster; else on asyncio."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
         import uvloop
@@ -63,7 +63,7 @@ def run_loop(work: Coroutine[Any, Any, int]) -> int:
 
 
 def stop_on_signals(hangup: asyncio.Event | None = None) -> asyncio.Event:
-    """What is set by a signal to end; a hangup is one, unless it has an event of its own."""
+    """An event that SIGTERM and SIGINT set; SIGHUP sets `hangup` if given, else the same event."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -80,7 +80,7 @@ async def gateway(
     sandbox: str | None = None,
     witnesses: Iterable[Witness] = (),
 ) -> AsyncIterator[Gateway]:
-    """A running gateway, all of its agents in one `sandbox` if given; at the end nothing of it is left running."""
+    """A running gateway, with all of its agents in `sandbox` if given; at the end everything it started is ended."""
     machine.raise_file_limit(FILES)
     custody = Custody(_custody_records(paths))
     custody.start_soon()
@@ -104,7 +104,7 @@ async def gateway(
     )
     running = Gateway(config, outside)
     neighbours = await _listen_to_neighbours(running, store)
-    gc.freeze()  # what is here now stays: the collector need not look at it again, while everybody waits
+    gc.freeze()  # permanent objects: later collections, which block the loop, skip them
     ending = asyncio.Event()
     unlisted = asyncio.create_task(_tell_unlisted(store, ending))
     try:
@@ -123,7 +123,7 @@ async def gateway(
 
 
 def _custody_records(paths: Paths) -> Path | None:
-    """Where gateways leave records of themselves; without one nothing else is different."""
+    """The folder of records by which the next gateway finds what a killed one left; None if it cannot be made."""
     try:
         return paths.ensure(paths.state_dir / "custody")
     except ConfigError as error:
@@ -139,7 +139,7 @@ def _followers_folder(paths: Paths) -> Path:
 
 
 def open_traces(config: Config) -> list[Traces]:
-    """One, where spans are wanted; OpenTelemetry is loaded only then."""
+    """One `Traces` if spans are wanted, else none; OpenTelemetry is imported only then."""
     wanted = config.traces.endpoint is not None or any(os.environ.get(name) for name in OTEL_WANTED)
     if not wanted or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return []
@@ -169,7 +169,7 @@ def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -
 
 
 class _UnnamedBoxes:
-    """Where the settings name no sandbox: a session may still ask for one that needs none. Loaded then."""
+    """For settings without sandboxes: a session may still ask for one that needs no settings; imported only then."""
 
     chosen = None
 
@@ -194,7 +194,7 @@ class _UnnamedBoxes:
 
 
 def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:
-    """Each session obeys its own workspace's file, wherever this process was started."""
+    """The policy by workspace: each session follows its own workspace's file, wherever this process was started."""
 
     @functools.cache
     def policy_for(workspace: str) -> PolicyConfig:
@@ -209,7 +209,7 @@ def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:
-    """The store, or why there is none: sessions work without it, they are just not kept."""
+    """The store, and why it is missing or read-only; sessions work without a writable store, but are not saved."""
     if not config.sessions.journal:
         return None, None
     from dragoman.store import FileStore
@@ -230,7 +230,7 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
 
 
 def find_lost_directory(paths: Paths) -> str | None:
-    """What to say of a store without a directory; None if there are no journals either."""
+    """The error text for journals without a directory; None if there are no journals either."""
     from dragoman.store.folder import Folder
 
     if not any(Folder(paths.state_dir).sessions()):
@@ -239,7 +239,7 @@ def find_lost_directory(paths: Paths) -> str | None:
 
 
 async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
-    """Say how many journals the directory does not know: since it was removed and made anew, for example."""
+    """Log how many journals are not in the directory, for example because it was removed and made again."""
     from dragoman.cli.sessions.find import unlisted_words
     from dragoman.store import FileStore
 
@@ -257,7 +257,7 @@ async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
 
 
 def convert_old_sessions(paths: Paths) -> None:
-    """Make files of the journals that older versions had in the database; says on stderr how far it is."""
+    """Convert the journals that older versions stored in the database to files; shows its progress on stderr."""
     from dragoman.upkeep import conversion
 
     try:
@@ -267,7 +267,7 @@ def convert_old_sessions(paths: Paths) -> None:
 
 
 async def _open_for_reading(paths: Paths) -> Store | None:
-    """What is stored can be listed and loaded, even where nothing can be added."""
+    """Open the store read-only: sessions can be listed and loaded, even if nothing can be written."""
     from dragoman.store import FileStore
 
     try:
@@ -278,7 +278,7 @@ async def _open_for_reading(paths: Paths) -> Store | None:
 
 
 async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listener | None:
-    """Other processes of this user reach the sessions that live here over this socket."""
+    """Listen on the socket over which other processes of this user reach the sessions of this one."""
     if store is None or not store.writable:
         return None
     terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False, neighbour=True)

@@ -1,4 +1,4 @@
-"""`dragoman config`: what is set, by whom, and where it lies."""
+"""`dragoman config`: show, find, start and trust configuration."""
 
 from __future__ import annotations
 

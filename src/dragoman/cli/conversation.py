@@ -1,4 +1,4 @@
-"""The client that our own commands are: it speaks ACP to a gateway in this process or behind a socket."""
+"""The ACP client of our own commands, connected to a gateway in this process or behind a socket."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
 
 PERMISSION = "session/request_permission"
 LEAVE_TIMEOUT = 15.0
-"""Seconds for turns, agents and requests of ours to end; each has a shorter limit of its own."""
-# Neither files nor terminals: an agent that is driven by a command uses its own.
+"""Seconds for this client's turns, agents and requests to end; each has its own shorter limit."""
+# Neither files nor terminals: an agent that a command runs uses its own.
 CAPABILITIES: JsonObject = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
@@ -31,7 +31,7 @@ CAPABILITIES: JsonObject = {
 
 
 class Question:
-    """A permission that the agent asks for; answered once, later answers are ignored."""
+    """A permission request of the agent; only the first answer counts."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -41,7 +41,7 @@ class Question:
         self.options = [as_object(each) for each in offered] if isinstance(offered, list) else []
         self.on_withdrawn: Callable[[], None] | None = None
         self.allowed = True
-        """What a person here said; they may not have been the one who answered."""
+        """Whether this command's answer allowed it; another client may have answered first."""
         request.on_cancel = self._withdraw
 
     @property
@@ -49,7 +49,7 @@ class Question:
         return not self._request.answered
 
     def choose(self, option_id: str | None, rule: str | None = None) -> None:
-        """Answer with an offered option; None answers `cancelled`. `rule` decided, if it was no person."""
+        """Answer with an offered option; None answers `cancelled`. `rule` decided, if it was not the user."""
         outcome = (
             {"outcome": "selected", "optionId": option_id}
             if option_id is not None
@@ -62,17 +62,17 @@ class Question:
         self.choose(choose_option("deny", self.options), rule)
 
     def _withdraw(self) -> None:
-        """Somebody else answered, or the turn is over."""
+        """Another client answered, or the turn is over."""
         self._request.fail(RpcError(-32800, "Request cancelled"))
         if self.on_withdrawn is not None:
             self.on_withdrawn()
 
 
 class Conversation:
-    """`Receiver` of what the gateway says to this command."""
+    """`Receiver` of the gateway's messages to this command."""
 
     def __init__(self, journal_sink: Callable[[bytes], None] | None = None) -> None:
-        """`journal_sink` sees every message that arrives, as it is on the wire."""
+        """`journal_sink` gets every message that arrives, as it is on the wire."""
         self._journal_sink = journal_sink
         self.peer = Peer("Dragoman", self, intercept=self._heard if journal_sink is not None else None)
         self.on_update: Callable[[JsonObject], None] = lambda update: None
@@ -80,13 +80,13 @@ class Conversation:
         self.closed = asyncio.Event()
         self._left: asyncio.Event | None = None
 
-    # -- beginning
+    # -- connecting
 
     @classmethod
     async def inside(
         cls, running: Gateway, terms: Terms, journal_sink: Callable[[bytes], None] | None = None
     ) -> Conversation:
-        """With the gateway in this process."""
+        """Connect to the gateway in this process."""
         conversation = cls(journal_sink)
         client = running.connect(terms)
         conversation._left = client.left
@@ -96,7 +96,7 @@ class Conversation:
 
     @classmethod
     async def with_owner(cls, address: str, max_bytes: int) -> Conversation:
-        """With the process that has the session; raises `AgentUnavailable` if it is not there."""
+        """Connect to the owner of a session; raises `AgentUnavailable` if it cannot be reached."""
         conversation = cls()
         await UnixDialer(max_bytes).dial(address, conversation.peer)
         await conversation.initialize()
@@ -108,10 +108,10 @@ class Conversation:
             "initialize", protocolVersion=1, clientCapabilities=CAPABILITIES, clientInfo=info
         )
 
-    # -- asking
+    # -- requests
 
     async def call(self, method: str, **params: Any) -> JsonObject:
-        """Ask and wait; raises `RpcError`."""
+        """Send a request and wait for its result; raises `RpcError`."""
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def answered(reply: Reply) -> None:
@@ -125,7 +125,7 @@ class Conversation:
         try:
             return decode_object(reply.result)
         except Malformed:
-            return {}  # null stands for "nothing to tell"
+            return {}  # null: an empty result
 
     async def prompt(self, session_id: str, text: str) -> JsonObject:
         return await self.call(
@@ -139,13 +139,13 @@ class Conversation:
         self.peer.link.close()
 
     async def leave(self) -> None:
-        """Close, and let the gateway in this process end what was ours."""
+        """Disconnect, and wait until the gateway in this process has ended this client's work."""
         self.close()
         if self._left is not None:
             try:
                 await asyncio.wait_for(self._left.wait(), LEAVE_TIMEOUT)
             except TimeoutError:
-                pass  # the gateway ends it with itself
+                pass  # the gateway ends it when it closes
 
     # -- Receiver
 
@@ -162,7 +162,7 @@ class Conversation:
         return False
 
     def peer_writable(self, writable: bool) -> None:
-        """What a person or a script says is never more than a stream takes."""
+        """Ignored: the prompts of a command never fill a stream."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
         self.closed.set()
@@ -188,7 +188,7 @@ def text_of(content: object) -> str:
 
 
 def spoken(update: JsonObject) -> str:
-    """The text of a chunk for a terminal; a fence of Markdown around what is not Markdown is left out."""
+    """The text of a chunk for a terminal; a chunk that is only a Markdown fence is left out."""
     return "" if facts_of(update).get("fence") is True else text_of(update.get("content"))
 
 

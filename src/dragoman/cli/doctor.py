@@ -53,7 +53,7 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
 
 
 def _store(database: Path, fix: bool) -> list[dict[str, str]]:
-    """What was found, each as level, about, detail and advice."""
+    """The findings of the check, each as level, about, detail and advice; with `fix` they are repaired if possible."""
     from dragoman.gateway.ports.store import StoreError
     from dragoman.upkeep.check import Finding, Fix, check
 

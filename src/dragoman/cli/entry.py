@@ -1,6 +1,6 @@
-"""Where the program starts: `dragoman ...`.
+"""The entry point of `dragoman ...`.
 
-An editor waits for `dragoman acp AGENT`, so that form does not even load the command line library.
+An editor waits for `dragoman acp AGENT`, so that form does not even import the command line library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its code."""
     guard()
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["--acp"]:  # what editors configured for a terminating proxy say
+    if arguments[:1] == ["--acp"]:  # used by editors configured for a terminating proxy
         arguments[0] = "acp"
     try:
         code = run(arguments)
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """The exit code of the command that `arguments` name."""
+    """Run the command that `arguments` name; returns its exit code."""
     if (
         arguments[:1] == ["acp"]
         and len(arguments) <= 2
@@ -47,7 +47,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _import_msgspec() -> None:
-    """Keep msgspec from importing `typing_extensions`, which it can do without: it costs 20 ms."""
+    """Keep msgspec from importing `typing_extensions`, which it does not need and which costs 20 ms."""
     if "typing_extensions" in sys.modules:
         return
     hidden: dict[str, Any] = {"typing_extensions": None}
@@ -59,11 +59,11 @@ def _import_msgspec() -> None:
 
 
 def complain(message: str) -> None:
-    """Tell the person; a stderr that is closed is no reason to fail in another way."""
+    """Print a message to stderr, secrets masked; a closed stderr is ignored."""
     if sys.stderr is None:
         return
     try:
         sys.stderr.write("".join(f"dragoman: {line}\n" for line in mask(message).splitlines()))
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is listening; the exit code says the rest
+        pass  # stderr is closed; the exit code remains

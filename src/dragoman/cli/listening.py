@@ -1,4 +1,4 @@
-"""What an address and its token must be before something listens there."""
+"""Checks of an address and its token before the gateway listens there."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def is_loopback(host: str) -> bool:
 
 
 def check_token(token: str, host: str, name: str, *, behind_proxy: bool = False) -> None:
-    """A token that can be guessed is refused where other machines may try; on this one it is only warned of.
+    """Refuse a token that can be guessed if other machines may try; on loopback only warn.
 
-    `behind_proxy`: other machines come in through a proxy, whatever the address is.
+    `behind_proxy`: other machines connect through a proxy, whatever the address is.
     """
     if not token:
         raise ConfigError(f"{name} is empty: leave it out, or give it at least {SHORTEST_TOKEN} characters")
@@ -41,7 +41,7 @@ def check_token(token: str, host: str, name: str, *, behind_proxy: bool = False)
 
 
 def check_sendable(token: str, name: str) -> None:
-    """A token that no client can show opens nothing, and that is found out late."""
+    """Refuse a token that no client can send, before clients fail with it."""
     if not (token.isascii() and token.isprintable()) or token != token.strip():
         raise ConfigError(
             f"{name} has characters that no client can send in a header: letters, digits and punctuation of ASCII "

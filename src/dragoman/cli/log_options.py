@@ -27,6 +27,6 @@ def log_options(command: F) -> F:
 
 
 def log_flags(log_level: str | None, log_file: str | None, log_format: str | None) -> list[Layer]:
-    """Those that were given, as layers of the configuration."""
+    """The options that were given, as layers of the configuration."""
     given = {"level": log_level, "file": log_file, "format": log_format}
     return [flag(f"--log-{key}", ("log", key), value) for key, value in given.items() if value is not None]

@@ -1,4 +1,4 @@
-"""What every command does first: find the places, load the configuration, start the log."""
+"""What every command does first: find the paths, load the configuration, start the log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dragoman.config.root import find_root
 
 QUIET = flag("this command", ("log", "level"), "error")
 RESTORE = ".restore"
-"""What `dragoman restore` works in; its name in `dragoman.upkeep.restore`, which is loaded only if it is there."""
+"""The working folder of `dragoman restore`; `dragoman.upkeep.restore` also names it, but is imported only if needed."""
 
 
 def load_settings(flags: Sequence[Layer] = (), *, quiet: bool = False) -> tuple[Paths, Loaded]:
-    """The configuration for the directory we are in, with the log running and the warnings in it.
+    """Load the configuration for the current directory, start the log, and log the warnings.
 
-    `quiet` is for commands that a person reads: unless a level was asked for, only errors are logged.
+    `quiet` is for commands whose output the user reads: unless a level or a log file is set, only errors are logged.
     """
     paths = find_paths()
     if (paths.state_dir / RESTORE).exists():
@@ -38,7 +38,7 @@ def load_settings(flags: Sequence[Layer] = (), *, quiet: bool = False) -> tuple[
 
 
 def _finish_restore(paths: Paths) -> None:
-    """Carry a restore through that was interrupted, before anything reads half of the old and half of the new files."""
+    """Complete an interrupted restore, before anything reads a mixture of old and new files."""
     from dragoman.gateway.ports.store import StoreError
     from dragoman.upkeep import restore
 

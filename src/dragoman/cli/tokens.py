@@ -1,4 +1,4 @@
-"""`dragoman tokens`: who may come in over the network, and as what."""
+"""`dragoman tokens`: list, create and revoke tokens for `dragoman serve`."""
 
 from __future__ import annotations
 

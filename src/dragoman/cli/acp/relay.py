@@ -1,9 +1,9 @@
-"""`dragoman acp --connect`: the editor's stdio passed on to a running `dragoman serve`, message by message.
+"""`dragoman acp --connect`: forwards the editor's stdio to a running `dragoman serve`, message by message.
 
-A `serve` that is restarted is like a remote agent whose connection broke: sessions are resumed after the last event that
-the editor has, and a turn that was interrupted ends with an error that says so.
+A restart of `serve` is handled like a broken connection to a remote agent: sessions are resumed after the last event
+that the editor has, and a turn that was interrupted ends with an error that says so.
 
-Nothing is looked into but what is needed: which agent new sessions get, and which prompts are in flight, so that the
+The relay reads only what it needs: it adds the agent of new sessions, and tracks the prompts in flight, so that the
 end of stdin cancels exactly those (G-113).
 """
 
@@ -31,17 +31,17 @@ from dragoman.wire.message import ABSENT, IdKey
 log = logging.getLogger(__name__)
 
 FLUSH_TIMEOUT = 2.0
-"""Seconds that cancelled turns have to be answered after the editor went; stdout may still be read."""
+"""Seconds to wait for the answers of cancelled turns after stdin has ended; the editor may still read stdout."""
 NAMES_AGENT = frozenset({"initialize", "session/new"})
-"""Methods that carry our agent's name as `_meta.dragoman.agent`: the socket's clients are bound to none."""
+"""Methods that get the agent's name as `_meta.dragoman.agent`: clients of the socket are bound to no agent."""
 
 
 NOBODY = -1
-"""No exit code: nobody listens, and nothing was read from stdin."""
+"""Returned in place of an exit code: no `serve` listens, and nothing was read from stdin."""
 
 
 async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
-    """The exit code, or `NOBODY`."""
+    """Forward messages until one side ends; returns the exit code, or `NOBODY`."""
     server = _End("dragoman serve")
     client = _End("the editor")
     passing = _Relay(client, server, agent)
@@ -100,7 +100,7 @@ class _End:
                 self.other.link.send(frame)
 
     def link_writable(self, writable: bool) -> None:
-        """Who reads slowly is not outrun: the other side is not read meanwhile."""
+        """While this side reads slowly, the other side is not read."""
         (self.other.link.resume if writable else self.other.link.pause)()
 
     def link_closed(self, reason: str | None) -> None:
@@ -127,7 +127,7 @@ class _Relay:
         client.relay = server.relay = self
 
     async def run(self) -> int:
-        """Until one side ends; the turns that the client began end with it."""
+        """Run until one side ends; the turns that the client began end with it."""
         await _first(self.client.closed, self._server.closed)
         if self._server.closed.is_set():
             log.error("dragoman serve ended the connection")
@@ -144,7 +144,7 @@ class _Relay:
         return 0
 
     def from_client(self, line: bytes) -> bytes:
-        """The message as the server gets it; what cannot be read is the server's to complain about."""
+        """The message to send to the server; a malformed one is forwarded, and the server reports it."""
         if b'"session/prompt"' not in line and (self._agent is None or not _may_name(line)):
             return line
         try:
@@ -158,7 +158,7 @@ class _Relay:
         return line
 
     def from_server(self, line: bytes) -> None:
-        """See which prompts are answered."""
+        """Note which prompts are answered."""
         if not self._prompts:
             return
         try:
@@ -185,7 +185,7 @@ def _may_name(line: bytes) -> bool:
 
 
 def _with_agent(line: bytes, agent: str) -> bytes:
-    """An agent that the client itself names stays."""
+    """The message with the agent's name added; an agent that the client names stays."""
     envelope = message.members(line)
     params = message.members(envelope.get("params", Raw(b"{}")))
     meta = as_object(decode_object(params["_meta"])) if "_meta" in params and params["_meta"] != _NULL else {}

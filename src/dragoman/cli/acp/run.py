@@ -50,7 +50,7 @@ async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) 
     if not client.left.is_set():
         await running.close()
     await link.finish()
-    # Sessions that are watched from elsewhere go on until the last one leaves (G-113).
+    # Sessions that other clients are attached to go on until the last client leaves (G-113).
     await _first(running.unwatched(), stopped.wait())
 
 
@@ -74,7 +74,7 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
 
 
 def _check_address(options: AcpOptions) -> None:
-    """Beyond loopback anybody could drive the agent: only with a token."""
+    """Require a token beyond loopback, where any machine could use the agent."""
     host = options.host or "127.0.0.1"
     if options.token:
         check_token(options.token, host, "--token")
@@ -83,7 +83,7 @@ def _check_address(options: AcpOptions) -> None:
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait for whichever happens first."""
+    """Wait until one of them is done, then cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:

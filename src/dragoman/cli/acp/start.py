@@ -1,4 +1,4 @@
-"""`dragoman acp`: from options to a running gateway. The options themselves are in `acp_command`."""
+"""`dragoman acp`: from options to a running gateway or relay. The options themselves are in `command.py`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AcpOptions:
 
 
 def check_sandbox(config: Config, name: str | None) -> None:
-    """Raises `ConfigError` if there is none of that name."""
+    """Raise `ConfigError` if there is no sandbox of that name."""
     if name is not None and name not in sandbox_names(config):
         from dragoman.config.schema import suggest
 
@@ -62,7 +62,7 @@ def start(options: AcpOptions, flags: Sequence[Layer] = ()) -> int:
 
 
 def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
-    """Let a running `dragoman serve` do the work; None if this process shall."""
+    """Relay to a running `dragoman serve`; None if this process has to run the gateway."""
     always = options.connect == "always"
     if options.connect == "never" or options.port is not None or options.sandbox is not None:
         if always:

@@ -1,4 +1,4 @@
-"""Who answers the agent's permission questions in `dragoman exec`: a rule of the command line, or a person."""
+"""Answers the agent's permission questions in the terminal: by the rule of `--approve`, or by asking the user."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Approve = Literal["all", "reads", "none"]
 
 READ_KINDS = frozenset({"read", "search"})
 KEYS = {"allow_once": "y", "reject_once": "n"}
-"""The key that stands for an option, by its kind. Others, and all that holds for longer than once, have a number, which
-counts with Enter only: one key that slipped must not decide for good."""
+"""The key of an option, by its kind. Other options, and all that hold for longer than once, have a number, which needs
+Enter: a single key pressed by mistake must not decide for good."""
 
 
 class Kinds:
@@ -34,7 +34,7 @@ class Kinds:
 
 
 def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
-    """Answer by the rule; True if that allowed it."""
+    """Answer by the rule; returns whether it allowed the call."""
     allowed = approve == "all" or (approve == "reads" and kinds.of(question.tool) in READ_KINDS)
     option = choose_option("allow", question.options) if allowed else None
     rule = f"--approve {approve}"
@@ -53,9 +53,9 @@ def ask_person(
     *,
     enter: bool = False,
 ) -> None:
-    """Show the question with a key for every option and wait for one of them.
+    """Show the question with a key for every option; the key that the user presses answers it.
 
-    With `enter` every answer is a line: where people write prompts, the first letter of one must not answer.
+    With `enter` every answer is a line: where the user types prompts, the first letter of one must not answer.
     """
     keys = option_keys(question.options)
 
@@ -80,7 +80,7 @@ def ask_person(
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
-    keyboard.ask(pressed, entered, narrator.screen.typed)  # before the offer: what follows it is meant for it
+    keyboard.ask(pressed, entered, narrator.screen.typed)  # before the options are shown: keys then count
     how = "A letter and Enter: " if enter else ""
     narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
 
@@ -101,7 +101,7 @@ def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
 
 
 def refusal(question: Question, approve: Approve, kinds: Kinds) -> str:
-    """The note about a question that the rule answered with no, and which rule would allow it."""
+    """The note about a question that the rule refused, with the rule that would allow it."""
     reads = " or reads" if approve == "none" and kinds.of(question.tool) in READ_KINDS else ""
     hint = "" if approve == "all" else f"; --approve all{reads} allows it"
     return f"refused: {describe_tool(question.tool)} (--approve {approve}{hint})"

@@ -14,7 +14,7 @@ from dragoman.gateway.json_types import JsonObject, encode
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended."""
+    """How `dragoman exec` ended."""
 
     exit_code: int
     session_id: str | None = None
@@ -29,12 +29,12 @@ class Output(Protocol):
     narrator: Narrator
 
     def message(self, line: bytes) -> None:
-        """A message of the protocol, as it came."""
+        """Take a message of the protocol, as it is on the wire."""
 
     def update(self, update: JsonObject) -> None: ...
 
     def note(self, text: str) -> None:
-        """Something that a person may want to know."""
+        """Show a remark to the user."""
 
     def finish(self, outcome: Outcome) -> None: ...
 
@@ -62,9 +62,9 @@ class Plain:
 
 
 class Quiet:
-    """The agent's last message on stdout, nothing else: what it said before its last tool call is no answer.
+    """Only the agent's last message, on stdout: text before its last tool call is no answer.
 
-    Notices of the severity `error` are on stderr: the session is not saved, or events of it are lost.
+    Notices of the severity `error` go to stderr: the session is not saved, or events of it are lost.
     """
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ from dragoman.wire.errors import AUTH_REQUIRED, RpcError
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
 STOP_REASONS = {"end_turn": DONE, "refusal": REFUSED, "cancelled": CANCELLED}
 GRACE = 5.0
-"""Seconds that a turn has to end after its time is over."""
+"""Seconds that a turn has to end after `--timeout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ExecOptions:
     agent: str | None = None
     session: str | None = None
     approve: Approve | None = None
-    """None: a person is asked where there is one, else nothing is approved."""
+    """None: the user is asked on a terminal, else nothing is approved."""
     timeout: float | None = None
     sandbox: str | None = None
 
@@ -101,7 +101,7 @@ class Execution:
         self._output.finish(outcome)
         if self._conversation is not None and not self._work.cancelled():
             await self._conversation.leave()
-        unread = self._output.narrator.screen.broken.is_set()  # by now also what is written last
+        unread = self._output.narrator.screen.broken.is_set()  # checked after the last write
         return FAILED if unread and outcome.exit_code == DONE else outcome.exit_code
 
     # -- the conversation
@@ -111,7 +111,7 @@ class Execution:
         if options.session is None:
             self._agent = options.agent or self._running.agent_for(options.cwd, None)
             find_agent(self._running.config, self._agent)
-            await self._connect(Terms(agent=self._agent, warm=False))  # started in the right folder
+            await self._connect(Terms(agent=self._agent, warm=False))  # `session/new` starts the agent
             await self._begin()
         else:
             await self._come_back(options.session)
@@ -131,7 +131,7 @@ class Execution:
         self._session = str(created.get("sessionId"))
 
     async def _come_back(self, given: str) -> None:
-        """Without a replay: a script wants the answer to its own prompt."""
+        """Resume a session without a replay: a script wants the answer to its own prompt only."""
         store = self._running.store
         if store is None:
             why = self._running.trouble or "sessions are not kept: sessions.journal is false"
@@ -167,7 +167,7 @@ class Execution:
     # -- questions
 
     def _question(self, question: Question) -> None:
-        """One at a time; a question of somebody else's turn is not ours to answer."""
+        """Answer by the rule, or ask the user, one at a time; questions of other clients' turns are ignored."""
         if not self._prompted:
             return
         self._questions.append(question)
@@ -229,7 +229,7 @@ class Execution:
         return self._outcome(code, reason, error)
 
     def _all_refused(self) -> bool:
-        """Whatever was asked was refused, and no tool call did anything without asking."""
+        """Whether every permission was refused and no tool call was completed without one."""
         refused = bool(self._questions) and not any(each.allowed for each in self._questions)
         return refused and not self._did_something
 
@@ -254,7 +254,7 @@ class Execution:
 
 
 async def _lost_words(store: Store, session_id: str) -> str | None:
-    """Which events are lost: a resume shows no history, so the gateway does not tell that."""
+    """The notice about lost events, if any: a resume replays no history, so the gateway does not report them."""
     try:
         return await lost_words(store, session_id)
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""Where a running `dragoman serve` is: a file beside its socket, without the token."""
+"""The URL (without the token) and process id of a running `dragoman serve`, in a file beside its socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_address(paths: Paths, url: str) -> None:
 
 
 def read_address(paths: Paths) -> ServeAddress | None:
-    """None if there is none; one that was killed leaves its address behind."""
+    """The address of the running `serve`; None if its process has ended, as a killed one leaves the file behind."""
     try:
         found = msgspec.json.decode((paths.runtime_dir / NAME).read_bytes(), type=ServeAddress)
         os.kill(found.pid, 0)

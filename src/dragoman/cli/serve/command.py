@@ -14,7 +14,7 @@ from dragoman.config.load import flag
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What the command line asked for that is no setting."""
+    """Command line options that are not configuration keys."""
 
     agent: str | None = None
     open: bool = False

@@ -1,4 +1,4 @@
-"""Runs `dragoman serve` until it is told to end."""
+"""Runs `dragoman serve` until a signal ends it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dragoman.transports.socket_path import short_path
 log = logging.getLogger(__name__)
 
 ALL_ADDRESSES = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}
-"""What stands for every address, and where a browser on this machine finds it."""
+"""Wildcard addresses, and the loopback address for a browser on this machine."""
 
 
 def run(options: ServeOptions, config: Config, paths: Paths) -> int:
@@ -85,13 +85,13 @@ async def _run(
             server.stop_listening()
             await neighbours.close()
             paths.socket.unlink(missing_ok=True)
-            await running.close()  # turns are settled and links say goodbye while they can still be heard
+            await running.close()  # ends turns and links while clients are still connected
             await server.close()
     return 0
 
 
 def print_url(config: Config, paths: Paths) -> None:
-    """The line that the running one began with."""
+    """Print the URL with the token, as the running `serve` did at its start."""
     found = read_address(paths)
     if found is None:
         raise ConfigError("no `dragoman serve` of this user is running (in this DRAGOMAN_HOME)")
@@ -99,7 +99,7 @@ def print_url(config: Config, paths: Paths) -> None:
 
 
 async def _reload(server: Server, hangup: asyncio.Event) -> None:
-    """SIGHUP, which those who renew certificates send."""
+    """Reload certificate and tokens on SIGHUP, which certificate renewal tools send."""
     while True:
         await hangup.wait()
         hangup.clear()
@@ -107,7 +107,7 @@ async def _reload(server: Server, hangup: asyncio.Event) -> None:
 
 
 async def _unix_socket(running: Gateway, options: ServeOptions, paths: Paths) -> Listener:
-    """Where `dragoman acp --connect` finds a running `serve`."""
+    """Listen on the socket by which `dragoman acp --connect` finds a running `serve`."""
     path = paths.socket
     if await _answers(path):
         found = read_address(paths)
@@ -129,7 +129,7 @@ async def _answers(path: Path) -> bool:
         with short_path(path) as name:
             _, writer = await asyncio.open_unix_connection(name)
     except OSError:
-        return False  # not there, or left behind by one that was killed
+        return False  # no socket, or one that a killed process left
     writer.close()
     return True
 
@@ -182,7 +182,7 @@ def _announce(host: str, port: int, token: str, options: ServeOptions, *, secure
 
 
 def _with_token(url: str, token: str) -> str:
-    """Whatever the token holds: a bare `+`, as base64 has it, would be read as a space."""
+    """The URL with the token, quoted: a bare `+`, as in base64, would be read as a space."""
     return f"{url}?token={quote(token, safe='')}"
 
 

@@ -1,7 +1,7 @@
-"""`dragoman sessions attach`: a session in the terminal, wherever it runs.
+"""`dragoman sessions attach`: a session in the terminal, whichever process owns it.
 
-what was said ──► what is said now; a typed line is a prompt, or the answer to a question
-                  Ctrl-C: cancel the turn, twice: leave; Ctrl-D: leave, and let a turn of another process go on
+history ──► live events; a typed line is a prompt, or the answer to a question
+            Ctrl-C: cancel the turn, twice: leave; Ctrl-D: leave, and let a turn of another process go on
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
 
 
 class Visit:
-    """One person in one session, until they leave."""
+    """One user's view of one session, until the user leaves."""
 
     def __init__(self, running: Gateway, conversation: Conversation, record: SessionRecord) -> None:
         self._running = running
@@ -60,7 +60,7 @@ class Visit:
         self._left = asyncio.Event()
         self._typed: deque[str] = deque()
         self._held: list[str] = []
-        """Typed before a turn was stopped: not sent unless the person says so."""
+        """Lines typed before a turn was cancelled; sent only if the user confirms."""
         self._waiting: list[Question] = []
         self._prompting: asyncio.Task[None] | None = None
         self._others_turn = False
@@ -89,7 +89,7 @@ class Visit:
         await self._until_left()
         self._keyboard.stop()
         if self._prompting is not None and not conversation.closed.is_set():
-            self._prompting.cancel()  # it goes on without us, or ends with us: neither is a failure to be told
+            self._prompting.cancel()  # the turn goes on elsewhere or ends with this process: neither is a failure
         self._screen.end_line()
         return 0
 
@@ -128,10 +128,10 @@ class Visit:
             return
         if self._keyboard.terminal:
             ask_person(self._waiting[0], self._narrator, self._keyboard, self._ask_next, enter=True)
-        else:  # it stays open for somebody with a keyboard
+        else:  # the question stays open for a client with a keyboard
             self._narrator.ask(self._waiting[0])
 
-    # -- from the person
+    # -- from the user
 
     def _line(self, line: str | None) -> None:
         if line is None:
@@ -170,7 +170,7 @@ class Visit:
             self._left.set()
 
     def _hold_if_stopped(self, ended: JsonObject) -> None:
-        """Stop means stop: what waits for the end of a turn is not sent at the end of one that was stopped."""
+        """Hold back the lines that wait for the end of a turn if the turn was cancelled."""
         if ended.get("stopReason") != "cancelled" or not self._typed or not self._keyboard.terminal:
             return
         self._held.extend(self._typed)
@@ -179,7 +179,7 @@ class Visit:
         self._narrator.say(f"{what} not sent: Enter alone sends what waits.", fg="yellow")
 
     def _leave(self) -> None:
-        """A turn of ours that runs in this process would end with it: say so once. A pipe waits for its answers."""
+        """Leave; warn once if that ends a turn of ours in this process. Input from a pipe waits for its answers."""
         mine = self._prompting is not None or bool(self._typed)
         if not self._keyboard.terminal and mine:
             self._leaving = True

@@ -1,4 +1,4 @@
-"""`dragoman sessions`: what there is, what goes on in it, and how to get rid of it."""
+"""The commands of `dragoman sessions`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLOURS = {
 
 
 class SessionsGroup(click.Group):
-    """Says what went wrong with the store, an agent or another process in a sentence."""
+    """A group that reports an error of the store, an agent or another process as one sentence, with exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         from dragoman.gateway.ports.agent import AgentUnavailable
@@ -73,7 +73,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
 
     async def read(store: FileStore) -> tuple[list[View], int]:
-        """Sessions, and where they are few, how many are not listed though they have journals."""
+        """The sessions and, if no limit cut them off, how many have journals but are not in the directory."""
         records = []
         async for record in every(store, cwd=folder, agent=agent):
             records.append(record)
@@ -304,7 +304,7 @@ def attach(ctx: click.Context, id: str, read_only: bool) -> None:
 
 
 def _load(*ids: str) -> tuple[Paths, int]:
-    """The places, and the longest message that another process may send."""
+    """The paths, and the longest message that another process may send."""
     paths, loaded = load_settings(quiet=True)
     _check_any(paths, *ids)
     return paths, loaded.config.limits.max_message_bytes

@@ -1,4 +1,4 @@
-"""Closing and deleting sessions, by the process that has them if there is one."""
+"""Closes and deletes sessions, through their owner if they have one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.gateway.ports.store import SessionHeld
 from dragoman.store import FileStore
 
 END_TIMEOUT = 60.0
-"""Seconds that another process has to end a session: it may have to stop an agent that resists."""
+"""Seconds that the owner has to end a session: it may have to stop an agent that does not end by itself."""
 
 
 async def close(view: View, max_bytes: int) -> None:
-    """End it in the process that has it."""
+    """Close the session through its owner."""
     assert view.address is not None
     async with _Owner(view.address, max_bytes) as owner:
         await owner.call("session/close", sessionId=view.record.id)
@@ -34,7 +34,7 @@ async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
     store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
     try:
         await store.delete(view.record.id)
-    except SessionHeld as held:  # somebody took it up meanwhile
+    except SessionHeld as held:  # another process acquired it meanwhile
         await _delete_at(held.holder.owner.address, view.record.id, max_bytes)
     finally:
         await store.close()
@@ -46,7 +46,7 @@ async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:
 
 
 class _Owner:
-    """A bounded conversation with another process."""
+    """A conversation with the owner of a session, bounded by `END_TIMEOUT`."""
 
     def __init__(self, address: str, max_bytes: int) -> None:
         self._address = address

@@ -16,7 +16,7 @@ Format: TypeAlias = Literal["ndjson", "markdown", "md"]
 
 
 async def export(store: Store, record: SessionRecord, format: Format, file: Path | None) -> None:
-    """To stdout, or to `file`, which appears when it is complete."""
+    """Write the session to stdout, or to `file`, which appears when it is complete."""
     pieces = as_ndjson(store, record) if format == "ndjson" else as_markdown(store, record)
     if file is None:
         await _write(pieces, sys.stdout.buffer)

@@ -1,4 +1,4 @@
-"""From what a person typed to one session: a whole id or the unique beginning of one."""
+"""Finds the session that the user names: by its whole id or a unique beginning of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.gateway.ports.store import SessionRecord, Store, StoreUnavailable
 from dragoman.store import FileStore
 
 SHORTEST = 6
-"""Characters after `dgm_`: fewer would match by chance sooner or later."""
+"""Characters required after `dgm_`: fewer would sooner or later match the wrong session."""
 CANDIDATES = 5
 PAGE = 1000
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def find(store: Store, given: str) -> SessionRecord:
-    """The session that `given` means; raises `ConfigError` for none and for several."""
+    """The session that `given` names; raises `ConfigError` if there is none or more than one."""
     exact = await store.get(given)
     if exact is not None:
         return exact
@@ -47,7 +47,7 @@ async def find(store: Store, given: str) -> SessionRecord:
 
 
 def unlisted_words(count: int) -> str:
-    """What to say of journals that are not in the directory."""
+    """The message about journals that are not in the directory."""
     which, them = (
         ("1 session has a journal but is", "it")
         if count == 1
@@ -72,7 +72,7 @@ async def every(
 
 @asynccontextmanager
 async def reading(paths: Paths) -> AsyncIterator[FileStore]:
-    """The store, for reading only; what an older version left is converted first."""
+    """The store, opened read-only; sessions of an older version are converted first."""
     from dragoman.upkeep import conversion
 
     if conversion.is_needed(paths.database):

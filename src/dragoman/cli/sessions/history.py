@@ -1,4 +1,4 @@
-"""What happened in a session: its turns, its last events, the question that is open, read in one pass."""
+"""Reads a session's turns, last events and open question from its journal, in one pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.wire.errors import Malformed
 
 KEPT_TURNS = 10
 TAIL = 400
-"""Events that are looked at for the last few lines; a streamed sentence is dozens."""
+"""Events from which the last few lines are made; a streamed sentence is dozens."""
 SHOWN_EVENTS = 12
 
 TOLD = "you, as the agent tells it"
@@ -44,21 +44,21 @@ class History:
     turn_count: int = 0
     question: JsonObject | None = None
     lost: list[tuple[int, int]] = field(default_factory=list)
-    """The first and the last number of events that are damaged or missing."""
+    """The first and last number of each range of events that are damaged or missing."""
     last_event_ms: int | None = None
     silent_seconds: float = 0.0
-    """How long it was silent already when the last event said so."""
+    """How long the agent had been silent when the last event, a `silent` state, was written; else 0."""
     _tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=TAIL))
 
     def quiet_for(self, now: datetime | None = None) -> float | None:
-        """Seconds since anything happened."""
+        """Seconds without activity; None if there are no events."""
         if self.last_event_ms is None:
             return None
         now_ms = (now or datetime.now(UTC)).timestamp() * 1000
         return max(0.0, now_ms - self.last_event_ms) / 1000 + self.silent_seconds
 
     def last_events(self) -> list[JsonObject]:
-        """Chunks of one speaker are one line."""
+        """The last events as lines; consecutive chunks of one speaker are one line."""
         lines: list[JsonObject] = []
         titles: dict[str, str] = {}
         for seq, event in self._tail:
@@ -85,7 +85,7 @@ class History:
 
 
 async def read_history(store: Store, session_id: str) -> History:
-    """Page by page: a long journal is never in memory as a whole."""
+    """Read the journal page by page: a long one is never in memory as a whole."""
     history = History()
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
@@ -99,7 +99,7 @@ async def read_history(store: Store, session_id: str) -> History:
 
 
 def _note_lost(history: History, row: Row) -> None:
-    """A turn may have ended, and another begun, in what is lost."""
+    """Record lost events; how a running turn ended is then not known, since its end may be among them."""
     history.lost.append((row.first_seq, row.last_seq))
     words = events.lost_words(row.first_seq, row.last_seq)
     history._tail.append((row.last_seq, events.record("notice", title=words)))
@@ -151,7 +151,7 @@ def _record(event: bytes) -> JsonObject:
 
 
 def _summary(event: bytes, titles: dict[str, str]) -> tuple[str, str]:
-    """Who and what; `titles` remembers tool calls by id."""
+    """The speaker and text of an event; `titles` holds the titles of tool calls by id."""
     if event[:1] == events.RECORD:
         return _record_summary(_record(event))
     update = read_update(event[1:]) or {}

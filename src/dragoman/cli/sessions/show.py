@@ -1,4 +1,4 @@
-"""One session in detail, for eyes or for a program."""
+"""One session in detail, as text or as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is going on in a session, asked of the process that has it; the store alone knows only its last turn."""
+"""The current state of sessions, asked of their owners; the store alone knows only their last turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.gateway.ports.store import Owner, SessionRecord, Store
 from dragoman.wire.errors import RpcError
 
 OWNER_TIMEOUT = 3.0
-"""Seconds that another process has to say how its sessions are."""
+"""Seconds that an owner has to report the states of its sessions."""
 OWNER_PAGES = 20
 SHORT = 12
 """Characters of an id in a table, `dgm_` included."""
@@ -24,12 +24,12 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One session as it is now."""
+    """A session and its current state."""
 
     record: SessionRecord
     state: str
     address: str | None = None
-    """Where the process that has it listens; None if no process has it."""
+    """Where the owner listens; None if the session has no owner."""
 
     @property
     def live(self) -> bool:
@@ -57,7 +57,7 @@ class View:
 
 
 async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -> list[View]:
-    """Each with its honest state, in the order given."""
+    """Each session with its current state, in the order given."""
     examined, holders = await examine(store, list(records))
     wanted: dict[str, set[str]] = {}
     for session_id, owner in holders.items():
@@ -70,12 +70,12 @@ async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -
 def _view(record: SessionRecord, owner: Owner | None, states: dict[str, str]) -> View:
     if owner is not None:
         return View(record, states.get(record.id, "not answering"), owner.address)
-    # Its process is gone: whatever ran in it is over.
+    # The owner is gone: a turn that ran in it is over.
     return View(record, "interrupted" if record.state in RUNNING_STATES else record.state)
 
 
 async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
-    """The states of these sessions by their owner; those that it does not tell in time are left out."""
+    """The states of these sessions as their owner reports them; sessions not reported in time are left out."""
     found: dict[str, str] = {}
     conversation: Conversation | None = None
     try:
@@ -92,7 +92,7 @@ async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
                     break
                 cursor = {"cursor": page["nextCursor"]}
     except (AgentUnavailable, RpcError, TimeoutError):
-        pass  # shown as "not answering", which is what it does
+        pass  # shown as "not answering"
     finally:
         if conversation is not None:
             conversation.close()
@@ -100,11 +100,11 @@ async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
 
 
 def ago(time: str, now: datetime | None = None) -> str:
-    """`5 min ago`, for a time as the store keeps it."""
+    """`5 min ago`, for a time as the store writes it."""
     try:
         then = datetime.fromisoformat(time)
     except ValueError:
-        return time  # an agent's own list says what it likes
+        return time  # an agent's own list may hold any text
     if then.tzinfo is None:
         then = then.replace(tzinfo=UTC)
     seconds = max(0.0, ((now or datetime.now(UTC)) - then).total_seconds())
@@ -116,7 +116,7 @@ def ago(time: str, now: datetime | None = None) -> str:
 
 
 def short_ids(ids: list[str]) -> dict[str, str]:
-    """Beginnings of ids, long enough to tell these apart."""
+    """The beginnings of the ids, long enough to be unique among them."""
     length = SHORT
     while len({each[:length] for each in ids}) < len(set(ids)):
         length += 2

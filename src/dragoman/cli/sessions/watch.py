@@ -1,7 +1,6 @@
-"""`dragoman sessions attach --read-only`: reads along in the journal.
+"""`dragoman sessions attach --read-only`: shows a session by polling its journal.
 
-Watching changes nothing: no agent is brought back for it, no question waits for it, and the process that has the
-session does not know.
+Watching changes nothing: no agent is restarted for it, no question waits for it, and the owner does not notice.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import SessionRecord, Store
 
 LOOK_AGAIN = 0.15
-"""Seconds between looks at the journal: nothing tells one process what another has written."""
+"""Seconds between reads of the journal: a process is not notified when another has written."""
 
 
 def run(given: str, paths: Paths) -> int:
@@ -35,7 +34,7 @@ async def _run(given: str, paths: Paths) -> int:
         try:
             await watch
         except asyncio.CancelledError:
-            pass  # Ctrl-C is how one leaves
+            pass  # Ctrl-C ends the command
     return 0
 
 
@@ -48,9 +47,9 @@ class Watch:
         self._position = 0
 
     async def run(self) -> None:
-        """Until nobody has the session any more, or nobody reads what is written here."""
+        """Show events until the session has no owner or the output is closed."""
         while not self._screen.broken.is_set():
-            live = await self._live()  # before reading: what is written in between is read in any case
+            live = await self._live()  # checked before reading, so that no last event is missed
             await self._read()
             if not live:
                 self._screen.end_line()

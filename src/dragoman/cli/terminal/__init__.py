@@ -1,1 +1,1 @@
-"""What commands show a person, and what a person types."""
+"""Terminal output of commands, and keyboard input."""

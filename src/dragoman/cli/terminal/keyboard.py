@@ -1,9 +1,9 @@
-"""What a person types: lines, or single keys while a question waits for one.
+"""Keyboard input: lines, or single keys while a question is open.
 
-A question may appear in the middle of a line. No key answers it while a line is begun, nor in the first moment: such a
-key was meant for the line, which goes on as it was, and is no answer when it ends. The terminal edits lines by itself;
-while a question is open it does not, because its driver hands over whole lines only, so the few keys that edit a line
-are done here.
+A question may appear while the user types a line. No key answers it while that line is unfinished, nor within `GRACE`:
+such a key was meant for the line, which continues and is no answer when it ends. Normally the terminal edits lines, and
+its driver delivers whole lines only. While a question is open that mode is off, and the few keys that edit a line are
+handled here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 
 READ_SIZE = 4096
 GRACE = 0.5
-"""For so many seconds after a question is shown no key answers it."""
+"""Seconds after a question is shown in which no key answers it."""
 ENTER, ERASE, KILL, END = "\r\n", "\x7f\b", "\x15", "\x04"
 
 Answers = Callable[[str], bool]
-"""Whether a key, or a line, is an answer to the question."""
+"""Takes a key or a line; returns whether it is an answer to the question."""
 
 
 class Keyboard:
@@ -34,7 +34,7 @@ class Keyboard:
     def __init__(self) -> None:
         self.on_line: Callable[[str | None], None] = lambda line: None
         self._question: tuple[Answers, Answers] | None = None
-        """What takes a key, and what takes a line, while a question is open."""
+        """The handlers of a key and of a line while a question is open."""
         self._shown_at = 0.0
         self._echo: Callable[[str], None] = lambda text: None
         self._loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class Keyboard:
         self._begun_before = False
         """The line was begun before the question was shown."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        """Holds back the part of a character whose rest is not read yet, while a question is open."""
+        """Holds an incomplete UTF-8 character while a question is open."""
         self._saved: list[Any] | None = None
         self._fd = sys.stdin.fileno() if sys.stdin is not None else -1
         self.terminal = self._fd >= 0 and os.isatty(self._fd)
@@ -58,7 +58,7 @@ class Keyboard:
             threading.Thread(target=self._read_all, daemon=True).start()
 
     def ask(self, on_key: Answers, on_line: Answers, echo: Callable[[str], None]) -> None:
-        """A question is shown now: single keys and whole lines are offered to it first."""
+        """Begin a question: single keys and whole lines go to its handlers first."""
         if self._question is None:
             self._decoder.reset()
         self._question, self._echo = (on_key, on_line), echo
@@ -68,13 +68,13 @@ class Keyboard:
             wanted = list(self._saved)
             wanted[3] &= ~(termios.ICANON | termios.ECHO)
             termios.tcsetattr(self._fd, termios.TCSANOW, wanted)
-            if select.select([self._fd], [], [], 0)[0]:  # the line that was begun can be read now
+            if select.select([self._fd], [], [], 0)[0]:  # the unfinished line can be read now
                 self._take(os.read(self._fd, READ_SIZE))
             self._rest = self._decoder.decode(self._rest).encode()
         self._begun_before = bool(self._rest)
 
     def want_lines(self) -> None:
-        """No question is open any more; a line that was begun goes on."""
+        """End the question; an unfinished line continues."""
         self._question = None
         self._rest += self._decoder.getstate()[0]
         self._decoder.reset()
@@ -84,7 +84,7 @@ class Keyboard:
 
     @property
     def begun(self) -> str:
-        """The line that is not complete yet, as far as it is known."""
+        """The unfinished line, as far as it was read."""
         return self._rest.decode("utf-8", "replace")
 
     def stop(self) -> None:
@@ -152,11 +152,11 @@ class Keyboard:
                 data = b""
             try:
                 self._loop.call_soon_threadsafe(self._take, data)
-            except RuntimeError:  # the loop ended: nobody wants to know any more
+            except RuntimeError:  # the loop has ended
                 return
 
 
 def _columns(text: str) -> int:
-    """How wide a terminal draws it."""
+    """The width of the text on a terminal, in columns."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) != 0 for letter in text)

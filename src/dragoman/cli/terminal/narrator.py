@@ -1,4 +1,4 @@
-"""Tells a conversation to a person as it happens."""
+"""Shows a conversation to the user as it happens."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dragoman.gateway.rewriting.tool_text import ToolContents, said_already
 ENDS = {"completed": ("done", "green"), "failed": ("failed", "red")}
 SEVERITY_COLOURS = {"error": "red", "warning": "yellow"}
 OUTPUT_LINES = 20
-"""Of what a tool call brought."""
+"""Lines shown of a tool call's result."""
 ASKED_LINES = 60
-"""Of what is asked about: a diff has to be seen to be judged."""
+"""Lines shown with a question: the user has to see a diff to judge it."""
 DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Narrator:
-    """The agent's words, its thoughts (for eyes only), one line per tool call."""
+    """Shows the agent's messages, its thoughts (on a terminal only), and one line per tool call."""
 
     def __init__(self, screen: Screen, *, prompts: bool = False) -> None:
-        """`prompts`: show what was asked, too."""
+        """`prompts`: show the user's prompts, too."""
         self.screen = screen
         self._contents = ToolContents()
         self._asked: set[str] = set()  # calls whose content a question has shown
@@ -46,7 +46,7 @@ class Narrator:
         }
 
     def tell(self, update: JsonObject, *, told: bool = False) -> None:
-        """`told`: it is the agent that says it, also where it says what the user said."""
+        """Show an update; `told`: it comes from the agent, also if it is a user's message."""
         teller = self._tellers.get(str(update.get("sessionUpdate")))
         if told and teller == self._prompt:
             self._prompt(update, told=True)
@@ -54,7 +54,7 @@ class Narrator:
             teller(update)
 
     def ask(self, question: Question) -> None:
-        """Show a question; whoever calls decides how it is answered."""
+        """Show a question; the caller handles the answer."""
         if question.tool.get("title"):
             self._titles[str(question.tool.get("toolCallId"))] = one_line(str(question.tool["title"]))
         self._open = ""
@@ -63,12 +63,12 @@ class Narrator:
         self._show(list(question_lines(question.tool, self._contents)), ASKED_LINES)
 
     def say(self, text: str, **style: Any) -> None:
-        """Something that the conversation did not say itself."""
+        """Show text that is not part of the conversation."""
         self._open = ""
         self.screen.progress(text, **style)
 
     def turn_ended(self, facts: JsonObject) -> None:
-        """The outcome, unless it is the usual one."""
+        """Show how a turn ended, unless it is `end_turn`."""
         self._open = ""
         self.screen.end_line()
         reason, error = facts.get("stopReason"), facts.get("error")
@@ -149,7 +149,7 @@ class Narrator:
 
 
 def question_lines(tool: JsonObject, contents: ToolContents) -> Iterator[str]:
-    """What exactly is to be allowed: the command, where the title is not all of it, and the diff."""
+    """What exactly the user may allow: the command, if the title does not show all of it, and the diff."""
     command = as_object(tool.get("rawInput")).get("command")
     if isinstance(command, list):
         command = " ".join(map(str, command))
@@ -171,7 +171,7 @@ def describe_tool(tool: JsonObject, titles: dict[str, str] | None = None) -> str
 
 
 def turn_facts(update: JsonObject) -> JsonObject | None:
-    """How a turn ended, if that is what the update tells."""
+    """How a turn ended, if the update reports that; else None."""
     facts = facts_of(update)
     if update.get("sessionUpdate") != "session_info_update":
         return None

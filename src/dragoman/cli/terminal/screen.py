@@ -1,7 +1,7 @@
-"""Where a conversation is shown: the answer on stdout, everything else on stderr.
+"""The output of a conversation: the answer on stdout, everything else on stderr.
 
-On a terminal both land in the same place, so a line that one began is ended before the other writes; what an agent
-says cannot move the cursor or change the terminal (`dragoman.terminal`).
+On a terminal both appear in the same place, so an unfinished line of one is ended before the other writes; an agent's
+text cannot move the cursor or change the terminal (`dragoman.terminal`).
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ class Screen:
         self._answers = answers
         self._progress = progress
         self.shared = answers is progress or (answers.isatty() and progress.isatty())
-        """Both are in the same place."""
+        """Both streams appear in the same place."""
         self._unfinished: set[object] = set()
         self.terminal = progress.isatty()
-        """Progress is read by a person, now."""
+        """Progress is shown on a terminal."""
         self.broken = asyncio.Event()
-        """Set when nobody reads any more."""
+        """Set when the output cannot be written any more."""
 
     def answer(self, text: str) -> None:
         if text:
             self._write(self._answers, text, text.endswith("\n"))
 
     def progress(self, text: str, *, finished: bool = True, **how: Any) -> None:
-        """A line of its own; one that is not `finished` may be continued with `more`."""
+        """Write a line of its own; one that is not `finished` may be continued with `more`."""
         self.end_line(self._progress)
         self._style(text, how, finished)
 
     def more(self, text: str, *, finished: bool = False, **how: Any) -> None:
-        """Go on in the line that is there."""
+        """Continue the current line."""
         self._style(text, how, finished)
 
     def typed(self, text: str) -> None:
-        """What a person types while the terminal does not show it by itself."""
+        """Show what the user types while the terminal does not echo it."""
         if text:
             self._write(self._progress, backspaced(text), text.endswith("\n"), styled=True)
 
     def end_line(self, stream: TextIO | None = None) -> None:
-        """Begin a new line, if there is something in this one."""
+        """Begin a new line, if the current one is unfinished."""
         stream = self._answers if stream is None else stream
         if self._key(stream) in self._unfinished:
             self._write(stream, "\n", True)
@@ -69,16 +69,16 @@ class Screen:
             self.lost(stream, error)
 
     def lost(self, stream: TextIO, error: OSError) -> None:
-        """Nothing can be written there any more: a reader that left, or a full disk, which is said once."""
+        """Stop writing to a stream that is closed or whose disk is full; any error but a broken pipe is shown once."""
         if not isinstance(error, BrokenPipeError) and not self.broken.is_set():
             complain(f"cannot write the output: {error.strerror}")
         self.broken.set()
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())  # what is still buffered goes there, without a second complaint
+        os.dup2(nowhere, stream.fileno())  # buffered output goes there, without a second error
         os.close(nowhere)
 
 
 def one_line(text: str, width: int = 100) -> str:
-    """Text that fits where one line is meant."""
+    """The text as one line of at most `width` characters."""
     line = " ".join(clean(text.replace("\n", " ")).split())
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"

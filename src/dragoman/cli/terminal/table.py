@@ -1,4 +1,4 @@
-"""Rows of text, aligned; coloured and fitted to the width on a terminal."""
+"""Prints a table: aligned, and on a terminal coloured and fitted to its width."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import click
 from dragoman.terminal import clean, style
 
 NARROWEST = 30
-"""Columns that the last cell needs beside the others; with less it stands below them."""
+"""The least width of the last cell beside the others; with less room it is written below them."""
 OWN_LINE = "    "
 
 
 def print_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], colours: Mapping[str, str] | None = None
 ) -> None:
-    """Aligned, coloured and cut to the width on a terminal; plain and whole elsewhere."""
+    """Print rows, aligned, coloured and cut to the width on a terminal; plain and whole elsewhere."""
     if sys.stdout.isatty():  # before it is measured
         rows = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
@@ -37,7 +37,7 @@ def print_table(
 def _wrapped(
     row: Sequence[str], widths: Sequence[int], room: int, colours: Mapping[str, str]
 ) -> Iterator[str]:
-    """The last column is the one that explains: it goes on in further lines, where there is room for words."""
+    """The lines of one row; the last column holds an explanation, which wraps to further lines."""
     indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
     first, *rest = textwrap.wrap(row[-1], max(room - indent, 1)) or [""]
     if room - indent >= NARROWEST:
