@@ -1,1 +1,1 @@
-"""Bytes to messages and back, without IO: framing, envelopes, the error table, limits."""
+"""Bytes to messages and back, without IO: framing, envelopes, error codes, limits."""

@@ -1,8 +1,8 @@
 """The error codes (docs/reference/protocol-rules.md) and the two error families.
 
-`RpcError` is an answer: something a peer asked for that it does not get, with the code and the reason that it will see.
-`Malformed` is a message that cannot be understood at all. Both are the peer's fault or the world's; a bug of ours is
-neither and surfaces as an ordinary exception, turned into `-32603` at one place (`rpc.peer`).
+`RpcError` is an error response: the code and message that the peer receives. `Malformed` is a message that cannot be
+parsed. Neither is a bug of the gateway: a bug surfaces as an ordinary exception, which one place (`rpc.peer`) turns
+into `-32603`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ErrorObject(msgspec.Struct, omit_defaults=True):
 
 
 class RpcError(Exception):
-    """An error that a peer is to see."""
+    """An error that is sent to the peer as a response."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RpcError(Exception):
 
 
 class Malformed(Exception):
-    """A message that is not JSON, or not JSON-RPC; `id` is its raw id where one could be read."""
+    """A message that is not JSON, or not JSON-RPC; `id` is its raw id, or `null` if none could be read."""
 
     def __init__(self, code: int, message: str, id: bytes = b"null") -> None:
         super().__init__(message)
@@ -75,19 +75,19 @@ def internal(message: str, reason: str | None = None, **data: Any) -> RpcError:
 
 
 def forbidden(message: str, **data: Any) -> RpcError:
-    """Known, but not allowed; never `-32000`, which clients read as "log in"."""
+    """Error for a known client that may not do this; never `-32000`, which clients read as "log in"."""
     return RpcError(FORBIDDEN, message, {"reason": "role", **data})
 
 
 def too_many(message: str, retry_after: float, limit: str) -> RpcError:
-    """More than a quota allows; `retryAfter` is in whole seconds, as HTTP has it."""
+    """Error for a reached quota; `retryAfter` is in whole seconds, as in HTTP."""
     wait = max(1, math.ceil(retry_after))
     data = {"reason": "quota", "limit": limit, "retryAfter": wait}
     return RpcError(TOO_MANY, f"{message} (quota {limit}); try again in {wait} s", data)
 
 
 def session_not_found(session_id: str, hint: str = "") -> RpcError:
-    """Never `-32000`, which clients read as "log in" (G-045)."""
+    """Error for an unknown session; never `-32000`, which clients read as "log in" (G-045)."""
     message = f"Session not found: {session_id}" + (f". {hint}" if hint else "")
     return RpcError(NOT_FOUND, message, {"sessionId": session_id})
 

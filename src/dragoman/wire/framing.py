@@ -1,16 +1,16 @@
-"""Where one message ends and the next begins (G-140 to G-144).
+"""Splits a byte stream into messages, NDJSON or Content-Length (G-140 to G-144).
 
 Theory of operation. A decoder is fed bytes as they come, split anywhere, and returns the frames that became complete.
-A frame is either `bytes`, one message without its framing, or a `FramingError`, which stands at the place in the stream
-where the broken message stood, so that its answer keeps its place in the order too. Decoders never raise for what a
-peer sent; after an error with `fatal` set they return nothing any more.
+A frame is either `bytes`, one message without its framing, or a `FramingError` in place of a broken message, so that
+the error response keeps the message's place in the order. Decoders never raise because of a peer's bytes; after an
+error with `fatal` set they return no more frames.
 
     NDJSON          {...}\\n{...}\\n            blank lines, CRLF and a leading BOM are tolerated
     Content-Length  Content-Length: 17\\r\\n\\r\\n{...}   unknown headers are ignored
 
-Frames never contain a line feed, whatever the framing was: a line feed between JSON tokens is whitespace, and what came
-in a Content-Length frame may go out as a line. A carriage return is whitespace too, and ends a line of an event stream:
-`single_line` removes both, where a message enters (`rpc.peer`) and where it becomes an event (`server.streams`).
+Frames never contain a line feed, whatever the framing: between JSON tokens it is whitespace, and a message from a
+Content-Length frame may be sent on as a line. A carriage return is whitespace too, but ends a line of an event stream:
+`single_line` replaces both, where a message enters (`rpc.peer`) and where it becomes an event (`server.fronts`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _HEADER = b"content-"
 _NDJSON_STARTS = (b"{", b"[")
 LF, CR = 0x0A, 0x0D
 LONG_LINE = 2048
-"""Bytes of a first line from which on `split_lines` searches: as fast at 1 KiB, eight times as fast at 4 KiB."""
+"""First-line length from which `split_lines` uses `find`: as fast as `split` at 1 KiB, eight times as fast at 4 KiB."""
 _LINE_ENDS = bytes.maketrans(b"\r\n", b"  ")
 
 
 def single_line(message: bytes) -> bytes:
-    """A message as one line: a raw line end can only be white space between JSON tokens."""
-    # To look for one byte as a number is eight times as fast as for a string of that byte.
+    """Return the message with raw line ends as spaces: in JSON they can only stand between tokens."""
+    # `LF in message` with an int is eight times as fast as with a one-byte string.
     return message.translate(_LINE_ENDS) if LF in message or CR in message else message
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """`data.split(b"\\n")`, which looks at every byte; for long lines a search for each end is faster."""
+    """Return `data.split(b"\\n")`; long lines are split with `find`, which is faster."""
     end = data.find(b"\n")
     if end < 0:
         return [data]
@@ -54,14 +54,14 @@ def split_lines(data: bytes) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class FramingError:
-    """A message that could not be framed; `prefix` is its beginning, where an id may be found."""
+    """A message that could not be framed; `prefix` is its beginning, which may contain the id."""
 
     message: str
     prefix: bytes = b""
     oversize: bool = False
     fatal: bool = False
     silent: bool = False
-    """Not even worth an answer: whoever sent this does not speak our protocol."""
+    """Send no error response: the peer does not speak this protocol."""
 
 
 Frame = bytes | FramingError
@@ -78,7 +78,7 @@ class LineDecoder:
         self._max = max_bytes
         self._parts: list[bytes] = []  # the unfinished line, joined only once: no quadratic copying
         self._size = 0
-        self._skipping: bytes | None = None  # prefix of an oversize line whose end has not come yet
+        self._skipping: bytes | None = None  # prefix of an oversize line whose end has not arrived yet
         self._at_start = True
         self._bom = b""  # beginning of the stream that may yet turn out to be a BOM
 
@@ -86,7 +86,7 @@ class LineDecoder:
         if self._at_start:
             data = self._strip_bom(data)
         if data[-1:] == b"\n" and not self._parts and self._skipping is None and len(data) <= self._max:
-            # Whole lines, as most reads bring; none can be longer than all of them together.
+            # Only whole lines, the common case; with `data` below the limit, each line is below it too.
             return [line for line in split_lines(data[:-1]) if line and not line.isspace()]
         head, newline, rest = data.partition(b"\n")
         if not newline:
@@ -107,7 +107,7 @@ class LineDecoder:
 
     @property
     def pending(self) -> int:
-        """Bytes of an unfinished line that are held."""
+        """Bytes held of an unfinished line."""
         return self._size
 
     def _strip_bom(self, data: bytes) -> bytes:
@@ -153,8 +153,8 @@ class HeaderDecoder:
     def __init__(self, max_bytes: int = limits.MAX_MESSAGE_BYTES) -> None:
         self._max = max_bytes
         self._buffer = bytearray()
-        self._need: int | None = None  # body bytes still to come, None while reading headers
-        self._skip = 0  # bytes of an oversize body that are thrown away as they come
+        self._need: int | None = None  # length of the body, None while reading headers
+        self._skip = 0  # bytes of an oversize body still to be discarded
         self._skipped_prefix = b""
         self._dead = False
 
@@ -188,7 +188,7 @@ class HeaderDecoder:
         return single_line(body)
 
     def _read_headers(self) -> FramingError | None:
-        # Bounded searches: what follows the headers may be megabytes of other messages.
+        # Bounded searches: megabytes of other messages may follow the headers.
         end = self._buffer.find(b"\r\n\r\n", 0, limits.MAX_HEADER_BYTES)
         sep = 4
         bare = self._buffer.find(b"\n\n", 0, end if end >= 0 else limits.MAX_HEADER_BYTES)
@@ -222,10 +222,10 @@ class HeaderDecoder:
 
 
 class ClientDecoder:
-    """Finds out from a client's first bytes which framing it speaks (G-141).
+    """Detects the framing from a client's first bytes (G-141).
 
-    `strict_start` is for TCP: anything but `{`, `[` or `Content-` ends the connection, so that a web page, whose first
-    bytes are an HTTP method, cannot speak to us (G-017).
+    `strict_start` is for TCP: any start but `{`, `[` or `Content-` ends the connection, so that a web page, whose first
+    bytes are an HTTP method, cannot send messages (G-017).
     """
 
     def __init__(self, max_bytes: int = limits.MAX_MESSAGE_BYTES, *, strict_start: bool = False) -> None:
@@ -235,7 +235,7 @@ class ClientDecoder:
         self._decoder: Decoder | None = None
         self._dead = False
         self.headers = False
-        """True once the client was found to use Content-Length; answers go out the same way."""
+        """True once the client is known to use Content-Length; responses use the same framing."""
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._decoder is not None:
@@ -244,7 +244,7 @@ class ClientDecoder:
             return []
         self._seen += data
         start = self._seen.removeprefix(BOM).lstrip()
-        if not start or BOM.startswith(self._seen):  # nothing, or perhaps half a BOM
+        if not start or BOM.startswith(self._seen):  # nothing yet, or possibly part of a BOM
             return self._too_much_blank()
         lower = start[: len(_HEADER)].lower()
         if lower == _HEADER:
@@ -274,7 +274,7 @@ def frame_headers(message: bytes) -> bytes:
 
 
 def join_lines(messages: list[bytes]) -> bytes:
-    """Many at once: one copy of each message instead of two."""
+    """Frame many messages at once: one copy of each message instead of two."""
     return b"\n".join(messages) + b"\n"
 
 

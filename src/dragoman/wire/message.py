@@ -1,7 +1,7 @@
-"""JSON-RPC envelopes: what a message is, without looking into its params (G-010 to G-018).
+"""JSON-RPC envelopes, read without decoding their params (G-010 to G-018).
 
-Ids, params, results and errors stay raw bytes. An id is echoed exactly as it came, so `1`, `"1"` and `null` keep their
-type; for look-ups `id_key` gives a key that tells them apart.
+Ids, params, results and errors stay raw bytes. An id is echoed byte by byte, so `1`, `"1"` and `null` keep their type;
+for look-ups `id_key` returns a key that tells them apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import Raw
 from dragoman.wire.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, Malformed
 
 ABSENT: Final = Raw()
-"""Stands for a member that is not there; compare with `is`."""
+"""Value of a missing member; compare with `is`."""
 
 EMPTY: Final = b"{}"
 
@@ -24,7 +24,7 @@ IdKey = tuple[type, object]
 
 
 class Envelope(msgspec.Struct, gc=False):
-    """One JSON-RPC message; which members are there tells what it is."""
+    """One JSON-RPC message; the members present decide whether it is a request, a notification or a response."""
 
     jsonrpc: str = ""
     id: Raw = ABSENT
@@ -40,12 +40,12 @@ _entries = msgspec.json.Decoder(list[Raw])
 _id = msgspec.json.Decoder(int | str | None | float)
 _encode = msgspec.json.encode
 
-# What msgspec raises for bytes that are not JSON: the last two are not DecodeErrors.
+# The exceptions of msgspec for bytes that are not JSON; the last two are not DecodeErrors.
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def decode(line: bytes) -> Envelope:
-    """Read one message; `Malformed` says what is wrong with it and carries its id if it has one."""
+    """Decode one message; raises `Malformed` with the reason, and with the message's id if it has one."""
     if not line.isascii():
         _check_utf8(line)
     try:
@@ -77,7 +77,7 @@ def decode_batch(line: bytes) -> list[bytes]:
 
 
 def id_key(raw: bytes | Raw) -> IdKey | None:
-    """A key under which `1`, `"1"`, `1.0` and `null` differ; None for what cannot be an id."""
+    """Return a key under which `1`, `"1"`, `1.0` and `null` differ; None for a value that cannot be an id."""
     try:
         value = _id.decode(raw)
     except _NOT_JSON:
@@ -95,13 +95,13 @@ def find_id(line: bytes) -> bytes:
 
 
 def find_id_in_prefix(prefix: bytes) -> bytes:
-    """The id of a message of which only the beginning was kept (G-143), or `null`."""
+    """The raw id in the beginning of an oversize message (G-143), or `null`."""
     raw = dict(_first_members(prefix)).get(b"id", b"null")
     return raw if id_key(raw) is not None else b"null"
 
 
 def is_response_prefix(prefix: bytes) -> bool:
-    """Whether it is the beginning of a response."""
+    """Whether `prefix` is the beginning of a response."""
     return any(name in (b"result", b"error") for name, _ in _first_members(prefix))
 
 
@@ -110,7 +110,7 @@ _PLAIN_VALUE = re.compile(rb'("(?:[^"\\]|\\.)*"|[-+.\w]+)\s*[,}]', re.DOTALL)
 
 
 def _first_members(prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The members of the outermost object; the first whose value is cut off, an object or an array ends it, as empty."""
+    """Yield the members of the outermost object; the first whose value is no complete scalar comes last, as empty."""
     at = prefix.find(b"{") + 1
     if prefix[:at].strip() != b"{":
         return
@@ -123,7 +123,7 @@ def _first_members(prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def members(raw: bytes | Raw) -> dict[str, Raw]:
-    """One level of an object with its values still encoded; `Malformed` if it is not one (null counts as empty)."""
+    """Decode one level of an object, the values stay encoded; null counts as empty. Raises `Malformed` for others."""
     if len(raw) == 4 and bytes(raw) == b"null":
         return {}
     try:
@@ -156,12 +156,12 @@ _ESCAPE = re.compile(
 
 
 def _without_lone_surrogates(line: bytes) -> bytes:
-    """Half an emoji becomes U+FFFD: JavaScript that cuts text there writes `\\ud83d`, which msgspec does not read."""
+    """Replace lone surrogates with U+FFFD: JavaScript that cuts an emoji writes `\\ud83d`, which msgspec rejects."""
     return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[2] else escape[0], line)
 
 
 def _check_utf8(line: bytes) -> None:
-    # msgspec.Raw does not look inside strings, and invalid bytes must not travel on to the other side.
+    # msgspec.Raw does not check strings, and invalid bytes must not be forwarded to the other side.
     try:
         line.decode()
     except UnicodeDecodeError as error:
