@@ -1,4 +1,4 @@
-"""The replies to one array of messages, sent as one array when all are there (G-018)."""
+"""Collects the replies to one JSON-RPC batch and sends them as one array when all are there (G-018)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Batch:
         self._open = True
 
     def expect(self) -> None:
-        """One more reply will come."""
+        """Wait for one more reply."""
         self._waiting += 1
 
     def add(self, answer: bytes) -> None:
@@ -22,7 +22,7 @@ class Batch:
         self._finish()
 
     def close(self) -> None:
-        """All entries were read; notifications alone get no reply at all."""
+        """Mark all entries as read; a batch of notifications alone gets no reply."""
         self._open = False
         self._finish()
 

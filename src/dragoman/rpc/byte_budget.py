@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 class ByteBudget:
-    """Bytes that several peers may have in flight together; what is larger than all of it fits when it is alone."""
+    """Bytes that several peers may have in flight together; a request larger than the budget fits when it is alone."""
 
     def __init__(self, most: int, whole: ByteBudget | None = None) -> None:
-        """`whole`: what is taken counts there too, so that this is a share of it."""
+        """`whole` is the larger budget that this one is a share of: bytes taken here count there too."""
         self._most = most
         self._whole = whole
         self.used = 0

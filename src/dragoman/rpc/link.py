@@ -1,7 +1,7 @@
-"""The port between a byte stream and the messages on it.
+"""The interface between a byte stream and the messages on it.
 
-A transport, an agent process and an adapter all look the same from here: a `Link` takes whole messages and hands whole
-messages, in order, to its `LinkHandler`. A link writes what was sent during one turn of the event loop with one write.
+Transports, agent processes and adapters all implement `Link`: a link takes whole messages, and passes whole messages in
+order to its `LinkHandler`. A link joins the messages sent during one turn of the event loop into one write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Link(Protocol):
     """A two-way stream of whole messages."""
 
     def send(self, message: bytes) -> None:
-        """Queue one message, without framing; never blocks, silently ignored after `close`."""
+        """Queue one message, without framing; never blocks. Messages sent after `close` are dropped."""
 
     def pause(self) -> None:
         """Stop reading from the peer (back-pressure); idempotent."""
@@ -25,15 +25,15 @@ class Link(Protocol):
         """Read on; idempotent."""
 
     def close(self) -> None:
-        """Send what is queued, then end the stream."""
+        """Send the queued messages, then end the stream."""
 
     @property
     def backlog(self) -> int:
-        """Bytes queued towards the peer that it has not taken yet."""
+        """Bytes queued to the peer that it has not read yet."""
 
 
 class Outlet(Protocol):
-    """One session's own way to a client, with a pace of its own."""
+    """One session's stream to a client, with back-pressure of its own."""
 
     on_room: Callable[[], None] | None
     """Called when `writable` is true again."""
@@ -41,18 +41,18 @@ class Outlet(Protocol):
     def send(self, message: bytes) -> None: ...
 
     def send_event(self, seq: int, message: bytes) -> None:
-        """Send an update by its number in the journal."""
+        """Send an update together with its number in the journal."""
 
     @property
     def writable(self) -> bool: ...
 
     def detached(self) -> None:
-        """The session sends nothing here any more."""
+        """Called when the session sends nothing more here."""
 
 
 @runtime_checkable
 class BulkLink(Protocol):
-    """A link that takes many messages for less than one by one."""
+    """A link that takes many messages in one call, which is cheaper than one by one."""
 
     def send_all(self, messages: list[bytes]) -> None: ...
 
@@ -62,54 +62,54 @@ class FlushLink(Protocol):
     """A link that can write before the end of this turn of the event loop."""
 
     def flush(self) -> None:
-        """Write what is queued now."""
+        """Write the queued messages now."""
 
 
 @runtime_checkable
 class SplitLink(Protocol):
-    """A link whose sessions travel apart, each on a stream of its own."""
+    """A link with a separate stream for each session."""
 
     def outlet(self, session_id: str) -> Outlet: ...
 
 
 @runtime_checkable
 class CodedLink(Protocol):
-    """A link that can say why it ends."""
+    """A link that can send the peer a close code and a reason."""
 
     def close_with(self, code: int, reason: str = "") -> None: ...
 
 
 class JournalSink(Protocol):
-    """Where one session's journal flows to."""
+    """Receives one session's journal."""
 
     def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
-        """Adjacent events from `first_seq` on; `ts` is when they were stored, in milliseconds since 1970."""
+        """Consecutive events from `first_seq` on; `ts` is when they were stored, in milliseconds since 1970."""
 
     def unkept(self, ts: int, events: list[bytes]) -> None:
-        """Events that are in no journal, and so have no number."""
+        """Events that are not in the journal and so have no number."""
 
     def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
-        """These events should come next, and are not kept any more, or are `damaged`."""
+        """The next events, which are no longer stored, or are `damaged`."""
 
 
 @runtime_checkable
 class JournalLink(Protocol):
-    """A link that takes the journal itself instead of updates: records too, and what its own client wrote."""
+    """A link that takes the journal instead of updates: also records, and the events its own client wrote."""
 
     def journal_sink(self, session_id: str) -> JournalSink: ...
 
 
 class LinkHandler(Protocol):
-    """Who receives what a link reads. All calls come from the event loop, one at a time."""
+    """Receives the messages of a link. All calls come from the event loop, one at a time."""
 
     def link_opened(self, link: Link) -> None:
-        """Comes first, before anything is read: from now on `link` can be sent to."""
+        """Called first, before anything is read: from now on `link` accepts messages."""
 
     def link_messages(self, frames: list[Frame]) -> None:
         """The frames that one read completed, in order."""
 
     def link_writable(self, writable: bool) -> None:
-        """False: the peer reads too slowly, stop feeding it; True: go on."""
+        """False: the peer reads too slowly, stop sending; True: continue."""
 
     def link_closed(self, reason: str | None) -> None:
         """No more messages will come; `reason` is None for an orderly end."""

@@ -1,4 +1,4 @@
-"""The one writer of a byte stream (G-004): collects what one turn of the loop sends and writes it at once."""
+"""The single writer of a byte stream (G-004): joins the messages of one loop turn into one write."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.wire.framing import join_lines
 
 
 class Outbox:
-    """Joins messages into one write per loop turn and tells when the peer falls behind."""
+    """Joins messages into one write per loop turn and reports when the peer falls behind."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_writable: Callable[[bool], None]) -> None:
         self._loop = loop
@@ -25,17 +25,17 @@ class Outbox:
         """Bytes handed to the transport so far."""
 
     def attach(self, transport: asyncio.WriteTransport) -> None:
-        """Start writing; what was sent before goes first."""
+        """Start writing; messages sent earlier go first."""
         self._transport = transport
         transport.set_write_buffer_limits(high=limits.WRITE_HIGH_WATER, low=limits.WRITE_LOW_WATER)
-        if self._closing:  # closed before the stream was there
+        if self._closing:  # closed before the stream was connected
             self.flush()
             transport.close()
         else:
             self._schedule()
 
     def use_framing(self, join: Callable[[list[bytes]], bytes]) -> None:
-        """`join` makes one write of the messages of one loop turn."""
+        """Set the function that frames and joins the messages of one loop turn."""
         self._join = join
 
     @property
@@ -51,10 +51,10 @@ class Outbox:
         if not self._scheduled:
             self._schedule()
         elif self._queued > limits.WRITE_HIGH_WATER:
-            self.flush()  # a flood within one turn: hand over early so that back-pressure is felt early
+            self.flush()  # a flood within one turn: write early so that back-pressure begins early
 
     def send_all(self, messages: list[bytes]) -> None:
-        """Send many at once, for less than one by one."""
+        """Queue many messages in one call, which is cheaper than one by one."""
         if self._closing:
             return
         self._parts += messages
@@ -65,7 +65,7 @@ class Outbox:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is queued now; normally called by the loop itself."""
+        """Write the queued messages now; normally called by the loop itself."""
         self._scheduled = False
         transport = self._transport
         if transport is None or not self._parts:
@@ -78,12 +78,12 @@ class Outbox:
             transport.write(data)
 
     def stop(self) -> None:
-        """Write what is queued and take no more; the stream stays open for whoever ends it."""
+        """Write the queued messages and take no more; the stream stays open, the caller closes it."""
         self.flush()
         self._closing = True
 
     def close(self) -> None:
-        """Write what is queued, then close the stream."""
+        """Write the queued messages, then close the stream."""
         if self._closing:
             return
         self._closing = True

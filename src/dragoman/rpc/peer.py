@@ -1,16 +1,16 @@
 """One end of a JSON-RPC connection: correlation in both directions.
 
-Rules kept here and nowhere else:
+Rules that this module alone implements:
 
-- Ids that we hand out count up from 1 per peer; ids that the peer chose are echoed byte by byte (G-010, G-011).
+- Ids of outgoing requests count up from 1 per peer; ids chosen by the peer are echoed byte by byte (G-010, G-011).
 - The two directions have independent id spaces (G-012).
-- A response that nobody waits for is dropped and logged, never forwarded and never answered (G-013).
+- A response to no pending request is dropped and logged, never forwarded and never answered (G-013).
 - An id that is reused while in flight is refused (G-014); a notification is never answered (G-015).
-- Every request is answered exactly once, also when its handler raises: a bug of ours becomes `-32603` here.
-- What enters is one line: it may leave as a line, as an event of a stream, or into a journal (`wire.framing`).
+- Every request is answered exactly once, also when its handler raises: a bug of the gateway becomes `-32603` here.
+- Each message becomes one line: it may be sent as a line, as an event of a stream, or journaled (`wire.framing`).
 - `$/cancel_request` is mapped through the tables; unmapped ones are dropped (G-067).
 
-Nothing here awaits: a message is handled where it was read, in the order it was read (G-005).
+Nothing here awaits: a message is handled as soon as it is read, in the order of reading (G-005).
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ log = logging.getLogger(__name__)
 CANCEL_REQUEST = "$/cancel_request"
 
 MAX_TOLD = 500
-"""Bytes of an error of an unknown shape that are told on."""
+"""Bytes of a malformed error object that are quoted in the forwarded error."""
 
 
 class Receiver(Protocol):
-    """Who decides what the peer's messages mean."""
+    """Handles a peer's requests, notifications and errors."""
 
     def peer_request(self, request: Request) -> None: ...
 
     def peer_notification(self, method: str, params: bytes) -> None: ...
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        """A message that made no sense; return True to have the peer told."""
+        """Handle a message that cannot be parsed; return True to send the peer an error response."""
 
     def peer_writable(self, writable: bool) -> None: ...
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
-        """The connection ended; the returned error answers what is still asked of the peer."""
+        """The connection ended; the returned error is the reply to all pending outgoing requests."""
 
 
 class Peer:
@@ -68,7 +68,7 @@ class Peer:
 
     link: Link
     request_type: type[Request] = Request
-    """What a request of the peer becomes."""
+    """The class of incoming requests."""
 
     def __init__(
         self,
@@ -80,9 +80,9 @@ class Peer:
         intercept: Callable[[bytes], bool] | None = None,
         budget: ByteBudget | None = None,
     ) -> None:
-        """`strict` demands `"jsonrpc": "2.0"`; `intercept` sees each line first and returns True if it dealt with it.
+        """`strict` requires `"jsonrpc": "2.0"`; `intercept` gets each line first and returns True if it handled it.
 
-        `budget` is for the requests in flight of all peers that share it.
+        `budget` bounds the incoming requests in flight of all peers that share it.
         """
         self.name = name
         self._receiver = receiver
@@ -95,17 +95,17 @@ class Peer:
         self._incoming_bytes = 0
         self._budget = budget if budget is not None else ByteBudget(limits.GATEWAY_REQUEST_BYTES)
         self.reads = 0
-        """How often something was read: whoever waits for an answer sees by it that the other side is not silent."""
+        """Number of reads, by which a caller that waits for a reply sees that the peer is not silent."""
         self.closed = False
         self.flush: Callable[[], None] | None = None
-        """Writes what was sent so far before this turn of the loop ends; None if the link cannot."""
+        """Writes the queued messages before this turn of the loop ends; None if the link cannot."""
         self.on_answer: Callable[[str, bool], None] | None = None
-        """Told of each request of the peer that was answered: its method, and whether with an error."""
+        """Called for each answered request of the peer with its method, and whether the answer is an error."""
 
     # -- outgoing
 
     def request(self, method: str, params: bytes, on_reply: OnReply) -> int:
-        """Ask the peer; `on_reply` is called once, also when the connection ends first."""
+        """Send a request; `on_reply` is called exactly once, also when the connection ends first."""
         self._next_call += 1
         call = self._next_call
         if self.closed:
@@ -120,12 +120,12 @@ class Peer:
             self.link.send(message.notification(method, params))
 
     def cancel(self, call: int) -> None:
-        """Withdraw a request of ours; its reply is still expected."""
+        """Ask the peer to cancel an outgoing request; its reply is still expected."""
         if call in self._calls:
             self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % call)
 
     def forget(self, call: int) -> None:
-        """Nobody waits for this reply any more; it is dropped when it comes."""
+        """Stop waiting for a reply; it is dropped when it arrives."""
         self._calls.pop(call, None)
 
     def incoming(self, key: IdKey) -> Request | None:
@@ -154,7 +154,7 @@ class Peer:
                 frame = single_line(frame)
             try:
                 handled = intercept is not None and intercept(frame)
-            except Exception:  # one bad message must not cost the others of this read
+            except Exception:  # one bad message must not lose the others of this read
                 log.exception("message failed", extra={"peer": self.name})
                 handled = True
             if not handled:
@@ -162,7 +162,7 @@ class Peer:
 
     @property
     def waits_for_us(self) -> bool:
-        """It asked something that is not answered yet."""
+        """Whether a request of the peer is not answered yet."""
         return bool(self._incoming)
 
     def link_writable(self, writable: bool) -> None:
@@ -233,12 +233,12 @@ class Peer:
             request.fail(error)
         except Malformed as error:
             request.fail(error.as_error())
-        except Exception:  # a bug of ours must not cost the peer its answer
+        except Exception:  # the peer gets an answer even after a bug of the gateway
             log.exception("request failed", extra={"request": request.label, "method": request.method})
             request.fail(RpcError(INTERNAL_ERROR, "Internal error in the gateway; its log has the details"))
 
     def _has_room(self, request: Request) -> bool:
-        """Beside those in flight; a request that is alone may be as large as a message."""
+        """Whether the request fits beside those in flight; a single one may be as large as a message."""
         size = self._incoming_bytes + request.size
         return len(self._incoming) < limits.MAX_REQUESTS_IN_FLIGHT and size <= limits.REQUEST_BYTES_IN_FLIGHT
 
@@ -268,7 +268,7 @@ class Peer:
         self._deliver(self._calls.pop(call), reply)
 
     def _error_object(self, raw: bytes) -> bytes:
-        """An error that whoever asked can read: some peers answer a bare string, or numbers beyond every range."""
+        """Return a valid error object: some peers answer with a bare string, or with numbers out of range."""
         try:
             readable = isinstance(msgspec.json.decode(raw), dict)
         except (msgspec.DecodeError, RecursionError):
@@ -279,7 +279,7 @@ class Peer:
         return internal(f"{self.name} answered with an error that is no error object: {told}").encode()
 
     def _call(self, id: bytes | Raw) -> int | None:
-        """The request of ours that a response with this id answers."""
+        """The pending outgoing request that a response with this id answers."""
         key = message.id_key(id)
         call = key[1] if key is not None else None
         return call if type(call) is int and call in self._calls else None
@@ -287,7 +287,7 @@ class Peer:
     def _deliver(self, on_reply: OnReply, reply: Reply) -> None:
         try:
             on_reply(reply)
-        except Exception:  # one bad answer must not end the connection, nor cost others theirs
+        except Exception:  # one bad reply must not end the connection or lose other replies
             log.exception("response failed", extra={"peer": self.name})
 
     def _cancel_requested(self, params: bytes) -> None:
@@ -316,7 +316,7 @@ class Peer:
 
     def _unframed(self, frame: FramingError) -> None:
         id = message.find_id_in_prefix(frame.prefix) if frame.oversize else b"null"
-        if message.is_response_prefix(frame.prefix):  # whoever waits for it is told, the peer is not (G-013)
+        if message.is_response_prefix(frame.prefix):  # the caller gets the error, not the peer (G-013)
             call = self._call(id)
             if call is not None:
                 self._deliver(

@@ -1,6 +1,6 @@
-"""A pipe's end on its way to the event loop, which alone closes it.
+"""A pipe end that is handed to the event loop and closed exactly once.
 
-uvloop lets libuv close the descriptor and then closes the file object as well (uvloop#763). In between the number may
+uvloop lets libuv close the descriptor and then closes the file object as well (uvloop#763). In between, the number may
 have been given to another thread, which then loses what it just opened: a folder, a socket, the database.
 """
 
@@ -12,7 +12,7 @@ from typing import IO
 
 
 class LoopPipe:
-    """Takes a pipe over from a file object; for `connect_read_pipe` and `connect_write_pipe`."""
+    """A pipe taken over from a file object, for `connect_read_pipe` and `connect_write_pipe`."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._descriptor = os.dup(pipe.fileno())

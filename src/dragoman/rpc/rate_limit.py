@@ -1,4 +1,4 @@
-"""How often a peer may do something that costs it less than us."""
+"""A rate limit for actions that cost a peer less than they cost the gateway."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class RateLimit:
-    """So many within so many seconds; then the counting begins anew."""
+    """Allows `limit` actions per window of `seconds`."""
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit = limit
@@ -17,7 +17,7 @@ class RateLimit:
         self._end = clock() + seconds
 
     def take(self) -> bool:
-        """Count one; False when it is one too many."""
+        """Count one action; False when it is above the limit."""
         self._count += 1
         if self._count <= self._limit:
             return True
@@ -28,10 +28,10 @@ class RateLimit:
         return True
 
     def earn(self, count: int) -> None:
-        """Allow so many more, up to ten times the limit."""
+        """Allow `count` more, up to ten times the limit."""
         self._count = max(self._count - count, -9 * self._limit)
 
     @property
     def wait(self) -> float:
-        """Seconds until the counting begins anew."""
+        """Seconds until the next window begins."""
         return max(0.0, self._end - self._clock())

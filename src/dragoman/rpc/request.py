@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """What came back for a request of ours: a raw result, or a raw error object."""
+    """The response to an outgoing request: a raw result, or a raw error object."""
 
     result: bytes = b""
     error: bytes = b""
@@ -63,12 +63,12 @@ class Request:
         self.method = method
         self.params = params
         self.size = len(id) + len(params)
-        """Bytes that it was read as."""
+        """Bytes of the id and the params."""
         self.answered = False
         self.on_cancel: Callable[[], None] | None = None
-        """Called when the peer sends `$/cancel_request` for this one."""
+        """Called when the peer sends `$/cancel_request` for this request."""
         self.on_result: Callable[[bytes], None] | None = None
-        """Shown the result before the peer is."""
+        """Called with the result before it is sent to the peer."""
 
     @property
     def label(self) -> str:
@@ -77,7 +77,7 @@ class Request:
 
     @property
     def members(self) -> Mapping[str, Raw]:
-        """The params, one level decoded when they are first looked at; raises `Malformed` if they are no object."""
+        """The params, one level decoded on first access; raises `Malformed` if they are no object."""
         if self._members is None:
             self._members = message.members(self.params)
         return self._members
@@ -93,16 +93,16 @@ class Request:
 
     @property
     def peer(self) -> Peer:
-        """Who asked."""
+        """The peer that sent the request."""
         return self._peer
 
     def abandon(self) -> None:
-        """Somebody else of this side answers it."""
+        """Send no answer from here: another part of this side answers the request."""
         self.answered = True
         self._peer.settled(self)
 
     def answer(self, reply: Reply) -> None:
-        """Pass on what another peer answered."""
+        """Forward the reply of another peer."""
         if reply.ok:
             self.reply(reply.result)
         else:

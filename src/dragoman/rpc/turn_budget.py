@@ -1,13 +1,13 @@
-"""How much of one loop turn the bytes of peers may take; what is left over waits for another turn.
+"""Bounds the time per loop turn for reading frames of peers; frames beyond the budget wait for another turn.
 
-One read can bring megabytes of frames that are a few bytes long, and reading them all before anything else runs stops
-every other client for seconds. So whoever reads frames does it some at a time, and asks in between:
+One read can bring megabytes of frames of a few bytes each, and reading them all before anything else runs stops every
+other client for seconds. So a reader takes a few frames at a time and checks the budget in between:
 
     read some ─ spent()? ─ no ─ read some …
-                  └ yes ─ later(go_on), or `await turn()`; and nothing more is read from the socket meanwhile
+                  └ yes ─ later(go_on), or `await turn()`; the socket is not read meanwhile
 
-All peers share the budget of a turn. Those who wait go on one after the other, and after each of them the loop has as
-long for everything else as its frames took, with what they started: a flood gets half of the time at most.
+All peers share the budget of a turn. Waiting readers run one after the other. After each of them the loop has as much
+time for everything else as the reader and the work it started took: a flood gets at most half of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 from dragoman.wire import limits
 
 AFTERMATH = 2
-"""Loop turns in which what a peer's frames started begins to run."""
+"""Loop turns after a reader that count as its time: work started by its frames begins in them."""
 
 
 class TurnBudget:
@@ -29,13 +29,13 @@ class TurnBudget:
         self._loop = loop
         self._waiting: deque[Callable[[], object]] = deque()
         self._counting = False
-        """The end of this turn is scheduled."""
+        """True while a budget runs; its end is scheduled for the end of this turn."""
         self._deadline = 0.0
         self._pacing = False
-        """Whoever waits goes on when it is time."""
+        """True while the next waiting reader is scheduled."""
 
     def spent(self) -> bool:
-        """Whether whoever asks has to wait for another turn."""
+        """Whether the caller has to wait for another turn."""
         if not self._counting:
             self._begin()
             return False
@@ -49,12 +49,12 @@ class TurnBudget:
             self._loop.call_soon(self._go_on)
 
     async def turn(self) -> None:
-        """Returns at once while this turn has room, otherwise when another one has."""
+        """Return at once while this turn has budget left, otherwise wait for a turn that has."""
         if self.spent():
             await self.next_turn()
 
     async def next_turn(self) -> None:
-        """Wait for another turn, behind everybody who waits for one."""
+        """Wait for another turn, behind all waiting readers."""
         ready = asyncio.Event()
         self.later(ready.set)
         await ready.wait()
@@ -89,7 +89,7 @@ _budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, TurnBudget] = WeakKeyDict
 
 
 def turn_budget() -> TurnBudget:
-    """The one of the running loop."""
+    """The budget of the running loop."""
     loop = asyncio.get_running_loop()
     budget = _budgets.get(loop)
     if budget is None:

@@ -1,6 +1,6 @@
-"""One WebSocket (RFC 6455), either end, on the transport itself: frames of one loop turn leave with one write.
+"""One WebSocket (RFC 6455), client or server, directly on a transport: the frames of one loop turn leave in one write.
 
-Compression is not offered: the peer is mostly on this machine, and a bomb cannot be sent.
+Compression is not offered: the peer is mostly on the same machine, and a decompression bomb is ruled out.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NORMAL = 1000
 PROTOCOL_ERROR = 1002
 
 PING_INTERVAL = 20.0
-"""Seconds between pings (G-128); a peer that is silent for twice as long is taken for gone: half-open connections."""
+"""Seconds between pings (G-128); a peer that is silent for twice as long is disconnected: half-open connections."""
 
 CLOSE_TIMEOUT = 2.0
 """Seconds that a peer has to answer a close frame."""
 
-_PING = b"\x89\x00"  # as servers send it; a thousand clients get one each within a few seconds
+_PING = b"\x89\x00"  # unmasked, as servers send it; ready-made for a thousand clients
 
 _TEXT = 0x81
 """First byte of a whole text frame."""
@@ -43,18 +43,18 @@ _MASKED = 0x80
 _TWO_BYTES = 126
 """The second byte of a frame whose length is in the two bytes after it (RFC 6455 §5.2)."""
 _SHORT_BYTES = 65_535
-"""Longer reads are left to the general reader, which takes a part at a time."""
+"""Longest read that `whole_text` gets; longer ones go to the general reader, which takes a part at a time."""
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def accept_key(key: str) -> str:
-    """`Sec-WebSocket-Accept` (RFC 6455 §4.2.2)."""
+    """The value of `Sec-WebSocket-Accept` (RFC 6455 §4.2.2)."""
     return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
 
 
 def _text_head(size: int) -> bytes:
-    """What goes before one whole text frame, as servers send it: without a mask."""
+    """The head of one whole text frame without a mask, as servers send it."""
     if size < 126:
         return b"\x81%c" % size
     if size < 65536:
@@ -71,7 +71,7 @@ def frame_text(payload: bytes) -> bytes:
 
 
 def join_frames(messages: list[bytes]) -> bytes:
-    """One write of many frames; most messages are short, and their heads are in a table."""
+    """Frame many messages for one write; the heads of short messages come from a table."""
     heads = _HEADS
     return b"".join(
         [
@@ -87,7 +87,7 @@ def join_masked_frames(messages: list[bytes]) -> bytes:
 
 
 def frame_masked_text(payload: bytes) -> bytes:
-    """One whole text frame, as clients must send it (RFC 6455 §5.3)."""
+    """One whole text frame with a mask, as clients must send it (RFC 6455 §5.3)."""
     size, mask = len(payload), os.urandom(4)
     if size < 126:
         length = b"%c" % (0x80 | size)
@@ -101,9 +101,9 @@ def frame_masked_text(payload: bytes) -> bytes:
 
 
 def whole_text(data: bytes) -> bytes | None:
-    """The text in one whole frame, masked as clients must, which is how nearly every message comes.
+    """The text of `data` if it is exactly one whole, masked text frame, as nearly every message of a client is.
 
-    None for everything else, also for what breaks the protocol: the general reader says what is wrong with it.
+    None for everything else, also for protocol errors: the general reader reports them.
     """
     if len(data) < 6 or data[0] != _TEXT:
         return None
@@ -131,7 +131,7 @@ def _is_utf8(text: bytes) -> bool:
 class _Frames(FrameProtocol):
     @property
     def between_messages(self) -> bool:
-        """All that was received is read, and the next byte begins a message."""
+        """Whether all received bytes are read and the next byte begins a message."""
         decoder = self._frame_decoder
         return not decoder.buffer and decoder.header is None and self._message_decoder.opcode is None
 
@@ -155,11 +155,11 @@ class WebSocket(asyncio.Protocol):
         self._frames = _Frames(client=client, extensions=[])
         self._short_bytes = min(max_bytes, _SHORT_BYTES)
         self._between = not client
-        """The next byte from a client begins a message: if all of it comes at once, it is read at once."""
+        """The next byte from a client begins a message, so `whole_text` may read it."""
         self._message = _Message(max_bytes)
         self._outbox = Outbox(self._loop, handler.link_writable)
         self._outbox.use_framing(join_masked_frames if client else join_frames)
-        self.send = self._outbox.send  # itself: every update passes here
+        self.send = self._outbox.send  # no wrapper method: every update passes here
         self.send_all = self._outbox.send_all
         self.flush = self._outbox.flush
         self._transport: asyncio.Transport | None = None
@@ -168,20 +168,20 @@ class WebSocket(asyncio.Protocol):
         self._budget = turn_budget()
         self._idle_frames = RateLimit(limits.IDLE_FRAMES, limits.IDLE_FRAMES_WITHIN)
         self._paused = False
-        """The handler wants nothing more for now."""
+        """The handler paused reading."""
         self._behind = False
-        """Frames that came are not read yet, so nothing more is taken from the socket."""
+        """Received frames are not read yet, so the socket is not read."""
         self._scheduled = False
         self._waits = False
         self._closing = False
-        self._broken = False  # what comes now cannot be read any more
+        self._broken = False  # after a protocol error: further bytes cannot be parsed
         self._ended = False
         self._reason: str | None = None
         self.received = 0
-        """Bytes that came, frames and all."""
+        """Bytes received, with framing."""
 
     def open(self, transport: asyncio.Transport, answer: bytes, early: bytes) -> None:
-        """Take the connection over after its handshake; `early` is what came right behind it."""
+        """Take over the connection; `answer` is the handshake response, `early` the bytes that followed the request."""
         self._transport = transport
         if answer:
             transport.write(answer)
@@ -206,7 +206,7 @@ class WebSocket(asyncio.Protocol):
             self._read_or_wait()
 
     def _read_or_wait(self) -> None:
-        """Take from the socket, or leave it to the kernel to hold the peer back."""
+        """Read from the socket, or stop reading so that TCP flow control slows the peer down."""
         waits = self._paused or self._behind
         if self._transport is None or waits == self._waits or self._transport.is_closing():
             return
@@ -214,7 +214,7 @@ class WebSocket(asyncio.Protocol):
         if waits:
             self._transport.pause_reading()
         else:
-            self._heard = self._loop.time()  # its silence was ours
+            self._heard = self._loop.time()  # the peer was not silent: this side did not read
             self._transport.resume_reading()
 
     def close(self) -> None:
@@ -231,12 +231,12 @@ class WebSocket(asyncio.Protocol):
     # -- closing
 
     def close_with(self, code: int, reason: str = "") -> None:
-        """Send what is queued and a close frame; a peer that does not answer it is cut off."""
+        """Send the queued messages and a close frame; a peer that does not answer the close frame is disconnected."""
         if self._closing or self._transport is None:
             return
         self._write_control(self._frames.close(code, reason))
         self._close_outbox()
-        self.resume()  # or the peer's answer would never be read
+        self.resume()  # otherwise the peer's close frame would never be read
         self._set_timer(CLOSE_TIMEOUT, self._transport.abort)
 
     def _close_outbox(self) -> None:
@@ -281,7 +281,7 @@ class WebSocket(asyncio.Protocol):
             self._read_frames()
 
     def _read_frames(self) -> None:
-        """As many as this loop turn has room for, the handler wants and the peer may send; the others wait."""
+        """Read frames until the loop turn's budget, the handler or the rate limit stops it; the others wait."""
         self._scheduled = False
         while not self._ended:
             delay = self._read_some()
@@ -301,14 +301,14 @@ class WebSocket(asyncio.Protocol):
         if self._frames.client and not delay:
             self._loop.call_soon(
                 self._read_frames
-            )  # the agent we chose to connect to is not held up by floods
+            )  # an agent that this process connected to does not wait behind floods of clients
         elif delay:
             self._loop.call_later(delay, self._budget.later, self._read_frames)
         else:
             self._budget.later(self._read_frames)
 
     def _read_some(self) -> float | None:
-        """Hand over what the next frames hold; the seconds until more may be read, None when there is no more."""
+        """Pass the messages of the next frames on; return the seconds until more may be read, None if none are left."""
         left = limits.FRAMES_AT_ONCE
         delay: float | None = None
         messages: list[Frame] = []
@@ -338,7 +338,7 @@ class WebSocket(asyncio.Protocol):
         return delay
 
     def _may_send(self, opcode: Opcode, payload: object) -> bool:
-        """Counts a frame that ended no message, if it says nothing: see `limits.IDLE_FRAMES`."""
+        """Count a frame without content (`limits.IDLE_FRAMES`) that ended no message; False above the rate limit."""
         if opcode is Opcode.TEXT:
             says = len(cast("str", payload)) >= limits.TINY_FRAGMENT_BYTES
         else:
@@ -381,11 +381,11 @@ class WebSocket(asyncio.Protocol):
 
 
 class _Message:
-    """Puts the fragments of one message together; a too long one is skipped, and its end tells so (G-143)."""
+    """Joins the fragments of one message; an oversize message is skipped and its end gives a `FramingError` (G-143)."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max = max_bytes
-        self._whole = bytearray()  # not a list of parts: fragments may be empty, and without end
+        self._whole = bytearray()  # not a list of parts: a peer may send empty fragments without end
         self._size = 0
 
     def add(self, opcode: Opcode, payload: object, finished: bool) -> Frame | None:
@@ -409,5 +409,5 @@ class _Message:
 
 
 def _echo(code: int) -> int:
-    """1005 stands for a close frame without a code and must not be sent (RFC 6455 §7.4.1)."""
+    """The code to answer a close frame with; 1005 stands for no code and must not be sent (RFC 6455 §7.4.1)."""
     return NORMAL if code in (CloseReason.NO_STATUS_RCVD, 0) else code
