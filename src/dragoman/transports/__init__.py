@@ -1,1 +1,1 @@
-"""How clients reach the gateway: stdio, TCP, unix socket. Only bytes and back-pressure here."""
+"""Client transports: stdio, TCP, unix socket. Only bytes and back-pressure here."""

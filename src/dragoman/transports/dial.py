@@ -1,4 +1,4 @@
-"""Reaching another process of Dragoman over its unix socket, as if it were an agent."""
+"""Connects to another Dragoman process over its unix socket, as if that process were an agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.transports.stream import StreamLink
 
 
 class DialedLink(StreamLink):
-    """Implements `AgentHandle`: there is no process of ours behind it."""
+    """Implements `AgentHandle` for a connection without a child process."""
 
     @property
     def pid(self) -> int | None:

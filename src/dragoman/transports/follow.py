@@ -1,8 +1,8 @@
-"""The follower: prints what a command elsewhere prints, and exits as it does.
+"""The follower: prints the output of a command that runs elsewhere, and exits with its exit code.
 
-A client runs this file in a terminal of its own, as `python -I -S follow.py SOCKET ID`: standard library only, and
-nothing of ours is imported, so that it starts in a few milliseconds. It is sent `LENGTH` and a line feed before each
-piece of output, and `=CODE` at the end.
+A client runs this file in one of its terminals as `python -I -S follow.py SOCKET ID`. The file imports only the
+standard library and nothing of Dragoman, so that it starts in a few milliseconds. The gateway sends `LENGTH` and a line
+feed before each piece of output, and `=CODE` at the end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ_BYTES = 65536
 
 def main(path: str, follower_id: str) -> int:
     folder, name = os.path.split(path)
-    os.chdir(folder)  # the kernel takes about a hundred bytes of path
+    os.chdir(folder)  # a full path may exceed the kernel's limit of about a hundred bytes
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.connect(name)

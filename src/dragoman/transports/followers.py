@@ -1,4 +1,4 @@
-"""Feeds the followers (`follow.py`) that clients run in their terminals, over one unix socket of this process."""
+"""Sends command output over one unix socket to the followers (`follow.py`) that clients run in their terminals."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 PROGRAM = Path(__file__).with_name("follow.py")
 HELLO_SECONDS = 10.0
-"""How long a connection may take to say which follower it is."""
+"""Seconds that a connection has to send its follower id."""
 ID_BYTES = 8
 
 
 class SocketFollower:
-    """Implements `Follower`; what it cannot be sent yet is kept, from the newest on."""
+    """Implements `Follower`; stores the newest output until the follower connects."""
 
     def __init__(self, path: Path, done: Callable[[SocketFollower], object]) -> None:
         self.id = secrets.token_hex(ID_BYTES)
@@ -32,7 +32,7 @@ class SocketFollower:
         self._done = done
         self._kept = bytearray()
         self.left_out = 0
-        """Bytes that a terminal which reads too slowly was not sent, and was not told of yet."""
+        """Bytes of output left out for a slow terminal and not reported to it yet."""
         self._code: int | None = None
         self._writer: asyncio.StreamWriter | None = None
 
@@ -42,7 +42,7 @@ class SocketFollower:
 
     @property
     def closed(self) -> bool:
-        """Its terminal was closed while the command runs."""
+        """Whether the follower's terminal was closed while the command runs."""
         return self._writer is not None and self._writer.is_closing()
 
     def write(self, text: str) -> None:
@@ -73,7 +73,7 @@ class SocketFollower:
         self._finish()
 
     def _send(self, data: bytes) -> None:
-        # Closed with its terminal: the transport would warn of each write.
+        # After the terminal is closed the transport would log a warning for each write.
         if self._writer is not None and data and not self.closed:
             self._writer.write(b"%d\n%b" % (len(data), data))
 
@@ -92,7 +92,7 @@ class SocketFollower:
 
 
 class SocketFollowers:
-    """Implements `Followers`; `folder` makes the folder of this user alone that the socket goes into."""
+    """Implements `Followers`; `folder` creates the folder for the socket, private to this user."""
 
     def __init__(self, folder: Callable[[], Path]) -> None:
         self._folder = folder
@@ -120,7 +120,7 @@ class SocketFollowers:
         self._path = None
 
     def _listen(self) -> Path:
-        """The socket listens at once: a follower that comes before the loop serves it waits in its queue."""
+        """Listen at once: a follower that connects before the loop accepts waits in the socket's backlog."""
         folder = self._folder()
         _remove_left_behind(folder)
         path = folder / f"{os.getpid()}.sock"
@@ -152,7 +152,7 @@ class SocketFollowers:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Sockets of gateways that were killed."""
+    """Remove the sockets of killed gateways."""
     for path in folder.glob("*.sock"):
         if path.stem.isdigit() and not _lives(int(path.stem)):
             path.unlink(missing_ok=True)

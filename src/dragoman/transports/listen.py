@@ -17,11 +17,11 @@ from dragoman.transports.stream import StreamLink
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 256
-"""A program that connects in a loop must not use up our file descriptors."""
+"""A program that connects in a loop must not use up the file descriptors."""
 
 
 HANDSHAKE_TIMEOUT = 30.0
-"""Seconds from a connection to its `initialize`: strangers who say nothing must not take up all places."""
+"""Seconds from a connection to its `initialize`: silent connections must not use up `MAX_CONNECTIONS`."""
 
 
 class ListenError(Exception):
@@ -41,7 +41,7 @@ class Listener:
         self._open: set[ClientConnection] = set()
 
     async def tcp(self, host: str, port: int) -> int:
-        """Listen; returns the port, which is a free one for 0."""
+        """Listen on a TCP port and return it; port 0 takes a free one."""
         loop = asyncio.get_running_loop()
         try:
             server = await loop.create_server(self._accept, host, port)

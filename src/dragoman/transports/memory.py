@@ -1,4 +1,4 @@
-"""A client in our own process: two links, each one's end being the other's beginning."""
+"""A connection inside one process: two links, each of which delivers to the other's handler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.wire import limits
 
 
 class MemoryLink:
-    """Implements `Link`; what one end sends, the other's handler gets in a later turn of the loop."""
+    """Implements `Link`; messages reach the other end's handler in a later turn of the loop."""
 
     def __init__(self, handler: LinkHandler) -> None:
         self._handler = handler
@@ -79,7 +79,7 @@ class MemoryLink:
 
 
 def connect(one: LinkHandler, other: LinkHandler) -> tuple[MemoryLink, MemoryLink]:
-    """Two handlers that speak to each other; the first link sends to `other`, the second to `one`."""
+    """Connect two handlers; the first link sends to `other`, the second to `one`."""
     first, second = MemoryLink(one), MemoryLink(other)
     first._other, second._other = second, first
     one.link_opened(first)

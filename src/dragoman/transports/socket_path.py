@@ -1,4 +1,4 @@
-"""Unix sockets in deep folders: the kernel takes about a hundred bytes of path, people's homes are longer."""
+"""Unix sockets in deep folders: the kernel takes about a hundred bytes of path, and home directories can be longer."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MAX_BYTES = 100
-"""Linux has room for 107, macOS for 103."""
+"""Longest path that is used as it is; Linux allows 107 bytes, macOS 103."""
 
 
 @contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """A name for the same socket that fits, valid inside the `with`; where there is none, the path itself."""
+    """Yield a shorter name for the same socket, valid inside the `with`; without `/proc/self/fd` the path itself."""
     if len(os.fsencode(path)) <= MAX_BYTES or not Path("/proc/self/fd").is_dir():
         yield str(path)
         return

@@ -1,4 +1,4 @@
-"""ACP on our own stdin and stdout: one client, and stdout carries nothing else (G-006)."""
+"""ACP on this process's stdin and stdout: one client, and stdout carries nothing else (G-006)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dragoman.transports.stream import StreamLink
 
 READ_SIZE = 64 * 1024
 FLUSH_TIMEOUT = 1.0
-"""Seconds that a client has to take our last words after it closed its side."""
+"""Seconds that a client has to read the last messages after it closed its side."""
 
 
 class StdioLink(StreamLink):
-    """Two pipes that look like one stream."""
+    """stdin and stdout as one stream."""
 
     @classmethod
     async def open(cls, handler: LinkHandler, max_bytes: int) -> StdioLink:
-        """Take over stdin and stdout; whatever prints to stdout from now on lands on stderr."""
+        """Take over stdin and stdout; later prints to stdout go to stderr."""
         link = cls(handler, max_bytes)
         stdin, stdout = os.dup(0), os.dup(1)
         os.dup2(
             os.open(os.devnull, os.O_RDONLY), 0
-        )  # a child that reads stdin must not eat the client's bytes
+        )  # a child that reads stdin must not consume the client's bytes
         os.dup2(2, 1)
         sys.stdout = sys.stderr
         await link._open_writer(os.fdopen(stdout, "wb", 0))
@@ -41,11 +41,11 @@ class StdioLink(StreamLink):
         self._reader = cast("asyncio.ReadTransport", transport)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The end of stdin; stdout ends on its own (`_Writer`)."""
+        """Handle the end of stdin; the end of stdout is handled by `_Writer`."""
         self._end(str(error) if error is not None else None)
 
     async def finish(self) -> None:
-        """Write what is queued and let go; a client that does not read does not keep us."""
+        """Write the queued messages and close; a client that does not read delays this by `FLUSH_TIMEOUT` at most."""
         self._outbox.close()
         try:
             await asyncio.wait_for(self.closed.wait(), FLUSH_TIMEOUT)
@@ -78,7 +78,7 @@ class StdioLink(StreamLink):
             threading.Thread(target=self._read_file, args=(pipe, loop), daemon=True).start()
 
     def _read_file(self, pipe: IO[bytes], loop: asyncio.AbstractEventLoop) -> None:
-        """`dragoman acp < messages`: files cannot be polled, so a thread reads them."""
+        """Read for `dragoman acp < messages`: files cannot be polled, so a thread reads them."""
         while data := os.read(pipe.fileno(), READ_SIZE):
             loop.call_soon_threadsafe(self.data_received, data)
         loop.call_soon_threadsafe(self.connection_lost, None)
@@ -102,7 +102,7 @@ class _Writer(asyncio.BaseProtocol):
 
 
 class _FileWriter(asyncio.WriteTransport):
-    """`dragoman acp > file`: a file takes everything at once."""
+    """Writer for `dragoman acp > file`: a file takes all bytes at once."""
 
     def __init__(self, pipe: IO[bytes], link: StdioLink) -> None:
         super().__init__()
@@ -126,9 +126,9 @@ class _FileWriter(asyncio.WriteTransport):
 
 
 class _TerminalWriter(_FileWriter):
-    """A person tries it by hand. An agent's words in a message must not command the terminal.
+    """Writer for a user's terminal; escapes control characters, so that an agent's text cannot control the terminal.
 
-    Not a transport of the loop: uvloop reads from what it writes to, and stdin is the same terminal.
+    Not a transport of the loop: uvloop also reads from a descriptor that it writes to, and stdin is the same terminal.
     """
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -138,7 +138,7 @@ class _TerminalWriter(_FileWriter):
             try:
                 shown = shown[os.write(self._pipe.fileno(), shown) :]
             except BlockingIOError:
-                continue  # stdin made it so: both are one terminal
+                continue  # opening stdin made it non-blocking: both are one terminal
             except OSError as error:  # hung up
                 self.close()
                 self._link._end(str(error))

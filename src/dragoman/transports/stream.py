@@ -12,20 +12,20 @@ from dragoman.wire.framing import ClientDecoder, join_headers
 
 
 class StreamLink(asyncio.Protocol):
-    """Implements `Link`: NDJSON or Content-Length, whichever the client's first bytes are (G-141)."""
+    """Implements `Link`: NDJSON or Content-Length, detected from the client's first bytes (G-141)."""
 
     def __init__(self, handler: LinkHandler, max_bytes: int, *, strict_start: bool = False) -> None:
         self._handler = handler
         self._decoder = ClientDecoder(max_bytes, strict_start=strict_start)
         self._outbox = Outbox(asyncio.get_running_loop(), handler.link_writable)
-        self.send = self._outbox.send  # itself: every update passes here
+        self.send = self._outbox.send  # no wrapper method: every update passes here
         self.send_all = self._outbox.send_all
         self.flush = self._outbox.flush
         self._reader: asyncio.ReadTransport | None = None
         self._paused = False
         self._congested = False
         self._choked = False
-        """It asks and does not read: nothing more is read from it until it has taken what it asked for."""
+        """The client does not read its responses, so nothing is read from it until it has caught up."""
         self._waits = False
         self._ended = False
         self.closed = asyncio.Event()
@@ -76,7 +76,7 @@ class StreamLink(asyncio.Protocol):
             self._read_or_wait()
 
     def eof_received(self) -> bool:
-        """The client will say nothing more; it may still listen."""
+        """The client sends nothing more; it may still read."""
         self._end(None)
         return True
 
@@ -96,6 +96,6 @@ class StreamLink(asyncio.Protocol):
     def _end(self, reason: str | None) -> None:
         if not self._ended:
             if not self._decoder.headers:
-                self.data_received(b"\n")  # a last line without its line feed counts
+                self.data_received(b"\n")  # a last line without a line feed is a message too
             self._ended = True
             self._handler.link_closed(reason)
