@@ -1,1 +1,1 @@
-"""Who a request comes from: tokens, browsers' logins, checked hosts and origins."""
+"""Authentication of requests: tokens, browser logins, host and origin checks."""

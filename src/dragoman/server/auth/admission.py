@@ -1,13 +1,13 @@
-"""Who may come in: the one check that every request and every upgrade passes, before anything looks at its path.
+"""The check that every request and every upgrade passes before it is routed.
 
-In this order, so that a stranger learns as little as possible:
+In this order, so that an unauthenticated client learns as little as possible:
 
     Host      403   an address, `localhost`, or a name that was configured: a web page whose name suddenly resolves
                     to this machine (DNS rebinding, CVE-2025-66414) shows its own name here
-    Origin    403   the page that asks must be ours, or configured (cross-site WebSocket hijacking, CVE-2026-22812)
+    Origin    403   must be this site or configured (cross-site WebSocket hijacking, CVE-2026-22812)
     token     401   `Authorization: Bearer`, `?token=`, or a browser's login, which `?token=` is exchanged for: a cookie,
                     and the page secret in `X-Dragoman-Page` or among a WebSocket's subprotocols
-    name      403   of the token: `serve.allow_from` and `serve.deny_by_default` say whose may
+    name      403   of the token: `serve.allow_from` and `serve.deny_by_default` say which are allowed
 
 Programs send no Origin; browsers always do where it matters, and pages cannot forge it.
 
@@ -26,61 +26,61 @@ from dragoman.server.auth.keys import Keys
 from dragoman.server.auth.logins import LIFETIME
 
 OPEN_PATHS = frozenset({"/healthz"})
-"""Probes have no token, and these say nothing worth one."""
+"""Paths without a token, for probes; their responses reveal nothing."""
 
 NOBODY = Identity("nobody", Role.OBSERVE)
-"""Who visits an open path; nothing there asks."""
+"""The identity of requests to an open path, where no role is checked."""
 
 EXPOSED = "Acp-Connection-Id, Acp-Session-Id, Retry-After"
 ALLOWED = "Authorization, Content-Type, Accept, Acp-Connection-Id, Acp-Session-Id, Last-Event-ID"
-"""Headers for pages of configured origins; not cookies, which are for our own pages."""
+"""CORS headers for pages of configured origins; without cookies, which are for this site's own pages."""
 
 PAGE_HEADER = "x-dragoman-page"
 PAGE_OFFER = "dragoman.page."
-"""How a page shows its secret: in a header, or in the name of a subprotocol, as pages set no headers on WebSockets."""
+"""A page sends its secret in this header, or in a subprotocol's name, as pages cannot set headers on WebSockets."""
 SUBPROTOCOL = "dragoman.v1"
-"""The one that is chosen of those that a page offers."""
+"""The subprotocol that is chosen of those that a page offers."""
 
 WORKER = "/worker.js"
 COOKIE_PATHS = frozenset({"/", "/readyz", WORKER})
 ASSETS = "/assets/"
-"""What the cookie opens without the page secret: files that are the same for all, and whether we are ready."""
+"""Paths that the cookie opens without the page secret: files that are the same for all, and readiness."""
 
 LOOPBACK_NAMES = frozenset({"localhost"})
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What a request shows at the door; header names are lower case."""
+    """The parts of a request that admission checks; header names are lower case."""
 
     method: str
     path: str
     query: str
     headers: Mapping[str, str]
     secure: bool = False
-    """Over TLS, as far as the peer or a trusted proxy says."""
+    """The client uses TLS, according to the connection or a trusted proxy."""
     address: str = ""
-    """The peer's, or that of the client for which a trusted proxy asks."""
+    """The address of the peer, or of the client behind a trusted proxy."""
     forwarded_host: str = ""
-    """The Host that such a proxy was asked for."""
+    """The Host that the trusted proxy received."""
     proxied: bool = False
-    """A trusted proxy asks: its connection is not the client's own."""
+    """The request comes through a trusted proxy, on the proxy's connection."""
     unclear: bool = False
-    """What the proxy says contradicts itself: for which client it asks is not known."""
+    """The proxy's headers contradict each other, so the client is unknown."""
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")
 
     @property
     def for_person(self) -> bool:
-        """A browser was told to show this address; a page that fetches it shows its secret."""
+        """Whether a browser navigates to this address; a page that fetches it sends its secret instead."""
         return (
             self.method == "GET" and "text/html" in self.header("accept") and PAGE_HEADER not in self.headers
         )
 
     @property
     def offered(self) -> list[str]:
-        """The subprotocols of a WebSocket."""
+        """The subprotocols that a WebSocket handshake offers."""
         return [name.strip() for name in self.header("sec-websocket-protocol").split(",")]
 
     @property
@@ -95,7 +95,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Not admitted, or sent elsewhere: the whole answer."""
+    """A complete response to a request that is not admitted, or is redirected."""
 
     status: int
     message: str
@@ -106,17 +106,17 @@ class Refusal:
 class Admission:
     keys: Keys
     cookie: str = "dragoman"
-    """The cookie's name; cookies do not tell ports apart, so it has the port in it once that is known."""
+    """The cookie's name; cookies are not separated by port, so it contains the port once that is known."""
     names: frozenset[str] = frozenset()
-    """Host names besides `localhost` and addresses."""
+    """Allowed host names besides `localhost` and addresses."""
     origins: frozenset[str] = frozenset()
-    """Foreign pages that may call, as `scheme://host[:port]`."""
+    """Other origins whose pages may call, as `scheme://host[:port]`."""
     allow_from: frozenset[str] = frozenset()
-    """Names of the tokens that may come in; empty: all, or with `deny_by_default` none."""
+    """Names of the allowed tokens; empty: all, or with `deny_by_default` none."""
     deny_by_default: bool = False
 
     def check(self, visit: Visit) -> Refusal | Identity:
-        """Whoever may come in, by name and role."""
+        """The identity of an admitted request, or the refusal."""
         hosts = [visit.header("host"), *filter(None, [visit.forwarded_host])]
         if not all(self._known_host(host) for host in hosts):
             return Refusal(403, "This Host is not served here; serve.names lists the names that are.")
@@ -160,19 +160,19 @@ class Admission:
         return identity if refusal is None else Refusal(403, refusal)
 
     def mark(self, identity: Identity) -> str:
-        """Names this token, and no later one of the same name, in what is kept."""
+        """Identifies this token, and no later one of the same name, in stored data."""
         return self.keys.mark(identity)
 
     def current(self, name: str, mark: str) -> Identity | str:
-        """The token that once came in as it is now, or why it may not come in any more."""
+        """The present identity of a token that was admitted before, or why it is no longer admitted."""
         found = self.keys.current(name, mark)
         admitted = self._allowed(found) if isinstance(found, Identity) else found
         return admitted.message if isinstance(admitted, Refusal) else admitted
 
     def _welcome(self, visit: Visit, identity: Identity) -> Refusal:
-        """A browser gets a login for the token, and loses that from its address bar, history and referrers.
+        """Log a browser in and redirect it, so that the token leaves its address bar, history and referrers.
 
-        The page secret is in the fragment, which browsers send to no server.
+        The page secret is in the fragment, which browsers do not send to servers.
         """
         pair = self.keys.log_in(identity, self._cookie_of(visit))
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
@@ -181,16 +181,16 @@ class Admission:
         return Refusal(303, "", (("location", f"{place}#page={pair.page}"), cookie))
 
     def renewal(self, visit: Visit, identity: Identity) -> tuple[tuple[str, str], ...]:
-        """For the answer to a logged-in browser: it keeps its cookie for another month."""
+        """Headers that extend the cookie of a logged-in browser for another month."""
         return (self._set_cookie(visit, self._cookie_of(visit), LIFETIME),) if identity.login else ()
 
     def log_out(self, visit: Visit, identity: Identity) -> tuple[tuple[str, str], ...]:
-        """End the browser's login here, and its cookie there."""
+        """End the browser's login; the returned headers delete its cookie."""
         self.keys.log_out(identity)
         return (self._set_cookie(visit, "", 0),)
 
     def _set_cookie(self, visit: Visit, value: str, age: int) -> tuple[str, str]:
-        # Not SameSite=Strict: a link to us on another site would lead to a page without its cookie.
+        # Not SameSite=Strict: a link from another site would open the page without its cookie.
         secure = "; Secure" if visit.secure else ""
         return "set-cookie", f"{self.cookie}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}"
 
@@ -198,7 +198,7 @@ class Admission:
         return _cookies(visit.header("cookie")).get(self.cookie, "")
 
     def cross_origin(self, visit: Visit) -> tuple[tuple[str, str], ...]:
-        """The headers that let a configured page of another origin read an answer; none for anybody else."""
+        """CORS headers that let a page of a configured origin read the response; none for other origins."""
         origin = visit.headers.get("origin", "")
         if origin.lower() not in self.origins:
             return ()
@@ -209,7 +209,7 @@ class Admission:
         )
 
     def _preflight(self, visit: Visit) -> Refusal | None:
-        """A browser asks, without the token, whether a page may send one."""
+        """Answer a CORS preflight of a configured origin, which browsers send without the token."""
         asked = visit.header("access-control-request-method")
         if visit.method != "OPTIONS" or not asked or not self.cross_origin(visit):
             return None
@@ -242,7 +242,7 @@ _UNAUTHORIZED = Refusal(
 
 
 def _pasted(token: str) -> str:
-    """People paste the whole address that `dragoman serve` printed where the token is asked for."""
+    """Extract the token if the user pasted the whole address that `dragoman serve` printed."""
     token = token.strip()
     if "token=" not in token:
         return token
@@ -256,20 +256,20 @@ PAGE_WANTED = Refusal(
     "X-Dragoman-Page with it, or send Authorization: Bearer.",
     _UNAUTHORIZED.headers,
 )
-"""The cookie is good, and the page secret that goes with it is missing or wrong."""
+"""The cookie is valid, and its page secret is missing or wrong."""
 
 
 def came_secure(tls: bool, peer: str | None, forwarded: str) -> bool:
-    """Over TLS, or through a proxy on this machine that says so (`X-Forwarded-Proto`); others could say anything."""
+    """Whether a request came over TLS; `X-Forwarded-Proto` is believed only from a proxy on this machine."""
     if tls or not peer or not _is_address(peer):
         return tls
     return ip_address(peer).is_loopback and forwarded.rpartition(",")[2].strip().lower() == "https"
 
 
 def strict_transport(visit: Visit) -> tuple[tuple[str, str], ...]:
-    """A browser that came over TLS comes that way for the next year (HSTS, RFC 6797).
+    """Headers that make a browser use TLS for the next year (HSTS, RFC 6797).
 
-    Not on `localhost`: it would hold for all ports there, also for what agents show without TLS.
+    Not on `localhost`: HSTS would apply to all its ports, also to servers that agents start without TLS.
     """
     name = _host_name(visit.forwarded_host or visit.header("host"))
     if not visit.secure or name in LOOPBACK_NAMES or name.endswith(".localhost"):
@@ -278,7 +278,7 @@ def strict_transport(visit: Visit) -> tuple[tuple[str, str], ...]:
 
 
 def _own_path(path: str) -> str:
-    """An address on this site whatever the path is: one slash, then nothing that a browser reads otherwise.
+    """Make `path` an address on this site: exactly one slash, the rest quoted.
 
     `//host`, and in browsers `/\\host` and `/<tab>/host` too, is the address of another site; a raw line end would
     begin another header.
@@ -288,7 +288,7 @@ def _own_path(path: str) -> str:
 
 _BEFORE_A_PATH = "/\\\x7f" + "".join(map(chr, range(0x21)))
 _IN_PATHS = "/:@!$&'()*+,;=~"
-"""RFC 3986 §3.3, besides letters and digits."""
+"""Characters allowed in paths besides letters and digits (RFC 3986 §3.3)."""
 
 
 def _host_name(host: str) -> str:
@@ -299,7 +299,7 @@ def _host_name(host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Rebinding needs a name; a page that was loaded from an address has that address as its Origin."""
+    """Whether `name` is an IP address, which is safe: DNS rebinding needs a name, and Origin shows the address."""
     try:
         ip_address(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The secret of an instance: made at the first start, kept for the user alone, the same after a restart."""
+"""The instance's token: created at the first start, readable by this user alone, the same at later starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PRIVATE = 0o600
 
 
 def instance_token(file: Path) -> str:
-    """The token in `file`; a new one if there is none yet."""
+    """The token in `file`, created if there is none yet."""
     try:
         token = file.read_text().strip()
         if token:

@@ -1,6 +1,6 @@
-"""All secrets that open the door now: the instance's own, those of the named tokens, and browsers' logins.
+"""All valid credentials: the instance's token, the named tokens, and browser logins.
 
-Follows the file of named tokens: looked at with every visit (one `stat`), read again when it has changed.
+The file of named tokens is checked at every visit (one `stat`) and read again when it has changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MARK_LENGTH = 16
 
 
 class _Key:
-    """One token, ready to be compared."""
+    """One token with its hash and identity."""
 
     __slots__ = ("hash", "identity", "token")
 
@@ -65,18 +65,18 @@ class Keys:
         return self._find(digest(secret))
 
     def holds(self, identity: Identity) -> bool:
-        """Whether whoever came in with it may stay."""
+        """Whether the token of an admitted client is still valid."""
         if identity == LOCAL or identity == self._instance.identity:
             return True
         now = time.time()
         return any(key.identity == identity and key.valid(now) for key in self._keys)
 
     def mark(self, identity: Identity) -> str:
-        """Names this token, and no later one of the same name, in what is kept; it opens nothing."""
+        """Identifies this token, and no later one of the same name, in stored data; the mark is no credential."""
         return digest(identity.key or self._instance.hash)[:MARK_LENGTH]
 
     def current(self, name: str, mark: str) -> Identity | str:
-        """The token as it is now, or a sentence that says why it opens nothing any more."""
+        """The token's present identity, or a sentence that says why the token is no longer valid."""
         self.refresh()
         for key in self._keys:
             if key.identity.name == name and self.mark(key.identity) == mark:
@@ -84,14 +84,14 @@ class Keys:
         return f"The token {name} was {'replaced' if name == INSTANCE.name else 'revoked'}."
 
     def rate_limit(self, identity: Identity) -> RateLimit:
-        """One for all visits with the same token."""
+        """The rate limit shared by all visits with the same token."""
         rate_limit = self._rate_limits.get(identity.key)
         if rate_limit is None:
             rate_limit = self._rate_limits[identity.key] = RateLimit(identity.quota)
         return rate_limit
 
     def _find(self, hash: str) -> Identity | None:
-        """Compares with every one of them, each in constant time: how long it takes tells nothing."""
+        """The valid token with this hash; compares with all tokens, each in constant time."""
         now = time.time()
         found: Identity | None = None
         for key in self._keys:
@@ -102,11 +102,11 @@ class Keys:
     # -- browsers
 
     def log_in(self, identity: Identity, cookie: str) -> Pair:
-        """A cookie and a page secret for a browser that showed the token; a good `cookie` is kept."""
+        """Create a cookie and a page secret for a browser that sent the token; a valid `cookie` is reused."""
         return self._logins.begin(identity.key or self._instance.hash, cookie)
 
     def by_cookie(self, cookie: str) -> tuple[Identity, Login] | None:
-        """Whose login the cookie names. Nothing is opened by that: the login's page secret must be shown too."""
+        """The login of a cookie. It is not enough to authenticate: the page secret must be checked too."""
         self.refresh()
         login = self._logins.find(cookie)
         identity = self._find(login.token) if login is not None else None
@@ -117,14 +117,14 @@ class Keys:
         )
 
     def use_login(self, identity: Identity) -> None:
-        """The whole pair was shown: its time begins again."""
+        """Record that cookie and page secret were sent; the login's lifetime begins again."""
         self._logins.use(identity.login)
 
     def log_out(self, identity: Identity) -> None:
         self._logins.end(identity.login)
 
     def stays(self, identity: Identity) -> bool:
-        """Whether a client that came in so may stay connected: its token holds, and its login if it has one."""
+        """Whether a client may stay connected: its token is valid, and so is its login if it has one."""
         if not self.holds(identity):
             return False
         if identity.login:
@@ -134,7 +134,7 @@ class Keys:
     # -- the file
 
     def refresh(self) -> None:
-        """Take over what changed in the file; one that cannot be read changes nothing, and that is logged."""
+        """Reload the token file if it has changed; a file that cannot be read is logged and changes nothing."""
         if self.file is None or (stamp := stamp_of(self.file.path)) == self._seen:
             return
         self._seen = stamp

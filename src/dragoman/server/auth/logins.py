@@ -1,11 +1,11 @@
-"""Browsers that came in with a token: each has a cookie, and in its page's storage a secret that goes with it.
+"""Logins of browsers: a token is exchanged for a cookie and a page secret, which the page keeps in its storage.
 
-Cookies do not tell ports apart: a browser sends ours to any program that listens on another port of this host, and
-that program can send it to us. So the cookie alone opens only the page's own files. The page secret is kept by the
-browser for our origin (scheme, host and port) alone; it is told once, in exchange for a token.
+Cookies are not separated by port: a browser sends the cookie to any program on another port of this host, and that
+program can send it here. So the cookie alone opens only the page's own files. The browser stores the page secret for
+this origin (scheme, host and port) alone; the secret is sent once, in exchange for a token.
 
-The file has hashes only. Both secrets are 256 random bits, so one round of SHA-256 is enough. One `serve` at a time uses
-a state folder, so the file is read at the start and written when something changes.
+The file has hashes only. Both secrets are 256 random bits, so one round of SHA-256 is enough. One `serve` at a time
+uses a state folder, so the file is read at the start and written when something changes.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from dragoman.server.auth.named_tokens import digest
 log = logging.getLogger(__name__)
 
 LIFETIME = 30 * 24 * 3600
-"""Seconds without use until a login ends; each use begins them again."""
+"""Seconds without use until a login ends."""
 
 USED_STEP = 3600
-"""Seconds between two notes in the file that a login is in use."""
+"""Seconds between two writes of a login's last use to the file."""
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of one."""
+    """A stored login."""
 
     cookie: str
     """The cookie's hash, which also names the login."""
     pages: list[str]
-    """Hashes of the page secrets that go with it, the newest last."""
+    """Hashes of the page secrets valid with the cookie, the newest last."""
     token: str
-    """The hash of the token that it was given for; it ends with that token."""
+    """Hash of the token that was exchanged for the login; the login ends with that token."""
     used: float
 
     def expired(self, now: float) -> bool:
         return self.used + LIFETIME <= now
 
     def has_page(self, secret: str) -> bool:
-        """Compares with every one of them, each in constant time."""
+        """Whether `secret` is one of the page secrets; compares with all of them, each in constant time."""
         shown = digest(secret).encode()
         matches = [hmac.compare_digest(shown, page.encode()) for page in self.pages]
         return any(matches)
@@ -57,7 +57,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What a browser is given."""
+    """The two secrets of a browser."""
 
     cookie: str
     page: str
@@ -69,7 +69,7 @@ class _File(msgspec.Struct):
 
 class Logins:
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
-        """Without `file` they end with the process."""
+        """Without `file`, logins end with the process."""
         self._file = file
         self._clock = clock
         self._logins: dict[str, Login] = {}
@@ -77,9 +77,9 @@ class Logins:
             self._logins = {login.cookie: login for login in _read(file)}
 
     def begin(self, token: str, cookie: str = "") -> Pair:
-        """A pair for a browser that showed the token with this hash.
+        """Create a login for a browser that sent the token with this hash.
 
-        A browser whose `cookie` is good for that token keeps it, so that its other tabs stay logged in.
+        A `cookie` that is valid for that token is reused, so that the browser's other tabs stay logged in.
         """
         known = self.find(cookie)
         secret = secrets.token_urlsafe(32)
@@ -93,17 +93,17 @@ class Logins:
         return Pair(cookie, secret)
 
     def find(self, cookie: str) -> Login | None:
-        """By a cookie's value. Looked up by its hash, so how long it takes says nothing about the value."""
+        """The login of a cookie value. The lookup is by hash, so its duration says nothing about the value."""
         login = self._logins.get(digest(cookie)) if cookie else None
         return login if login is not None and not login.expired(self._clock()) else None
 
     def holds(self, name: str) -> bool:
-        """Whether the login named by its cookie's hash has not ended."""
+        """Whether the login with this cookie hash is still valid."""
         login = self._logins.get(name)
         return login is not None and not login.expired(self._clock())
 
     def use(self, name: str) -> None:
-        """The browser showed the pair, or has a connection that it opened with it."""
+        """Record a use: the browser sent the pair, or has a connection that was opened with it."""
         login = self._logins.get(name)
         now = self._clock()
         if login is not None and not login.expired(now) and now - login.used >= USED_STEP:
@@ -115,7 +115,7 @@ class Logins:
             self._write()
 
     def keep_only(self, tokens: Iterable[str]) -> None:
-        """Forget the logins of all other tokens."""
+        """Delete the logins of all other tokens."""
         current = frozenset(tokens)
         kept = {name: login for name, login in self._logins.items() if login.token in current}
         if len(kept) < len(self._logins):
@@ -123,7 +123,7 @@ class Logins:
             self._write()
 
     def _make_room(self, token: str) -> None:
-        """Forget those that have expired and, of this token's, those longest unused beyond the limit."""
+        """Delete expired logins and, beyond the limit, this token's least recently used ones."""
         now = self._clock()
         self._logins = {name: login for name, login in self._logins.items() if not login.expired(now)}
         of_token = sorted(
@@ -143,7 +143,7 @@ class Logins:
 
 
 def _read(file: Path) -> list[Login]:
-    """A file that cannot be read is no reason not to start: people open the printed address again."""
+    """The stored logins; none if the file cannot be read: users then open the printed address again."""
     try:
         raw = file.read_bytes()
         if file.stat().st_mode & 0o077:

@@ -1,7 +1,7 @@
-"""Tokens with a name, a role and perhaps an end, in a file that has only their hashes.
+"""Tokens with a name, a role and an optional expiry, in a file that stores only their hashes.
 
-A secret is 256 random bits, so one round of SHA-256 is enough: nobody can try them all. It is shown once, when it is
-made. Whoever reads the file learns names and roles, but cannot come in.
+A secret is 256 random bits, too many to try, so one round of SHA-256 is enough. It is shown once, when the token is
+created. The file reveals names and roles, but no secret.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 MAX_LIFETIME = 100 * 365.25 * 86400.0
-"""Seconds. A moment far beyond has no date, and a list that should show it would fail."""
+"""Seconds. Times far beyond have no calendar date, and a list with such a time would fail."""
 _LAST_MOMENT = 253_402_000_000.0
 """The end of the year 9999, in any time zone."""
 PREFIX = "dgt_"
-"""So that a secret which got into a log or a repository can be found there."""
+"""Prefix of every secret, so that scanners find a secret that leaked into a log or a repository."""
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of one."""
+    """A stored token."""
 
     name: str
     role: str
@@ -47,14 +47,14 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created: float
     expires: float | None = None
     quotas: dict[str, int] = {}
-    """Its own limits, by the keys of `[serve.quotas]`; the rest are the configuration's."""
+    """Limits of this token by the keys of `[serve.quotas]`; the configuration sets the others."""
 
     def expired(self, now: float) -> bool:
-        """One whose end cannot be a moment, which only another program can have stored, counts as expired."""
+        """Whether the token has expired; an expiry after the year 9999, written by another program, counts as past."""
         return self.expires is not None and not now < self.expires <= _LAST_MOMENT
 
     def facts(self) -> dict[str, Any]:
-        """All that may be told of it."""
+        """The token's public data, without its hash."""
         return {
             "name": self.name,
             "role": self.role,
@@ -78,7 +78,7 @@ def digest(secret: str) -> str:
 
 
 class TokenFile:
-    """Every change reads, changes and replaces the file under a lock; a running `serve` notices by itself."""
+    """The token file; each change reads and replaces it under a lock, and a running `serve` notices the change."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -105,7 +105,7 @@ class TokenFile:
         lifetime: float | None = None,
         quotas: dict[str, int] | None = None,
     ) -> tuple[Token, str]:
-        """The token and its secret, which nobody can tell again."""
+        """Create a token; returns it with its secret, which cannot be read again."""
         try:
             _check(name, role, quotas or {})
             if lifetime is not None and not -MAX_LIFETIME <= lifetime <= MAX_LIFETIME:
@@ -133,7 +133,7 @@ class TokenFile:
         return token, secret
 
     def revoke(self, name: str) -> Token:
-        """Whoever came in with it is sent out."""
+        """Delete the token; a running `serve` disconnects its clients."""
         gone: list[Token] = []
 
         def remove(known: list[Token]) -> list[Token]:
@@ -162,7 +162,7 @@ class TokenFile:
 
 
 def date_of(moment: float, zone: tzinfo | None = None) -> datetime:
-    """The moment, or the nearest that has a date."""
+    """The date of a moment, limited to 1970 through 9999."""
     return datetime.fromtimestamp(min(max(moment, 0.0), _LAST_MOMENT), zone)
 
 

@@ -1,1 +1,1 @@
-"""hypercorn on our own sockets, with its protocols corrected."""
+"""hypercorn on Dragoman's own sockets, with its protocols hardened."""

@@ -1,4 +1,4 @@
-"""HTTP/1.1 and HTTP/2 on hypercorn, one connection at a time: the socket and the loop stay ours."""
+"""HTTP/1.1 and HTTP/2 on hypercorn, one connection at a time; Dragoman accepts the sockets and runs the loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ protocols.install()
 
 
 class Connection(TCPServer):
-    """One that ends although its peer does not read the end of it, and does not begin when that has left already."""
+    """A connection that ends even if the peer does not read, and does not start if the peer has left already."""
 
     _task: asyncio.Task[None] | None = None
 
@@ -32,13 +32,13 @@ class Connection(TCPServer):
             await super().run()
 
     async def protocol_send(self, event: Event) -> None:
-        """A connection that is being cut off does not become idle: it would stay as long as idle ones do."""
+        """Keep a cancelled connection from becoming idle: the idle timeout would delay its end."""
         cut_off = self._task is not None and self._task.cancelling() > 0
         if not (cut_off and isinstance(event, Updated)):
             await super().protocol_send(event)
 
     async def _idle_timeout(self) -> None:
-        """A connection that has asked nothing yet is not kept as long as one that may ask again."""
+        """Close an idle connection, sooner if it has not sent a request yet."""
         asked = self.protocol.protocol.keep_alive_requests > 0
         seconds = limits.KEEP_ALIVE if asked else min(limits.HEAD_TIMEOUT, limits.KEEP_ALIVE)
         try:
@@ -61,7 +61,7 @@ class Connection(TCPServer):
 
 
 class StallWatch(asyncio.StreamReaderProtocol):
-    """Cuts off a peer that takes not one byte of what waits for it."""
+    """Disconnects a peer that reads not one byte of the waiting data for `STALL_TIMEOUT`."""
 
     _waiting = 0
     _timer: asyncio.TimerHandle | None = None
@@ -110,7 +110,7 @@ class HypercornConnection:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, transport: asyncio.Transport, early: bytes, on_end: Callable[[], None]) -> None:
-        """Go on with a connection that has said `early` so far."""
+        """Take over a connection; `early` is what was read from it so far."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=limits.MAX_HEAD_BYTES, loop=loop)
         stream = StallWatch(reader, loop=loop)
@@ -124,18 +124,18 @@ class HypercornConnection:
         task.add_done_callback(lambda done: self._ended(done, transport, on_end))
 
     def stop(self) -> None:
-        """From now on each HTTP/1.1 response is the last one of its connection, and says so."""
+        """Make each further HTTP/1.1 response the last of its connection (`connection: close`)."""
         self._context.stopping = True
 
     async def end(self) -> None:
-        """Idle connections end at once, the others when their responses do."""
+        """End idle connections at once, the others after their responses, and wait for all."""
         self.stop()
         await self._context.terminated.set()
-        while self._tasks:  # a connection may begin meanwhile
+        while self._tasks:  # a new connection may begin meanwhile
             await asyncio.wait(list(self._tasks))
 
     def cancel(self) -> None:
-        """Cut off whoever is left."""
+        """Disconnect the remaining peers."""
         for task in list(self._tasks):
             task.cancel()
 
@@ -158,11 +158,11 @@ def _config() -> Config:
     config.keep_alive_timeout = limits.KEEP_ALIVE
     config.keep_alive_max_requests = (
         2**31
-    )  # on HTTP/2 it would cut off streams that are open, and the last answer
+    )  # on HTTP/2 a limit would cut off open streams, and the last response
     config.h11_max_incomplete_size = limits.MAX_HEAD_BYTES
     config.h2_max_concurrent_streams = limits.MAX_H2_STREAMS
     config.h2_max_header_list_size = limits.MAX_HEAD_BYTES
-    # A bounded queue deadlocks: an application that answers early does not read the rest, and its answer waits for
-    # room in the queue to tell it so. Ours always reads or answers, so nothing piles up.
+    # A bounded queue deadlocks: an application that responds early does not read the rest of the body, and its response
+    # waits for room in the queue. Dragoman's application always reads or responds, so nothing piles up.
     config.max_app_queue_size = 0
     return config

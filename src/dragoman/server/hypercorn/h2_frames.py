@@ -1,13 +1,13 @@
-"""What an HTTP/2 peer sends, cut at the ends of its frames and counted by their kind before anything reads them.
+"""Splits the bytes of an HTTP/2 peer into frames and limits the rate of each kind before h2 parses them.
 
-Reading a frame costs a hundred times what sending it does, and most kinds need no answer and no token: settings, pings,
+Parsing a frame costs a hundred times what sending it does, and most kinds need no answer and no token: settings, pings,
 resets and empty data have all been used to stop servers (CVE-2019-9511 to 9518, CVE-2023-44487, CVE-2024-27316). Here
-they are only looked at (RFC 9113 §4.1): nine bytes say how long a frame is and of what kind.
+only the nine bytes of a frame's head are read: length, kind and flags (RFC 9113 §4.1).
 
-    DATA, HEADERS        go on; data that is empty and not the end counts as control
-    PRIORITY             dropped, which RFC 9113 §5.3.2 allows; counted, with more room
-    WINDOW_UPDATE        some for each stream and for each piece that we have sent, as in Envoy
-    all the others       control frames, of unknown kinds too
+    DATA, HEADERS        pass; empty data that does not end its stream counts as control
+    PRIORITY             dropped, which RFC 9113 §5.3.2 allows; counted, with a higher limit
+    WINDOW_UPDATE        a base limit, and some for each stream and each piece of response sent, as in Envoy
+    all the others       count as control frames, unknown kinds too
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman.server import limits
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HEAD_BYTES = 9
 MAX_FRAME_BYTES = 2**14
-"""What every peer may send unless it is told more (RFC 9113 §6.5.2)."""
+"""The largest frame that a peer may send by default (RFC 9113 §6.5.2)."""
 
 DATA, HEADERS, PRIORITY, RST_STREAM, WINDOW_UPDATE = 0, 1, 2, 3, 8
 END_STREAM = 1
@@ -54,7 +54,7 @@ class FrameGate:
         self._data += data
 
     def take(self, count: int) -> bytes | None:
-        """What the next whole frames bring, so many at most; None when none is complete. Raises `Refused`."""
+        """Read up to `count` whole frames, return those that pass; None if none is complete. Raises `Refused`."""
         if self._preface:
             self._place = min(self._preface, len(self._data))
             self._preface -= self._place
@@ -68,11 +68,11 @@ class FrameGate:
         return b"".join(parts)
 
     def sent_data(self) -> None:
-        """A piece of a response has left: its reader may make room for more."""
+        """Allow more window updates: a piece of a response was sent."""
         self._updates.earn(limits.H2_WINDOW_UPDATES_PER_FRAME)
 
     def refused_stream(self) -> None:
-        """The peer made us reset a stream, which counts as if it had done so itself."""
+        """Count a stream that was reset because of the peer as one of the peer's own resets."""
         self._spend(self._resets, "resets")
 
     def _frames(self, count: int) -> Iterator[bytes]:

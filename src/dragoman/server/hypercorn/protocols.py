@@ -1,4 +1,4 @@
-"""hypercorn 0.18's protocols, corrected where a peer could do harm with them. Each class says what it corrects."""
+"""hypercorn 0.18's protocols, hardened against harmful peers. Each class lists its corrections."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from dragoman.server.hypercorn.strict_h11 import strict_connection
 log = logging.getLogger(__name__)
 
 FRAMES_AT_ONCE = 1
-"""HTTP/2 frames that are read before the clock is looked at."""
+"""HTTP/2 frames read between two looks at the clock."""
 
 
 def install() -> None:
-    """Make hypercorn use them; it has no other way to say so."""
+    """Replace hypercorn's classes with these; hypercorn has no option for it."""
     h2.StreamBuffer = BoundedBuffer  # type: ignore[misc]
     protocol.H2Protocol = PatientH2  # type: ignore[attr-defined, assignment]
     protocol.H11Protocol = PlainH11  # type: ignore[attr-defined, assignment]
@@ -46,19 +46,19 @@ def install() -> None:
 
 
 def no_extensions(requested: object, supported: object) -> None:
-    """hypercorn always accepts compression; a few bytes could then become gigabytes before anybody counts them."""
+    """Refuse compression, which hypercorn always accepts: a few bytes could become gigabytes before any limit."""
 
 
 class BoundedBuffer(h2.StreamBuffer):
-    """The original lets the writer go on whenever little was taken, instead of when little is left.
+    """Resumes the writer only when little is left in the buffer.
 
-    A peer that takes nothing would be buffered for without end.
+    The original resumes it whenever little was read, so the buffer for a peer that reads nothing grows without end.
     """
 
     _at_once = 0
 
     async def push_at_once(self, data: bytes) -> None:
-        """Without waiting for room, as far as that is bounded; not every ping needs its own pong (RFC 6455 §5.5.3)."""
+        """Append without waiting for room, up to a limit; not every ping needs its own pong (RFC 6455 §5.5.3)."""
         if not self._complete and self._at_once < limits.UNREAD_PONG_BYTES:
             self._at_once += len(data)
             self.buffer.extend(data)
@@ -76,19 +76,19 @@ class BoundedBuffer(h2.StreamBuffer):
 
 
 class Context(WorkerContext):
-    """What all connections share."""
+    """State shared by all connections."""
 
     stopping = False
-    """The gateway is shutting down: no connection is kept for another request."""
+    """The gateway is shutting down: no connection stays open for another request."""
 
 
 class PlainH11(H11Protocol):
-    """No upgrade to HTTP/2 in mid-connection, which RFC 9113 dropped; errors with the same headers as everything.
+    """HTTP/1.1 without upgrade to HTTP/2 inside a connection (dropped by RFC 9113); errors have the usual headers.
 
     - requests are read strictly (`strict_h11`)
-    - a connection that ends because its request was answered before all of it came, or because the gateway is shutting
-      down, says so: its peer would use it again
-    - requests that are sent ahead take turns with everything else: each costs more than the frames of a flood do
+    - a connection that will end, because its request was answered before all of it arrived or because the gateway is
+      shutting down, sends `connection: close`: otherwise its peer would reuse it
+    - each pipelined request waits for a loop turn: it costs more than the frames of a flood
     """
 
     context: Context
@@ -111,7 +111,7 @@ class PlainH11(H11Protocol):
     async def _create_stream(self, request: h11.Request) -> None:
         if self._sent_ahead:
             await turn_budget().next_turn()
-        # h11 counts only what it has to wait for; headers that came at once may be of any length.
+        # h11 limits only incomplete headers; headers that arrive in one read may be of any length.
         if sum(len(name) + len(value) for name, value in request.headers) > limits.MAX_HEAD_BYTES:
             await self._refuse(431)
         elif not request.http_version.startswith(b"1."):
@@ -137,14 +137,14 @@ class PlainH11(H11Protocol):
 
 
 class PatientH2(h2.H2Protocol):
-    """The original fails, with all streams of the connection, for what one bad request or late frame brings.
+    """HTTP/2 in which one bad request or late frame does not fail all streams of the connection.
 
     - the rest of an answered request's body is dropped, as the peer may still be sending it
     - a request without a readable path is reset; priorities, which RFC 9113 dropped, are ignored: their tree fills up
-    - frames are read some at a time, and too many of those that cost more than they say end the connection (`h2_frames`)
-    - a connection is idle from its beginning until the first request, and when the peer has taken back the last one
-    - a response that ends before it is complete is reset, and what waited for its reader is freed
-    - the answer to a WebSocket's ping waits for no room: what makes room is a frame that is not read meanwhile
+    - frames are read within the turn budget, and too many cheap ones end the connection (`h2_frames`)
+    - a connection is idle until its first request, and when the peer has reset the last open one
+    - a response that ends before it is complete is reset, and its buffered data is freed
+    - a WebSocket pong does not wait for buffer room: the reader would wait for a window update that only it can read
     """
 
     _reader: asyncio.Task[object] | None = None
@@ -157,7 +157,7 @@ class PatientH2(h2.H2Protocol):
 
     async def initiate(self, *arguments: Any) -> None:
         await super().initiate(*arguments)
-        await self.send(Updated(idle=True))  # reading its first line as HTTP/1.1 had stopped the clock
+        await self.send(Updated(idle=True))  # reading the first line as HTTP/1.1 had stopped the idle timeout
 
     async def handle(self, event: HypercornEvent) -> None:
         if not isinstance(event, RawData):
@@ -182,7 +182,7 @@ class PatientH2(h2.H2Protocol):
             await self._end(None)
 
     async def _end(self, code: ErrorCodes | None) -> None:
-        """`code` is None when the goodbye is written already."""
+        """Close the connection; `code` is None when GOAWAY is queued already."""
         if code is not None:
             await self.say_goodbye(code)
         self._ended = True
@@ -190,11 +190,11 @@ class PatientH2(h2.H2Protocol):
         await self.send(Closed())
 
     async def say_goodbye(self, code: ErrorCodes = ErrorCodes.NO_ERROR) -> None:
-        """The peer learns which of its requests were not seen, and may ask them again elsewhere."""
+        """Send GOAWAY: the peer learns which requests were not processed, and may send them elsewhere."""
         try:
             self.connection.close_connection(code)
         except ProtocolError:
-            return  # it is said
+            return  # already sent
         await self._flush()
 
     async def _handle_events(self, events: list[Event]) -> None:
@@ -235,20 +235,20 @@ class PatientH2(h2.H2Protocol):
         try:
             self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
         except ProtocolError:
-            pass  # the stream is closed on both sides: nothing is owed
+            pass  # the stream is closed on both sides: no acknowledgement is due
 
     def _reset(self, stream_id: int, code: ErrorCodes) -> None:
         try:
             self.connection.reset_stream(stream_id, code)
         except ProtocolError:
-            pass  # it has ended meanwhile
+            pass  # the stream has ended meanwhile
 
 
 _SECURE = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS]
 
 
 def _with_headers(event: StreamEvent) -> StreamEvent:
-    """Answers that hypercorn makes itself, such as to a bad handshake, lack what ours have."""
+    """Add the security headers that hypercorn's own responses lack, such as those to a bad handshake."""
     if isinstance(event, Response) and event.status_code >= 200:
         has = {name for name, _ in event.headers}
         missing = [(name, value) for name, value in _SECURE if name not in has]
@@ -258,6 +258,6 @@ def _with_headers(event: StreamEvent) -> StreamEvent:
 
 
 def _readable(request: RequestReceived) -> bool:
-    """An extended CONNECT has a path too (RFC 8441); a plain one is for proxies."""
+    """Whether the request has an ASCII path; an extended CONNECT has one (RFC 8441), a plain CONNECT does not."""
     path = next((value for name, value in request.headers or [] if name == b":path"), b"")
     return bool(path) and bytes(path).isascii()

@@ -1,4 +1,4 @@
-"""hypercorn 0.18's streams, one request or one WebSocket each, corrected where a peer could do harm with them."""
+"""hypercorn 0.18's streams, one request or one WebSocket each, hardened against harmful peers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dragoman.wire import limits
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-"""Pieces of a body, or frames, that are taken before the clock is looked at; hypercorn needs long for each."""
+"""Body pieces or frames read between two looks at the clock; hypercorn is slow for each."""
 
 
 class FairHttpStream(http_stream.HTTPStream):
-    """A body may come in pieces of one byte: they are taken some at a time."""
+    """Reads a body within the turn budget: it may arrive in pieces of one byte."""
 
     _pieces = 0
 
@@ -39,10 +39,10 @@ class FairHttpStream(http_stream.HTTPStream):
 
 
 class FairWebSocketStream(ws_stream.WSStream):
-    """As our own leg (`rpc.websocket`), where hypercorn would be used up by one peer.
+    """Protects hypercorn's WebSocket from one greedy peer, as `rpc.websocket` does.
 
-    - frames are read some at a time; too many that say nothing close the socket, as others may share the connection
-    - a peer that answers no ping is taken for gone
+    - frames are read within the turn budget; too many without content close the socket (a connection may have others)
+    - a peer that answers no ping is disconnected
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -65,7 +65,7 @@ class FairWebSocketStream(ws_stream.WSStream):
 
     async def app_send(self, message: ASGISendEvent | None) -> None:
         if message is None and self._refused and not self.closed:
-            with contextlib.suppress(TimeoutError):  # a peer that reads nothing is not told
+            with contextlib.suppress(TimeoutError):  # a peer that reads nothing gets no close frame
                 async with asyncio.timeout(CLOSE_TIMEOUT):
                     await self.send(EndData(stream_id=self.stream_id))  # waits until the close frame has left
         await super().app_send(message)
@@ -102,7 +102,7 @@ class FairWebSocketStream(ws_stream.WSStream):
             self.buffer.clear()
 
     async def _refuse(self, code: CloseReason, reason: str = "") -> None:
-        """Close it, and let the application end; what still comes is dropped."""
+        """Send a close frame and end the application; later frames are dropped."""
         self._refused = True
         await self._send_wsproto_event(CloseConnection(code=code, reason=reason))
         if self.app_put is not None:
@@ -120,12 +120,12 @@ class FairWebSocketStream(ws_stream.WSStream):
             await self._send_wsproto_event(Ping())
             with contextlib.suppress(
                 TimeoutError
-            ):  # not asleep: its connection ends when all of its tasks have
+            ):  # not a sleep: the connection ends only when all its tasks have ended
                 await asyncio.wait_for(self._over.wait(), interval)
 
 
 def _says_nothing(event: object) -> bool:
-    """As in `rpc.websocket`."""
+    """Whether a frame has no content, as in `rpc.websocket`."""
     if isinstance(event, TextMessage):
         return (
             event.frame_finished

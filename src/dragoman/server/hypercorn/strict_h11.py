@@ -1,7 +1,7 @@
-"""h11, stricter: what two programs could read in different ways is refused (request smuggling, RFC 9112 §11.2).
+"""A stricter h11 that refuses ambiguous requests (request smuggling, RFC 9112 §11.2).
 
 h11 is lenient where RFC 9112 allows it, and a proxy in front may be lenient in another way: then one of them sees a
-request where the other sees the rest of a body. Refused besides what h11 refuses itself:
+request where the other sees the rest of a body. Besides what h11 refuses, these are refused:
 
 - a line that ends with a bare line feed, or holds a bare carriage return, in a head, a chunk's size or a trailer (§2.2)
 - a header that is folded over several lines (§5.2)
@@ -25,9 +25,9 @@ BAD_LINE_END = "lines end with a carriage return and a line feed"
 
 
 def head_size(data: bytes | bytearray) -> int:
-    """How long the head at the beginning of `data` is with its empty line; 0 when that has not come yet.
+    """Length of the head at the beginning of `data` with its empty line; 0 while it is incomplete.
 
-    Raises `h11.LocalProtocolError` for a line end that is none.
+    Raises `h11.LocalProtocolError` for a bare carriage return or line feed.
     """
     found = _LINE_END.search(data)
     if found is None:
@@ -38,14 +38,14 @@ def head_size(data: bytes | bytearray) -> int:
 
 
 def strict_connection(max_head_bytes: int) -> h11.Connection:
-    """The server's side of a connection."""
+    """The server side of a connection, with strict reading."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=max_head_bytes)
     connection._receive_buffer = _StrictBuffer()
     return connection
 
 
 class _StrictBuffer(ReceiveBuffer):
-    """Where h11 takes its lines from; what is raised here is the peer's fault to it."""
+    """The buffer that h11 takes lines from; h11 reports errors raised here as the peer's."""
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
         if self._data[:2] != b"\r\n":  # an empty head, or no trailers
@@ -63,7 +63,7 @@ class _StrictBuffer(ReceiveBuffer):
 
 
 def _check_headers(lines: Sequence[bytes | bytearray]) -> None:
-    """A request's head, or the trailers of a body, which have no first line: `:` is in no method."""
+    """Check a request's head, or the trailers of a body, which have no request line."""
     headers: Counter[bytes] = Counter()
     values: dict[bytes, bytes] = {}
     for line in lines:

@@ -1,7 +1,7 @@
-"""Accepts connections: counts them before they cost anything, secures them, and brings them to a door.
+"""Accepts connections: checks the connection limit, does the TLS handshake, and passes them to a protocol sniffer.
 
-Done here instead of by the loop's own server, because there a crowd is only seen after its handshakes, a certificate is
-the same for ever, and running out of descriptors is somebody else's problem.
+It replaces asyncio's server, which would count connections only after their TLS handshakes, could not change the
+certificate, and gives no control when file descriptors run out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 BACKLOG = 1024
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 PAUSE = 0.5
-"""Seconds until we try again when there are no descriptors left; those who wait stay in the backlog."""
+"""Seconds until the next try when no descriptors are left; waiting connections stay in the backlog."""
 
 
 class Acceptor:
@@ -35,10 +35,10 @@ class Acceptor:
         silence: float,
         refused: Callable[[int], None],
     ) -> None:
-        """`make_door` makes the door of one connection, which calls what it is given when the connection is over.
+        """`make_door` makes the sniffer of one connection; its argument must be called when the connection is over.
 
-        `silence` is how many seconds a peer may take nothing of what it was sent; `refused` is told the status of
-        whoever finds no room.
+        `silence` is how many seconds a peer may leave sent data unacknowledged; `refused` is called with the status of
+        each connection that is refused for lack of room.
         """
         self._refused = refused
         self._crowd = connection_limit
@@ -48,11 +48,11 @@ class Acceptor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
         self._short = False
-        """There were no descriptors left when a connection was last to be accepted."""
+        """No descriptors were left at the last try to accept."""
         self.certificate: Certificate | None = None
 
     async def open(self, host: str, port: int) -> int:
-        """Returns the port, which is a free one for 0; raises `OSError`."""
+        """Listen and return the port; port 0 takes a free one. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
@@ -75,7 +75,7 @@ class Acceptor:
         return int(self._sockets[0].getsockname()[1])
 
     def close(self) -> None:
-        """Accept no new connections. The ones that wait in the backlog are accepted first: closing would reset them."""
+        """Stop listening. Connections in the backlog are accepted first: closing the socket would reset them."""
         for listening in self._sockets:
             self._ignore(listening)
             waiting = BACKLOG
@@ -86,7 +86,7 @@ class Acceptor:
         self._sockets.clear()
 
     def cancel(self) -> None:
-        """End the handshakes that are still going on."""
+        """Cancel unfinished handshakes."""
         for task in self._tasks:
             task.cancel()
 
@@ -110,7 +110,7 @@ class Acceptor:
             if error.errno in OUT_OF_FILES:
                 self._pause(listening, error)
                 return False
-            return True  # one connection that ended before it began
+            return True  # the connection ended before it was accepted
         self._short = False
         connection.setblocking(False)
         self._enter(connection, str(address[0]))
@@ -129,7 +129,7 @@ class Acceptor:
             return
         if self.certificate is None:
             self._refused(503)
-            with contextlib.suppress(OSError):  # it is told, if it listens; nobody waits for it
+            with contextlib.suppress(OSError):  # best effort, without waiting for the peer
                 connection.send(response(503, "too many connections", (("retry-after", "30"),)))
         connection.close()
 
@@ -152,7 +152,7 @@ class Acceptor:
                 ssl_handshake_timeout=None if context is None else limits.HEAD_TIMEOUT,
                 ssl_shutdown_timeout=None if context is None else limits.LINGER_TIMEOUT,
             )
-        except OSError as error:  # also what TLS complains about, and a handshake that takes too long
+        except OSError as error:  # includes TLS errors and handshake timeouts
             log.debug("connection failed before its first request: %s", error)
             connection.close()
             leave()
@@ -188,9 +188,9 @@ def _listening(family: int, kind: int, protocol: int, address: tuple[object, ...
 
 
 def _set_silence(listening: socket.socket, seconds: float) -> None:
-    """Half-open event streams are only written to: the kernel gives up when nothing is acknowledged or taken.
+    """Set the time after which the kernel drops a connection whose peer acknowledges or reads nothing.
 
-    Connections inherit it. Without it Linux tries for a quarter of an hour.
+    For half-open event streams, which are only written to; Linux retries for 15 minutes. Connections inherit the option.
     """
     option = getattr(socket, "TCP_USER_TIMEOUT", None)
     if option is not None:

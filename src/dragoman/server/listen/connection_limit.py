@@ -1,4 +1,4 @@
-"""Who is inside, and how many more fit: all of them together, and from one address."""
+"""Limits open connections, in total and per client address."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ConnectionLimit:
     def __init__(
         self, files: int, per_address: int, is_proxy: Callable[[str], bool] = lambda address: False
     ) -> None:
-        """`files` descriptors have to do for everything, also for agents and the store.
+        """`files` is the number of descriptors for everything, also for agents and the store.
 
-        Connections of an address that `is_proxy` are those of many: what comes on them is counted for each client.
+        Connections from an address that `is_proxy` carry many clients: each request on them counts for its client.
         """
         self._is_proxy = is_proxy
         self.room = min(limits.MAX_CONNECTIONS, max(limits.LEAST_CONNECTIONS, files - limits.RESERVED_FILES))
@@ -34,7 +34,7 @@ class ConnectionLimit:
         return self._inside
 
     def enter(self, address: str) -> bool:
-        """False when there is no room, or enough of them are here; whoever entered must leave."""
+        """Count a connection; False when the total or the address is at its limit. After True, `leave` must follow."""
         origin = self._counted(address)
         if self._inside >= self.room:
             self._tell("connections refused: there are %d already", self.room)
@@ -51,7 +51,7 @@ class ConnectionLimit:
         self._remove(self._counted(address))
 
     def begin_visit(self, visit: Visit) -> None:
-        """Count what comes through a trusted proxy for its client, or refuse it; `end_visit` must follow."""
+        """Count a visit through a trusted proxy for its client, or refuse it; `end_visit` must follow."""
         origin = _client_of(visit)
         if self._enough_from(origin):
             raise HttpError(
@@ -93,16 +93,16 @@ class ConnectionLimit:
                 del self._from[origin]
 
     def _tell(self, text: str, fact: object) -> None:
-        """Once, not for each of ten thousand."""
+        """Log the first refusal only, not each of ten thousand."""
         if not self._told:
             self._told = True
             log.warning(text, fact)
 
 
 def _client_of(visit: Visit) -> str:
-    """Whom a visit through a proxy counts for; all that hide behind headers which contradict each other count as one.
+    """The address that a visit through a proxy counts for; visits with contradicting headers count for the proxy.
 
-    That holds for a proxy on this machine as well, where any client could escape being counted by a header of its own.
+    This includes a proxy on this machine, where otherwise a client could escape the count with a header of its own.
     """
     if not visit.proxied:
         return ""
@@ -110,9 +110,9 @@ def _client_of(visit: Visit) -> str:
 
 
 def origin_of(address: str) -> str:
-    """Whom an address stands for; nobody in particular on this machine, where proxies and people share one.
+    """The key under which an address is counted; empty for loopback, which proxies and local users share.
 
-    Whoever has one IPv6 address has the 2^64 around it.
+    IPv6 addresses count by their /64 network: a holder of one address has all 2^64 of it.
     """
     try:
         parsed = ip_address(address.partition("%")[0])

@@ -1,7 +1,7 @@
-"""The first bytes of a connection decide who goes on with it.
+"""Chooses the protocol of a connection by its first bytes.
 
-GET … Upgrade: websocket     our own leg (`websocket`), whose frames leave in batches
-PRI * HTTP/2.0, all the rest the HTTP leg (`http_leg`)
+GET … Upgrade: websocket     Dragoman's own WebSocket (`fronts.websocket`), whose frames leave in batches
+PRI * HTTP/2.0, all the rest HTTP on hypercorn (`hypercorn.connection`)
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dragoman.server.auth.admission import Visit
 from dragoman.server.hypercorn.strict_h11 import head_size, strict_connection
 
 _CLIENT_HELLO = b"\x16"
-"""How TLS begins: who tries it where there is none is told at once instead of waiting."""
+"""First byte of TLS: on a port without TLS it is refused at once, instead of timing out."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*websocket[ \t]*\r\n", re.IGNORECASE)
 
 
 class SnifferHandler(Protocol):
-    """What lies behind the door."""
+    """Takes over connections whose protocol is known."""
 
     def enter(self, sniffer: ProtocolSniffer) -> None: ...
 
@@ -41,7 +41,7 @@ class SnifferHandler(Protocol):
 
 
 class ProtocolSniffer(asyncio.Protocol):
-    """One connection until its first request's headers are there."""
+    """One connection until the headers of its first request have arrived."""
 
     def __init__(self, handler: SnifferHandler, on_end: Callable[[], None]) -> None:
         self._handler = handler
@@ -103,9 +103,9 @@ class ProtocolSniffer(asyncio.Protocol):
             self._timer.cancel()
 
     def refuse(self, status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> None:
-        """Answer and end the connection; what its peer still sends is dropped for a moment.
+        """Send an error response and close; bytes that still arrive are dropped for `DISCARD_TIMEOUT`.
 
-        Closed at once, with something unread, the kernel would reset it, and the peer would not see the answer.
+        If the connection were closed with unread bytes, the kernel would reset it and the peer would lose the response.
         """
         self._pass()
         if self.transport.is_closing():
@@ -120,7 +120,7 @@ class ProtocolSniffer(asyncio.Protocol):
             self.transport.close()
 
     def close(self) -> None:
-        """The gateway ends. The first request may be on its way, so it is answered before it is there."""
+        """Close at shutdown. A first request may be on its way, so 503 is sent before it arrives."""
         if not self._passed:
             self.refuse(503, "Dragoman is shutting down.")
         else:
@@ -132,7 +132,7 @@ class ProtocolSniffer(asyncio.Protocol):
 
 
 def response(status: int, reason: str, headers: tuple[tuple[str, str], ...] = ()) -> bytes:
-    """A whole refusal."""
+    """A complete HTTP/1.1 error response."""
     body = reason.encode() + b"\n"
     lines = [
         f"HTTP/1.1 {status} {reason if len(reason) < 40 else 'Refused'}".encode(),
@@ -155,7 +155,7 @@ def _parse(head: bytes) -> h11.Request:
 
 
 def _upgrades(request: h11.Request) -> bool:
-    """Whether it asks for a WebSocket in such a way that a proxy in between sees it too (RFC 9110 §7.8)."""
+    """Whether the request asks for an upgrade in the form that proxies recognize too (RFC 9110 §7.8)."""
     options = b",".join(value for name, value in request.headers if name == b"connection")
     named = {option.strip().lower() for option in options.split(b",")}
     return b"upgrade" in named and request.http_version == b"1.1"

@@ -1,7 +1,7 @@
-"""The certificate, and the next one: files that are renewed while we serve.
+"""The TLS certificate, reloaded when its files change.
 
-Each connection gets the context that is current when it comes, so a new certificate costs nobody a connection. Files
-that do not fit together, as they may for a moment while they are replaced, leave the old one in place.
+Each connection gets the context that is current when it is accepted, so a reload ends no connection. If certificate and
+key do not match, as may happen while they are replaced, the previous certificate stays in use.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Certificate:
         context.set_alpn_protocols(["h2", "http/1.1"])
         chain, key = self._files
         try:
-            # An empty answer instead of a prompt: nobody is there to type a passphrase.
+            # An empty passphrase instead of a prompt: a server has no user to type one.
             context.load_cert_chain(chain, key, password=lambda: b"")
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(f"the certificate in {chain} and {key}: {error}") from error

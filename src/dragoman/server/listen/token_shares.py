@@ -1,4 +1,4 @@
-"""How much of what there is one token may have, so that there is some left for the others."""
+"""Limits how many things one token may have open, so that some are left for other tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 class TokenShares:
     def __init__(self, what: str, each: int, together: int) -> None:
-        """`each` for one token, `together` for all of them; `what` is counted, in the plural."""
+        """`each` is the limit per token, `together` that of all tokens; `what` is the plural noun for messages."""
         self._what = what
         self._each = each
         self._together = together
@@ -24,7 +24,7 @@ class TokenShares:
         self._told: set[Identity] = set()
 
     def take(self, identity: Identity) -> None:
-        """Refuses one too many; each that is taken must be given back."""
+        """Count one, or raise `HttpError` at the limit; `give_back` must follow."""
         if self._taken[identity] >= self._each:
             self._tell(identity)
             raise HttpError(
@@ -46,7 +46,7 @@ class TokenShares:
 
     @contextmanager
     def reserved(self, identity: Identity) -> Iterator[None]:
-        """Take one for something that is being made; it is given back here only if that fails."""
+        """Take one for something that the `with` block creates; give it back only if the block raises."""
         self.take(identity)
         try:
             yield
@@ -63,7 +63,7 @@ class TokenShares:
             self.give_back(identity)
 
     def _tell(self, identity: Identity) -> None:
-        """Once, not for each that is refused."""
+        """Log the first refusal of a token only."""
         if identity not in self._told:
             self._told.add(identity)
             log.warning(

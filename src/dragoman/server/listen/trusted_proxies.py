@@ -1,15 +1,15 @@
-"""Finds out for whom a proxy asks, if that proxy is trusted (`serve.trusted_proxies`).
+"""Finds the client of a request that a trusted proxy forwards (`serve.trusted_proxies`).
 
-Any client can send headers that say where a request came from, so they are read from the right, where the nearest
-proxy has written, and only as far as trusted addresses reach:
+Any client can send forwarding headers, so they are read from the right, where the nearest proxy has written, and only
+as far as trusted addresses reach:
 
     X-Forwarded-For: 203.0.113.9, 198.51.100.7, 10.0.0.2      from 10.0.0.1; 10.0.0.0/8 is trusted
                      └─ claimed   └─ the client  └─ trusted
 
-The client is the rightmost address that is not trusted; scheme and host are those that were written together with it.
-An entry that is no address (`unknown`, a hidden name, nonsense) ends the search: the client is then the proxy that wrote
-it. Most proxies write one of both families of headers (`X-Forwarded-*`, or `Forwarded`, RFC 7239) and let the other
-one through as the client sent it. So both are believed only if they agree; otherwise the request counts for the proxy.
+The client is the rightmost address that is not trusted; scheme and host are those written together with it. An entry
+that is no address (`unknown`, a hidden name, nonsense) ends the search: the client is then the proxy that wrote it.
+Most proxies write one of the two families of headers (`X-Forwarded-*`, or `Forwarded`, RFC 7239) and forward the other
+one as the client sent it. So both are used only if they agree; otherwise the request counts for the proxy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
 LONGEST_NODE = 64
-"""Characters of an address with brackets and a port; whatever is longer is none."""
+"""Longest text that is parsed as an address, with brackets and a port."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What one proxy wrote: who asked it, with which scheme, for which host; empty where it did not say."""
+    """One proxy's entry: the address of its client, the scheme and the host; empty where the proxy gave none."""
 
     node: str = ""
     scheme: str = ""
@@ -50,9 +50,9 @@ class TrustedProxies:
         return any(address in network for network in self._networks)
 
     def unwrap(self, visit: Visit) -> Visit:
-        """The visit as its client made it; what an untrusted peer says about itself is not looked at."""
+        """The visit with the client's address, scheme and host; headers of an untrusted peer are ignored."""
         if not self._networks:
-            # A browser keeps a Secure cookie from a lie to itself; nothing else follows from this header.
+            # The header only makes cookies Secure and adds HSTS: a false one affects its sender alone.
             said = visit.header("x-forwarded-proto")
             return replace(visit, secure=came_secure(visit.secure, visit.address, said))
         peer = _parse_address(visit.address)
@@ -67,7 +67,7 @@ class TrustedProxies:
         )
 
     def _client(self, peer: Address, headers: Mapping[str, str]) -> Hop | None:
-        """None where the headers contradict each other, or cannot be read."""
+        """The hop that names the client; None if the headers contradict each other or are malformed."""
         written = [hops for hops in (_x_forwarded(headers), _forwarded(headers.get("forwarded"))) if hops]
         if any(hops == MALFORMED for hops in written):
             return None
@@ -77,7 +77,7 @@ class TrustedProxies:
         return found[0] if found else Hop(node=str(peer))
 
     def _rightmost(self, peer: Address, hops: list[Hop]) -> Hop:
-        """The hop that names the client; `peer` wrote the last one, and each trusted one the one before it."""
+        """The hop that names the client; `peer` wrote the last hop, each trusted proxy the hop before its own."""
         writer = peer
         for index in range(len(hops) - 1, -1, -1):
             hop = hops[index]
@@ -91,13 +91,13 @@ class TrustedProxies:
 
 
 MALFORMED = [Hop(node="malformed")]
-"""Instead of the hops of a header that cannot be read."""
+"""Stands for the hops of a malformed header."""
 
 _SECURE = {"https": True, "wss": True, "http": False, "ws": False}
 
 
 def parse_network(text: str) -> Network:
-    """An address is a network of one; raises `ValueError`."""
+    """Parse a network, or an address as a network of one; raises `ValueError`."""
     network = ip_network(text.strip(), strict=False)
     mapped = getattr(network.network_address, "ipv4_mapped", None)
     if mapped is not None and network.prefixlen >= 96:
@@ -118,13 +118,13 @@ _NODE = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::\d{1,5})?|([0-9.]+)(?::\d{1,5})?|([
 
 
 def _parse_node(text: str) -> Address | None:
-    """`192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, and as X-Forwarded-For has it `2001:db8::1`."""
+    """Parse `192.0.2.1`, `192.0.2.1:4711`, `[2001:db8::1]:4711`, and `2001:db8::1` as in X-Forwarded-For."""
     matched = _NODE.fullmatch(text) if len(text) <= LONGEST_NODE else None
     return _parse_address(next(filter(None, matched.groups()), "")) if matched else None
 
 
 def _x_forwarded(headers: Mapping[str, str]) -> list[Hop]:
-    """Schemes and hosts of `X-Forwarded-*` go with the addresses one by one, or the last one goes with all."""
+    """Parse `X-Forwarded-*`: schemes and hosts belong to the addresses one by one, or the last one to all."""
     nodes, schemes, hosts = (
         [part.strip() for part in headers.get(name, "").split(",")] if headers.get(name) else []
         for name in ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
@@ -147,7 +147,7 @@ _PAIR = re.compile(rf'[ \t]*({_TOKEN})=({_TOKEN}|"(?:[^"\\]|\\.)*")[ \t]*')
 
 
 def _forwarded(header: str | None) -> list[Hop]:
-    """RFC 7239 §4: `for=192.0.2.43;proto=https, for="[2001:db8::1]:4711"`."""
+    """Parse `Forwarded` (RFC 7239 §4): `for=192.0.2.43;proto=https, for="[2001:db8::1]:4711"`."""
     if header is None:
         return []
     hops: list[Hop] = []
