@@ -1,1 +1,1 @@
-"""The network side of `dragoman serve`: one port, one admission, every HTTP and WebSocket shape of ACP."""
+"""The network side of `dragoman serve`: one port and one admission check for all HTTP and WebSocket forms of ACP."""

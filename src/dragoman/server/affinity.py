@@ -1,4 +1,4 @@
-"""A cookie that names this process, so that a balancer in front of several can bring a client back to it (G-127)."""
+"""A cookie that names this process, so that a load balancer routes a client to the same process again (G-127)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class Affinity:
         self._value = secrets.token_hex(8)
 
     def header(self, *, secure: bool) -> tuple[str, str]:
-        """For the answer that opens a connection; it says nothing about the client and lets nobody in."""
+        """Header for the response that opens a connection; the cookie names no client and is no credential."""
         guard = "; Secure" if secure else ""
         return "set-cookie", f"{COOKIE}={self._value}; Path=/; HttpOnly; SameSite=Lax{guard}"

@@ -40,10 +40,10 @@ from dragoman.wire.errors import RpcError
 log = logging.getLogger(__name__)
 
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Answered until the end: they say themselves that the gateway is shutting down."""
+"""Paths that are answered during shutdown too: `/readyz` reports it."""
 
 Route = Callable[[Request], Awaitable[Response | None]]
-"""Returns the response, or None when it has been sent."""
+"""Returns the response, or None if the handler has sent it."""
 
 
 class App:
@@ -57,7 +57,7 @@ class App:
         connection_limit: ConnectionLimit,
         proxies: TrustedProxies,
     ) -> None:
-        """`shares` are of what a token may have open at once, `connection_limit` of what an address may."""
+        """`shares` limits open requests and sockets per token, `connection_limit` per address."""
         self._gateway = gateway
         self._crowd = connection_limit
         self._proxies = proxies
@@ -111,7 +111,7 @@ class App:
             await refuse(send, Response.refusal(error))
 
     async def _run_socket(self, request: Request, send: Send) -> None:
-        """Refuses with `HttpError` until the socket is accepted."""
+        """Run a WebSocket; raises `HttpError` before it is accepted."""
         refused = self._admit(request)
         if refused is not None:
             raise HttpError(refused.status, refused.message, refused.headers)
@@ -150,7 +150,7 @@ class App:
             return await self._route(request)
 
     def _admit(self, request: Request) -> Refusal | None:
-        """Who asks; whoever comes too often is refused as well."""
+        """Check and set the request's identity; return the refusal if any. Raises `HttpError` above the rate limit."""
         admitted = self._admission.check(request.visit)
         if isinstance(admitted, Refusal):
             if admitted.status >= 400 and not _is_reader(request, admitted):
@@ -192,13 +192,13 @@ class App:
 
 
 def _is_reader(request: Request, refused: Refusal) -> bool:
-    """A person's browser may fetch the same address again with its page secret; a page of ours does that."""
+    """Whether to send the reader page, which fetches the same address again with the browser's page secret."""
     streams = request.path == ACP or request.path.startswith(ACP + "/")
     return refused is PAGE_WANTED and request.visit.for_person and not streams
 
 
 def _about(request: Request) -> dict[str, object]:
-    """For the log, without the query, where a token may be; a proxy's id for the request, if it has one."""
+    """Log fields of the request, with `X-Request-ID` if a proxy set it; without the query, which may have a token."""
     given, session = request.header("x-request-id")[:64], request.header("acp-session-id")[:64]
     shown = {"method": request.method, "path": request.path, "address": request.visit.address}
     return {**shown, **({"request": given} if given else {}), **({"session": session} if session else {})}

@@ -1,4 +1,4 @@
-"""ASGI as far as we need it: reading a request, writing a response."""
+"""The part of ASGI that Dragoman uses: reading a request, writing a response."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SECURITY_HEADERS: tuple[tuple[str, str], ...] = (
 )
 
 DEFAULT_HEADERS = (("cache-control", "no-store"), *SECURITY_HEADERS)
-"""What every response has unless it says otherwise."""
+"""Headers of every response that does not set them itself."""
 
 
 def with_defaults(headers: Headers) -> list[tuple[str, str]]:
@@ -71,15 +71,15 @@ CODES = {
     503: "unavailable",
     504: "agent_timeout",
 }
-"""What a status says to programs, unless the error knows better."""
+"""Error codes by status, for errors without a code of their own."""
 
 
 class Stalled(Exception):
-    """The reader of a response is there and does not read."""
+    """The client stays connected and does not read its response."""
 
 
 class HttpError(Exception):
-    """A request that is answered with a status and one sentence."""
+    """An error response: a status and one sentence."""
 
     def __init__(self, status: int, message: str, headers: Headers = (), *, code: str | None = None) -> None:
         super().__init__(message)
@@ -90,23 +90,23 @@ class HttpError(Exception):
 
     @classmethod
     def refused(cls, error: RpcError | StoreError) -> HttpError:
-        """What a JSON-RPC client would be told, as a status."""
+        """Convert a JSON-RPC or store error into a status."""
         if isinstance(error, StoreError):
             return cls(BY_REASON.get(error.code, 503), str(error), code=error.code)
         wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
-        # An agent's error may hold anything here: a header is a whole number of seconds, or it is not sent.
+        # An agent's error may hold anything here; the header is sent only for a whole number of seconds.
         headers = [("retry-after", str(wait))] if type(wait) is int and wait >= 0 else []
         return cls(status_of(error), error.message, headers, code=reason_of(error))
 
 
 def shutting_down() -> HttpError:
-    """The answer to every request and handshake that comes after the gateway was told to end."""
+    """The error for every request and handshake during shutdown."""
     return HttpError(503, "Dragoman is shutting down.", code="shutdown")
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     body: bytes = b""
@@ -132,17 +132,17 @@ class Response:
 
 
 class Request:
-    """One HTTP request and the way to answer it."""
+    """One HTTP request, with methods to respond."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.visit = visit_of(scope)
         self.identity: Identity = NOBODY
-        """Who asks, once admitted."""
+        """The client's identity, set by admission."""
         self.rate_limit: RateLimit | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
-        """Sent with every answer to this request."""
+        """Added to every response to this request."""
         self.started = False
-        """The answer has begun: it can break off, and not become another one."""
+        """The response has begun and can no longer be replaced by an error."""
         self.receive = receive
         self._send = send
         self._body: bytes | None = None
@@ -163,37 +163,37 @@ class Request:
         return values[0] if values else None
 
     def require(self, role: Role) -> None:
-        """Refuses (403) whoever has a lesser role."""
+        """Raise 403 if the client's role is too low."""
         refused = self.identity.refusal(role, f"{self.method} {self.path}")
         if refused is not None:
             raise HttpError.refused(refused)
 
     def require_json(self) -> None:
-        """Refuses (415) what is not declared as JSON; also what a page of another site can send without asking."""
+        """Raise 415 unless the body is declared as JSON; other sites' pages cannot send that without a preflight."""
         if self.header("content-type").partition(";")[0].strip().lower() != JSON:
             raise HttpError(415, f"Content-Type must be {JSON}.")
 
     def require_event_reader(self) -> None:
-        """Refuses (406) whoever says what it reads, and that is no event stream."""
+        """Raise 406 if the Accept header is set and excludes event streams."""
         accepted = self.header("accept")
         if accepted and not re.search(r"text/event-stream|\*/\*", accepted):
             raise HttpError(406, f"This is a stream of events: send Accept: {EVENTS}.")
 
     async def body(self, max_bytes: int) -> bytes:
-        """Everything that was sent, also when asked again; refuses what is too long or too slow."""
+        """The whole body, stored for later calls; raises `HttpError` if it is too long or too slow."""
         if self._body is None:
             self._body = await self._read_body(max_bytes)
         return self._body
 
     async def message(self, max_bytes: int) -> bytes:
-        """The body as one line, however it was printed: it may leave as a line, or as an event of a stream."""
+        """The body as one line: it may be sent on as a line, or as an event of a stream."""
         return single_line(await self.body(max_bytes)).strip()
 
     async def _read_body(self, max_bytes: int) -> bytes:
         declared = self.header("content-length")
         if declared.isdigit() and int(declared) > max_bytes:
             raise _too_large(max_bytes)
-        whole = bytearray()  # not a list of parts: they may be a byte long each
+        whole = bytearray()  # not a list of parts: each may be one byte long
         try:
             async with asyncio.timeout(limits.BODY_TIMEOUT):
                 while True:
@@ -213,7 +213,7 @@ class Request:
             raise HttpError(408, "The request's body did not come in time.") from error
 
     async def _discard(self, event: MutableMapping[str, Any]) -> None:
-        """Read on for a moment: who is cut off while it sends does not see the answer."""
+        """Read on for a moment: a client that is disconnected while it sends does not see the response."""
         left = limits.DISCARDED_BYTES
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.DISCARD_TIMEOUT):
@@ -233,7 +233,7 @@ class Request:
         await self._send({"type": "http.response.start", "status": status, "headers": encoded})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
-        """Raises `Stalled` when the reader takes nothing for too long."""
+        """Send a part of the body; raises `Stalled` if the client reads nothing for too long."""
         try:
             async with asyncio.timeout(limits.STALL_TIMEOUT):
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
@@ -241,13 +241,13 @@ class Request:
             raise Stalled from error
 
     async def gone(self) -> None:
-        """Returns when the client has left."""
+        """Return when the client has disconnected."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
 
 def header_bytes(value: str) -> bytes:
-    """A header's value as it is sent: without control characters, one of which would begin another header."""
+    """Encode a header value without control characters: a line end would begin another header."""
     return value.encode("latin-1", "replace").translate(None, _CONTROL)
 
 
@@ -255,17 +255,17 @@ _CONTROL = bytes(range(0x20)) + b"\x7f"
 
 
 def joined_headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By their names in lower case; what was sent more than once is one value, so none hides another."""
+    """Headers by lower-case name; repeated ones are joined into one value, so that none hides another."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in pairs:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        joined = "; " if name == "cookie" else ", "  # HTTP/2 may send cookies apart
+        joined = "; " if name == "cookie" else ", "  # HTTP/2 may split the cookie header
         headers[name] = f"{headers[name]}{joined}{value}" if name in headers else value
     return headers
 
 
 def visit_of(scope: Scope) -> Visit:
-    """As the peer shows it: `TrustedProxies.unwrap` finds out for whom a proxy asks."""
+    """The visit as the peer sent it; `TrustedProxies.unwrap` then finds the client behind a proxy."""
     return Visit(
         method=scope.get("method", "GET"),
         path=scope["path"],

@@ -1,4 +1,4 @@
-"""Whether a file is another one than before, by one `stat`."""
+"""Detects that a file has changed, with one `stat`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Stamp = tuple[int, int, int]
 
 
 def stamp_of(file: Path) -> Stamp | None:
-    """None while there is none."""
+    """The file's stamp; None if the file does not exist or cannot be read."""
     try:
         state = file.stat()
     except OSError:

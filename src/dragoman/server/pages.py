@@ -1,7 +1,7 @@
-"""The web chat: its page at `/`, its files below `/assets/`, and what a browser sees when it may not come in.
+"""The web chat: its page at `/`, its files below `/assets/`, and the pages for refused browsers.
 
-The files are built from `web/` into the package (`web/build.py`), each beside its compressed forms. Their names have a
-hash in them, so browsers keep them for good; the page itself is asked for every time.
+The files are built from `web/` into the package (`web/build.py`), each beside its compressed forms. Their names contain
+a hash, so browsers cache them for good; the page itself is requested every time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TYPES = {
     ".wasm": "application/wasm",
 }
 ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
-"""What compressed forms there may be, the smallest first."""
+"""Content encodings and file suffixes of the compressed forms, the smallest first."""
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
     "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Nothing from elsewhere, nothing inline, nothing evaluated. Images and sound that agents send are `data:`."""
+"""Nothing from other sites, nothing inline, nothing evaluated. Images and sound that agents send are `data:`."""
 
 _PLAIN_STYLE = (
     ":root{color-scheme:light dark;font:15px/1.55 system-ui,sans-serif}"
@@ -49,7 +49,7 @@ _PLAIN_STYLE = (
     "button{border:0;background:light-dark(#3b5bdb,#7c9cff);color:light-dark(#fff,#0b1020);cursor:pointer}"
 )
 _CLEAN_ADDRESS = "history.replaceState(null,'',location.pathname+location.hash)"
-"""A token that was refused may be nearly right: it does not stay in the address bar and the history."""
+"""Removes a refused token from the address bar and the history: it may be nearly right."""
 
 
 def _hash(text: str) -> str:
@@ -87,7 +87,7 @@ class Pages:
         return self._built("index.html", 200)
 
     def reader(self, status: int) -> Response:
-        """For a person whose browser has the cookie: a page that fetches its own address with the page secret."""
+        """A page for a browser that sent only its cookie; it fetches its own address with the page secret."""
         return self._built("reader.html", status)
 
     def _built(self, name: str, status: int) -> Response:
@@ -98,7 +98,7 @@ class Pages:
         return Response(status, page, HTML, (("content-security-policy", CONTENT_POLICY),))
 
     async def worker(self, request: Request) -> Response:
-        """The service worker: at the root, as it may act for pages below its own path alone, and never cached."""
+        """The service worker; at the root, as it may act only for pages below its own path, and never cached."""
         try:
             script = (self._folder / "worker.js").read_bytes()
         except FileNotFoundError as error:
@@ -114,7 +114,7 @@ class Pages:
         for encoding, path in self._forms(name, request.header("accept-encoding")):
             try:
                 content = path.read_bytes()
-            except (OSError, ValueError):  # also a name that no file can have
+            except (OSError, ValueError):  # ValueError: a name that no file can have
                 continue
             headers = [("cache-control", "private, max-age=31536000, immutable"), ("vary", "accept-encoding")]
             encoded = [("content-encoding", encoding)] if encoding else []
@@ -131,7 +131,7 @@ class Pages:
 
 
 def refused_page(visit: Visit, refused: Refusal) -> Response | None:
-    """For people: what to do, and a field for the token. None when no person is asking for a page."""
+    """A page that explains the refusal, with a field for the token; None unless a browser asks for `/`."""
     if refused.status not in (401, 403) or visit.path != "/" or "text/html" not in visit.header("accept"):
         return None
     if refused.status == 401:
@@ -142,7 +142,7 @@ def refused_page(visit: Visit, refused: Refusal) -> Response | None:
 
 
 def missing_page(visit: Visit, error: HttpError) -> Response | None:
-    """For people who followed a wrong address. None when no person is asking for a page."""
+    """The 404 page for a user; None unless a browser asks for a page."""
     if error.status != 404 or visit.method != "GET" or "text/html" not in visit.header("accept"):
         return None
     return _plain(404, "There is no such page", _MISSING.format(path=escape(visit.path)), error.headers)

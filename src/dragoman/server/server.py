@@ -33,14 +33,14 @@ from dragoman.wire.errors import RpcError
 log = logging.getLogger(__name__)
 
 LOOK_INTERVAL = 1.0
-"""Seconds until a revoked token's open sockets are noticed; its requests are refused at once."""
+"""Seconds between checks for changed certificates and revoked tokens; new requests of such tokens fail at once."""
 GOODBYE = 2.0
-"""Seconds that responses have to end after the gateway is closed."""
+"""Seconds that responses have to end after the gateway has disconnected its clients."""
 LAST_ANSWERS = 0.25
-"""Seconds, at least, for the answers to requests that came at the very end."""
+"""Minimum seconds for responses to the last requests."""
 
 SILENT_HEARTBEATS = 4
-"""Comments on an event stream that nobody takes until its reader is taken for gone."""
+"""Unacknowledged heartbeat comments on an event stream after which its reader is disconnected."""
 
 
 class Server:
@@ -54,7 +54,7 @@ class Server:
         sockets: Mapping[str, Opener] | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """`sockets` are WebSockets by their path that speak something else than ACP."""
+        """`sockets` are the paths of WebSockets with other protocols than ACP."""
         self._metrics = metrics or Metrics()
         self._gateway = gateway
         self._admission = admission
@@ -82,7 +82,7 @@ class Server:
         self._latest = 0.0
 
     async def listen(self, host: str, port: int, certificate: Certificate | None = None) -> int:
-        """Returns the port, which is a free one for 0."""
+        """Listen and return the port; port 0 takes a free one."""
         self._entrance.certificate = certificate
         try:
             port = await self._entrance.open(host, port)
@@ -93,7 +93,7 @@ class Server:
         return port
 
     def stop_listening(self) -> None:
-        """The end begins: no new connections, and responses end as soon as the gateway has said goodbye."""
+        """Begin the shutdown: no new connections; responses end once the gateway has disconnected its clients."""
         self._entrance.close()
         if self._ending is None:
             self._http.stop()
@@ -106,7 +106,7 @@ class Server:
         await self._http.end()
 
     async def close(self) -> None:
-        """The gateway is closed already; slow readers have had the time that its agents took."""
+        """End all connections, after the gateway was closed; slow readers had the time in which its agents stopped."""
         if self._look is not None:
             self._look.cancel()
         self.stop_listening()
@@ -116,7 +116,7 @@ class Server:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._ending
-                    await self._http.end()  # also the requests that came since
+                    await self._http.end()  # also requests that arrived since
         finally:
             self._http.cancel()
             self._entrance.cancel()
@@ -124,13 +124,13 @@ class Server:
                 sniffer.close()
 
     def reload(self) -> None:
-        """Read certificate and tokens again, without ending anything."""
+        """Read certificate and tokens again, without closing connections."""
         if self._entrance.certificate is not None:
             self._entrance.certificate.reload()
         self._admission.keys.refresh()
 
     def _look_after(self) -> None:
-        """Once a second: a new certificate; clients whose token or login has ended are sent out."""
+        """Once a second: reload a changed certificate, disconnect clients whose token or login has ended."""
         self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
         if self._entrance.certificate is not None:
             self._entrance.certificate.refresh()
@@ -145,7 +145,7 @@ class Server:
                 )
                 send_out(client.peer.link)
 
-    # -- House
+    # -- SnifferHandler
 
     def enter(self, sniffer: ProtocolSniffer) -> None:
         self._inside.add(sniffer)
@@ -179,7 +179,7 @@ class Server:
     def _open_socket(
         self, transport: asyncio.Transport, visit: Visit, early: bytes, sniffer: ProtocolSniffer
     ) -> None:
-        """Refuses with `HttpError` until the link is open."""
+        """Open a WebSocket link; raises `HttpError` before it is open."""
         admitted = self._admission.check(visit)
         if isinstance(admitted, Refusal):
             raise HttpError(admitted.status, admitted.message, admitted.headers)

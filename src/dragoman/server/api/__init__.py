@@ -1,1 +1,1 @@
-"""REST for people who do not speak JSON-RPC."""
+"""The REST API for clients that do not use JSON-RPC."""

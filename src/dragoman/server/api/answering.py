@@ -1,4 +1,4 @@
-"""The answer to a permission question by REST: given, or told whose answer was first."""
+"""Answers a permission question by REST; reports the other answer if that was first."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman.server.asgi import HttpError
 from dragoman.wire.errors import Malformed
 
 CONFIRM_TIMEOUT = 5.0
-"""Seconds that the process which has a session has to say which answer it took."""
+"""Seconds that the owner of a session has to record which answer it took."""
 LOOK_INTERVAL = 0.05
 LOOKED_AT = 500
-"""Events at the end of a journal among which the decision is looked for."""
+"""Events at the end of a journal that are searched for the decision."""
 LOOKED_AT_BYTES = 1024 * 1024
 
 
 def check_open(session: Session | None, question: str, option: str) -> Session:
-    """The session that asks this question and offers this option."""
+    """Return the session if its open question has this id and offers this option; raises `HttpError` otherwise."""
     asked = session.questions.first() if session is not None else None
     if session is None or asked is None or asked["id"] != question:
         decided = session.questions.decision(question) if session is not None else None
@@ -36,7 +36,7 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
 
 
 async def answer(session: Session, question: str, option: str, client: ClientConnection) -> None:
-    """Hand the answer in; raises when it was not the one that counted."""
+    """Submit the answer; raises `HttpError` if another answer was taken."""
     store = session.gateway.store
     before = await store.last_seq(session.id) if session.follows and store is not None else 0
     outcome = {"outcome": {"outcome": "selected", "optionId": option}}
@@ -55,7 +55,7 @@ def _chosen(decision: JsonObject) -> object:
 
 
 def _too_late(decision: JsonObject | None) -> HttpError:
-    """Who answered, and what."""
+    """The error that names the answer that was taken, and who gave it."""
     told = decision or {}
     outcome = as_object(told.get("outcome"))
     what = _chosen(told) or outcome.get("outcome") or "cancelled"
@@ -66,7 +66,7 @@ def _too_late(decision: JsonObject | None) -> HttpError:
 
 
 async def _recorded(store: Store, session_id: str, question: str) -> JsonObject | None:
-    """The decision about a question as its session's journal has it."""
+    """Wait for the decision about a question in the session's journal; None after `CONFIRM_TIMEOUT`."""
     try:
         async with asyncio.timeout(CONFIRM_TIMEOUT):
             while True:
@@ -81,7 +81,7 @@ async def _recorded(store: Store, session_id: str, question: str) -> JsonObject 
 
 
 async def _unconfirmed(store: Store, session_id: str, before: int) -> str:
-    """Why no decision is known of a question that was answered behind event `before`."""
+    """The error message when no decision was found after event `before`."""
     lost = [row for row in await store.read(session_id, before, LOOKED_AT_BYTES) if row.damaged]
     if lost:
         words = events.lost_words(lost[0].first_seq, lost[-1].last_seq)

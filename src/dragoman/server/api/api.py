@@ -1,4 +1,4 @@
-"""Everything under `/api`, in one table: it routes, and it is what the documents are made of."""
+"""The table of all operations under `/api`, used for routing and for the documentation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HELD = {**NO_SESSION, 409: "Another program has it open."}
 
 class Api:
     def __init__(self, gateway: Gateway, agent: str | None, admission: Admission) -> None:
-        """`agent` is what new sessions get that name none; without a file there are no named tokens."""
+        """`agent` is the agent of new sessions that name none; without a token file `/api/tokens` does not exist."""
         self._gateway = gateway
         self._admission = admission
         tokens = admission.keys.file

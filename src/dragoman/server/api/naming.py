@@ -1,4 +1,4 @@
-"""A session's name, chosen by a person."""
+"""Renames a session at a user's request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.server.asgi import HttpError
 
 
 async def rename(gateway: Gateway, kept: SessionEntry, title: str) -> None:
-    """Where it lives: in this process with everybody watching, or in the store alone."""
+    """Rename a session: live in this process, for all attached clients, or only in the store."""
     session = gateway.sessions.get(kept.id)
     if session is not None and not session.remote:
         session.rename(title)

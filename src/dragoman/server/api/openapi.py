@@ -1,4 +1,4 @@
-"""The table of operations for programs: an OpenAPI 3.1 document."""
+"""The OpenAPI 3.1 document, made from the table of operations."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 
 def schemas(operations: Iterable[Operation]) -> dict[str, Any]:
-    """The shapes that the operations take and give, by name."""
+    """JSON schemas of the request and response bodies, by name."""
     used = [shape for each in operations for shape in (each.body, each.answer) if shape not in (None, dict)]
     shapes = list(dict.fromkeys([*(each for each in used if each is not None), Problem]))
     return msgspec.json.schema_components(shapes, ref_template=REF)[1]
 
 
 def operation_id(operation: Operation) -> str:
-    """`POST /api/sessions/{id}/close` is `post_sessions_id_close`."""
+    """The operation's id: `POST /api/sessions/{id}/close` gets `post_sessions_id_close`."""
     words = re.findall(r"\w+", operation.path.removeprefix("/api/"))
     return "_".join([operation.method.lower(), *words])
 

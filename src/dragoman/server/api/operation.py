@@ -1,4 +1,4 @@
-"""One thing that can be asked of the API: the row that is routed, checked and documented."""
+"""One operation of the API: a table row for routing, role checks and documentation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.server.asgi import HttpError, Request, Response
 JSON = "application/json"
 
 Values = Mapping[str, str]
-"""What stands in the path where the row has a name in braces."""
+"""Values of the path parameters, by their names in braces."""
 Handler = Callable[[Request, Values], Awaitable[Response | None]]
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -27,16 +27,16 @@ class Operation:
     summary: str
     handle: Handler
     answer: type[Any] | None = None
-    """What a good answer holds; None for an empty one."""
+    """Type of the body of a successful response; None if there is no JSON body."""
     content: str = JSON
-    """The content type of a good answer that is no JSON."""
+    """Content type of a successful response."""
     status: int = 200
     body: type[Any] | None = None
     role: Role = Role.OBSERVE
     query: Mapping[str, str] = field(default_factory=dict)
-    """Parameters and what they mean; all of them may be left out."""
+    """Query parameters and their meaning; all are optional."""
     refusals: Mapping[int, str] = field(default_factory=dict)
-    """What may go wrong besides a bad token, role or request."""
+    """Error statuses and their causes, besides a bad token, role or request."""
 
     @cached_property
     def names(self) -> tuple[str, ...]:

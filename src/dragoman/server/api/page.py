@@ -1,4 +1,4 @@
-"""The table of operations for people: one page, without any script."""
+"""The API documentation as one HTML page without scripts, made from the table of operations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _section(operation: Operation, shapes: dict[str, Any]) -> str:
 
 
 def _fields(schema: dict[str, Any], shapes: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    """Name, type and meaning; what a list or an object holds follows below its name."""
+    """Name, type and meaning of each field; the fields of a nested list or object follow its name."""
     required = schema.get("required", [])
     for name, each in schema.get("properties", {}).items():
         optional = "" if name in required else " (optional)"

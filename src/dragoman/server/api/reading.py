@@ -1,4 +1,4 @@
-"""The body of a request as what it should be."""
+"""Reads and validates the JSON body of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def read(request: Request, shape: type[T]) -> T:
-    """Refuses what has another shape, and says where."""
+    """Decode the body as `shape`, or raise `HttpError` with the place of the mismatch."""
     request.require_json()
     body = await request.body(limits.MAX_API_BYTES)
     try:

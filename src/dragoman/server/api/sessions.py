@@ -1,4 +1,4 @@
-"""Sessions: list, make, name, prompt, cancel, close, delete, export."""
+"""Sessions: list, create, rename, prompt, cancel, close, delete, export."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EXPORTS: dict[str, tuple[str, str, Exporter]] = {
     "markdown": ("text/markdown; charset=utf-8", "md", export.as_markdown),
     "ndjson": ("application/x-ndjson", "ndjson", export.as_ndjson),
 }
-"""By `format`: content type, ending, who writes it."""
+"""By `format`: content type, file extension, exporter."""
 
 
 class Sessions:
     def __init__(self, gateway: Gateway, gateway_clients: GatewayClients, agent: str | None) -> None:
-        """`agent` is what sessions get that name none."""
+        """`agent` is the agent of new sessions that name none."""
         self._gateway = gateway
         self._gateway_clients = gateway_clients
         self._agent = agent
@@ -73,14 +73,14 @@ class Sessions:
         return Response(204)
 
     async def close(self, request: Request, values: Values) -> Response:
-        """What is not open is closed already."""
+        """Close a session; one that is not live is closed already."""
         kept = await self._find(values)
         if kept.live or kept.id in self._gateway.sessions:
             await self._ask(request, "session/close", {"sessionId": kept.id}, kept.id)
         return Response.json(self._shown(await self._find(values)))
 
     async def cancel(self, request: Request, values: Values) -> Response:
-        """What does not run is cancelled already."""
+        """Cancel a running turn; without one this succeeds too."""
         kept = await self._find(values)
         try:
             await (await self._gateway_client(request)).cancel(kept.id)
@@ -89,7 +89,7 @@ class Sessions:
         return Response(202)
 
     async def decide(self, request: Request, values: Values) -> Response:
-        """Answers the permission question of a turn that runs."""
+        """Answer the permission question of a running turn."""
         wanted = (await read(request, Answer)).option_id
         kept = await self._find(values)
         question = values["question"]
@@ -98,7 +98,7 @@ class Sessions:
         return Response.json(self._shown(await self._find(values)))
 
     async def prompt(self, request: Request, values: Values) -> Response:
-        """Answers when the turn has ended; questions wait for whoever else watches the session."""
+        """Run a turn and respond when it has ended; its questions wait for other clients of the session."""
         wanted = (await read(request, Prompt)).prompt
         kept = await self._find(values)
         blocks = [{"type": "text", "text": wanted}] if isinstance(wanted, str) else wanted
@@ -182,7 +182,7 @@ class Sessions:
 async def _unless_gone(
     request: Request, gateway_client: GatewayClient, session_id: str, params: bytes
 ) -> Reply:
-    """The prompt's answer; a client that leaves meanwhile is treated as any other that does."""
+    """Send a prompt and return the reply; if the client disconnects first, `sessions.on_disconnect` applies."""
     answer = gateway_client.call("session/prompt", params)
     gone = asyncio.ensure_future(request.gone())
     try:

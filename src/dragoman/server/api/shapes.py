@@ -1,4 +1,4 @@
-"""What the API takes and gives, as it is checked and documented."""
+"""Types of the API's request and response bodies; the class docstrings are descriptions in the OpenAPI document."""
 
 from __future__ import annotations
 

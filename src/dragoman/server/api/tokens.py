@@ -1,4 +1,4 @@
-"""Named tokens: list, make, revoke. Secrets are told once, when they are made."""
+"""Named tokens: list, create, revoke. A secret is sent once, when its token is created."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The HTTP and WebSocket shapes of ACP, each a client of the gateway."""
+"""The HTTP and WebSocket forms of ACP, each a client of the gateway."""

@@ -1,6 +1,6 @@
-"""WebSockets that do not come through the door: inside HTTP/2 (RFC 8441), or on a connection after other requests.
+"""WebSockets on hypercorn: inside HTTP/2 (RFC 8441), or on a connection after other requests.
 
-hypercorn speaks the frames, one at a time; the door's own leg (`websocket`) is the fast one.
+hypercorn handles the frames, one at a time. All other WebSockets use the faster `fronts.websocket`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dragoman.wire.limits import FRAMES_AT_ONCE
 log = logging.getLogger(__name__)
 
 HELD_COST = 64
-"""Bytes that a held message costs however short it is."""
+"""Bytes that are counted for each held message in addition to its length."""
 
 
 class AsgiSocket:
@@ -45,7 +45,7 @@ class AsgiSocket:
         self._restarting = restarting
         self._queue: deque[bytes] = deque()
         self._held: deque[bytes] = deque()
-        """Asked while too much waits for the peer; dealt with once it has read."""
+        """Messages received while the peer's backlog is too long; handled once the peer has read."""
         self._held_bytes = 0
         self._wake = asyncio.Event()
         self._closing: tuple[int, str] | None = None
@@ -53,7 +53,7 @@ class AsgiSocket:
         self._waits_for_initialize = speaker.initialize_first
 
     async def run(self, *cookies: tuple[str, str], subprotocol: str | None = None) -> None:
-        """From the handshake to the end."""
+        """Accept the handshake and run the socket to its end."""
         named = [
             (b"acp-connection-id", secrets.token_urlsafe(24).encode()),
             *((name.encode(), value.encode()) for name, value in cookies),
@@ -79,7 +79,7 @@ class AsgiSocket:
             self._wake.set()
 
     def pause(self) -> None:
-        """Each message is dealt with when it is there; nothing to hold back."""
+        """Nothing to pause: each message is handled when it arrives."""
 
     def resume(self) -> None:
         pass
@@ -88,7 +88,7 @@ class AsgiSocket:
         self.close_with(RESTART if self._restarting() else NORMAL)
 
     def close_with(self, code: int, reason: str = "") -> None:
-        """What is queued goes first."""
+        """Close after the queued messages are sent."""
         if self._closing is None:
             self._closing = (code, reason)
             self._wake.set()
@@ -121,7 +121,7 @@ class AsgiSocket:
                 self._hear(single_line(text.encode()))
 
     def _hear(self, message: bytes) -> None:
-        """What a peer asks that has not read its answers waits here: hypercorn's own queue knows no bound."""
+        """Handle a message, or hold it while the peer does not read: hypercorn's own queue is unbounded."""
         if self._held_bytes > limits.MAX_SOCKET_BACKLOG:
             log.info("websocket peer asks and does not read, closing", extra={"bytes": self.backlog})
             self._queue.clear()
@@ -135,11 +135,11 @@ class AsgiSocket:
 
     @property
     def _may_go_on(self) -> bool:
-        """Something is held, and there is room for its answer."""
+        """Whether a message is held and there is room for its response."""
         return bool(self._held) and self._closing is None and self.backlog <= limits.MAX_SOCKET_BACKLOG
 
     def _release(self) -> None:
-        """Some of what is held: thousands of short messages are not dealt with at once."""
+        """Handle some of the held messages, not thousands at once."""
         for _ in range(FRAMES_AT_ONCE):
             if not self._may_go_on:
                 return
@@ -164,7 +164,7 @@ class AsgiSocket:
 
 
 async def refuse(send: Send, response: Response) -> None:
-    """Answer the handshake with a status and a sentence."""
+    """Refuse the handshake with an HTTP response."""
     headers = [(name.encode(), header_bytes(value)) for name, value in response.all_headers()]
     await send({"type": "websocket.http.response.start", "status": response.status, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": response.body})

@@ -1,10 +1,10 @@
-"""One event stream (SSE) and what waits for its reader.
+"""One event stream (SSE) and the queue for its reader.
 
-Every event has an id, so that a reader that comes back with `Last-Event-ID` gets exactly what it missed:
+Every event has an id, so that a reader that reconnects with `Last-Event-ID` gets exactly what it missed:
 
-    17             an update: its number in the session's journal; those after it are read from there again
-    17.3-5f0c91ab  anything else (a response, a question), the third of this stream, sent when 17 was the last update;
-                   what it is counted in dies with the gateway, or with the stream, so the id names the stream too
+    17             an update: its number in the session's journal; later updates are read from the journal again
+    17.3-5f0c91ab  another message (a response, a question): the third of this stream, sent when 17 was the last update;
+                   this count ends with the gateway, or with the stream, so the id names the stream too
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Taken = Callable[[], None]
 _ID = re.compile(r"(\d{1,15})(?:\.(\d{1,15})-([0-9a-f]{8}))?", re.ASCII)
 
 WRITE_BYTES = 256 * 1024
-"""How much is written at once."""
+"""Bytes after which one write ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptMessage:
-    """A message that no journal has, in case that its reader comes back for it."""
+    """A message that is not in the journal, stored for a reader that reconnects."""
 
     after: int
-    """The last update before it."""
+    """Number of the last update before the message."""
     number: int
     event: bytes
 
@@ -41,15 +41,15 @@ class EventStream:
     """Implements `Outlet`."""
 
     def __init__(self, on_change: Callable[[int], None], keep: int = limits.KEPT_MESSAGES) -> None:
-        """`on_change` is told how many bytes more, or less, are queued; `keep` messages can be had again."""
+        """`on_change` is called with the change of the queued bytes; `keep` messages can be sent again."""
         self._on_change = on_change
         self.on_room: Callable[[], None] | None = None
-        """Called when a reader has taken enough for more to be sent."""
+        """Called when a reader has read enough for more to be sent."""
         self.opened = False
-        """Somebody has read from it."""
+        """The stream has had a reader."""
         self.closed = False
         self.on_detached: Callable[[], None] | None = None
-        """Called when its session sends nothing here any more."""
+        """Called when the session sends nothing more here."""
         self.backlog = 0
         self._queue: deque[tuple[bytes, Taken | None]] = deque()
         self._wake = asyncio.Event()
@@ -65,7 +65,7 @@ class EventStream:
     # -- writing
 
     def send(self, message: bytes) -> None:
-        """A message that is no journaled update."""
+        """Send a message that is not a journaled update."""
         self._number += 1
         line = single_line(message)
         event = b"id: %d.%d-%b\ndata: %b\n\n" % (self._seq, self._number, self._name.encode(), line)
@@ -83,16 +83,16 @@ class EventStream:
             self._kept_bytes -= len(self._kept.popleft().event)
 
     def send_event(self, seq: int, message: bytes) -> None:
-        """An update, by its number in the journal."""
+        """Send an update together with its number in the journal."""
         self._seq = seq
-        # A journal may hold carriage returns of former versions: each of them would end the line, at every replay.
+        # Journals of former versions may contain carriage returns, each of which would end the line.
         self._put(b"id: %d\ndata: %b\n\n" % (seq, single_line(message)))
 
     def send_again(self, kept: KeptMessage) -> None:
         self._put(kept.event)
 
     def when_taken(self, action: Taken) -> None:
-        """Run `action` when everything queued so far was handed to a reader."""
+        """Run `action` when everything queued so far was passed to a reader."""
         if not self._queue:
             action()
         else:
@@ -119,7 +119,7 @@ class EventStream:
         return self._reader != 0
 
     def occupy(self) -> int:
-        """Become the one reader, as long as `is_held_by` says so."""
+        """Become the only reader; the returned number is valid while `is_held_by` is true for it."""
         self.opened = True
         self._turn += 1
         self._reader = self._turn
@@ -127,7 +127,7 @@ class EventStream:
         return self._turn
 
     def displace(self) -> None:
-        """End the present reader, who is gone without our having noticed."""
+        """End the present reader, whose connection is lost without notice."""
         self._reader = 0
         self.wake()
 
@@ -139,9 +139,9 @@ class EventStream:
             self._reader = 0
 
     def missed(self, last_id: str) -> tuple[int, list[KeptMessage]] | None:
-        """The last update of a returning reader and the other messages it lacks; None for what is no id.
+        """The last update of a reader that reconnects, and the other messages it lacks; None for an invalid id.
 
-        Whoever comes from an earlier stream of the same session lacks all of them.
+        A reader of an earlier stream of the same session lacks all stored messages.
         """
         found = _ID.fullmatch(last_id)
         if found is None:
@@ -154,11 +154,11 @@ class EventStream:
         return seq, [kept for kept in self._kept if kept.after >= seq]
 
     def sent(self, last_id: str) -> bool:
-        """Whether this is the id of a message of this very stream that no journal has."""
+        """Whether this is the id of an unjournaled message of this stream."""
         return self._number_of(last_id) is not None
 
     def keeps_all_after(self, last_id: str) -> bool:
-        """Whether every message after this one is still kept."""
+        """Whether every message after this one is still stored."""
         number = self._number_of(last_id)
         oldest = self._kept[0].number if self._kept else self._number + 1
         return number is not None and oldest - 1 <= number
@@ -169,12 +169,12 @@ class EventStream:
         return int(found[2]) if found is not None and ours else None
 
     def drop(self) -> None:
-        """Forget what is queued: it will be sent again."""
+        """Discard the queue: its messages will be sent again."""
         while self._queue:
             self.take()
 
     def take(self) -> bytes:
-        """As much of what is queued as makes one write."""
+        """Remove and return queued events for one write."""
         taken: list[bytes] = []
         size = 0
         while self._queue and size < WRITE_BYTES:
@@ -190,14 +190,14 @@ class EventStream:
         return b"".join(taken)
 
     def relieve(self) -> None:
-        """What was taken is on its way: go on if somebody was held up."""
+        """After a write: call `on_room` if the stream was full and has room again."""
         if self._full and self.writable:
             self._full = False
             if self.on_room is not None:
                 self.on_room()
 
     async def wait(self, timeout: float) -> bool:
-        """Whether something is there to take, or the stream has ended, before `timeout`."""
+        """Wait for events or the end of the stream; False after `timeout`."""
         try:
             async with asyncio.timeout(timeout):
                 await self._wake.wait()
@@ -209,11 +209,11 @@ class EventStream:
         self._wake.set()
 
     def detached(self) -> None:
-        """Answers about a session that ended still come on its stream."""
+        """Called when the session detaches; the stream stays open for responses about it."""
         if self.on_detached is not None:
             self.on_detached()
 
     def close(self) -> None:
-        """What is queued is still read, then the stream ends."""
+        """End the stream after the queued events are read."""
         self.closed = True
         self._wake.set()

@@ -1,4 +1,4 @@
-"""Which client of the gateway a path stands for."""
+"""Maps paths to gateway clients."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ INLINE = "/acp/inline"
 
 
 Opener = Callable[[Identity, RateLimit], LinkHandler]
-"""Whoever speaks on a new WebSocket."""
+"""Makes the handler of a new WebSocket."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who speaks on a WebSocket."""
+    """The handler of a WebSocket."""
 
     handler: LinkHandler
     initialize_first: bool
-    """It speaks ACP."""
+    """The protocol is ACP, so `initialize` must come first."""
 
 
 class Fronts:
-    """`/acp` and `/acp/AGENT`, over WebSocket and over Streamable HTTP, and whatever else has a path of its own."""
+    """The protocols by path: `/acp` and `/acp/AGENT` over WebSocket and Streamable HTTP, and the others."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Fronts:
         admission: Admission,
         sockets: Mapping[str, Opener] | None = None,
     ) -> None:
-        """`sockets` are WebSockets by their path that speak something else than ACP."""
+        """`sockets` are the paths of WebSockets with other protocols than ACP."""
         self._gateway = gateway
         self._agent = agent
         self._sockets = sockets or {}
@@ -64,14 +64,14 @@ class Fronts:
         )
 
     def socket(self, path: str, identity: Identity, rate_limit: RateLimit) -> Speaker:
-        """Who speaks on a WebSocket at `path`; refuses a path that has none."""
+        """The handler of a WebSocket at `path`; raises `HttpError` for an unknown path."""
         opener = self._sockets.get(path)
         if opener is not None:
             return Speaker(opener(identity, rate_limit), initialize_first=False)
         return Speaker(self.connect(path, identity, rate_limit).peer, initialize_first=True)
 
     async def acp(self, request: Request) -> Response | None:
-        """`/acp` and `/acp/AGENT`; with `serve.inline` a POST without a connection is answered inline (G-131)."""
+        """Answer `/acp` and `/acp/AGENT`; with `serve.inline`, a POST without a connection inline (G-131)."""
         inline = self._gateway.config.serve.inline and request.method == "POST"
         if inline and not request.header(CONNECTION) and not await self._is_initialize(request):
             return await self.inline.post(request)
@@ -85,7 +85,7 @@ class Fronts:
             return False
 
     def connect(self, path: str, identity: Identity, rate_limit: RateLimit | None = None) -> ClientConnection:
-        """A new client of the gateway; `rate_limit` counts its requests where they are no HTTP requests."""
+        """Make a new gateway client; `rate_limit` counts its messages if they are not HTTP requests."""
         keep = self._gateway.journaling and self._gateway.config.sessions.on_disconnect == "keep"
         terms = Terms(
             agent=self.agent_of(path),
@@ -98,7 +98,7 @@ class Fronts:
         return self._gateway.connect(terms)
 
     def agent_of(self, path: str) -> str | None:
-        """The agent that `path` fixes; refuses a name that nobody has."""
+        """The agent that `path` names; raises `HttpError` for an unknown one."""
         if path == ACP:
             return self._agent
         name = path.removeprefix(ACP + "/")

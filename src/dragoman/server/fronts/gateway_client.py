@@ -1,7 +1,7 @@
-"""The server's own connection to the gateway, for people and programs that have none: inline clients and REST.
+"""Gateway clients for requests without a connection of their own: inline clients and REST.
 
-Many ask through one caller, so ids are ours: an answer finds who asked, and a question of an agent gets an id that no
-other caller uses. A session is attached for as long as somebody listens to it or waits for an answer about it.
+Many requests share one gateway client, so it assigns the ids: replies find their request, and a question of an agent
+gets an id that no other gateway client uses. A session is attached while a request listens to it or awaits a reply.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from dragoman.wire.message import ABSENT
 DETACHED = frozenset(
     {"initialize", "authenticate", "logout", "session/new", "session/list", "session/delete"}
 )
-"""Methods that need no attachment; those that come back to a session make one themselves."""
+"""Methods that need no attachment; `session/load` and `session/resume` are not here, but attach by themselves."""
 
 
 class _Head(msgspec.Struct):
-    """Just enough of a message to know where it goes; params are the agent's, of whatever shape."""
+    """The parts of a message that decide where it goes; params are the agent's, of any shape."""
 
     id: int | None = None
     method: str = ""
@@ -53,7 +53,7 @@ _head = msgspec.json.Decoder(_Head)
 class GatewayClient:
     """Implements `Link` and `SplitLink`."""
 
-    backlog = 0  # each ear has a pace of its own
+    backlog = 0  # each listener has back-pressure of its own
 
     def __init__(
         self, client: ClientConnection, on_end: Callable[[GatewayClient], None] = lambda gateway_client: None
@@ -73,7 +73,7 @@ class GatewayClient:
     # -- asking
 
     async def ready(self) -> None:
-        """Be initialized; whoever comes first does it for all."""
+        """Wait for `initialize`, which the first call sends for all."""
         if self._ready is None:
             params = {"protocolVersion": 1, "clientCapabilities": {}}
             self._ready = self.call("initialize", encode(params))
@@ -83,7 +83,7 @@ class GatewayClient:
             raise error_of(reply)
 
     def ask(self, method: str, params: bytes, on_reply: OnReply) -> int:
-        """Send a request; the answer may be there before this returns."""
+        """Send a request; `on_reply` may be called before this returns."""
         number = next(self._ids)
         self._waiting[number] = on_reply
         self.client.peer.link_messages([message.request(number, method, params)])
@@ -95,11 +95,11 @@ class GatewayClient:
         return answer
 
     def forget(self, number: int) -> None:
-        """Nobody waits for this answer any more."""
+        """Stop waiting for a reply."""
         self._waiting.pop(number, None)
 
     async def fetch(self, method: str, params: bytes, session_id: str | None) -> Reply:
-        """Ask about a session, attached to it while the answer is awaited."""
+        """Send a request about a session, attached to it until the reply."""
         try:
             if session_id is None or method in DETACHED:
                 return await self.call(method, params)
@@ -111,7 +111,7 @@ class GatewayClient:
             self._tidy()
 
     def abandon(self, session_id: str | None) -> None:
-        """Whoever prompted left in the middle of the turn (`sessions.on_disconnect`)."""
+        """Handle a client that disconnected during its turn (`sessions.on_disconnect`)."""
         gateway = self.client.gateway
         session = self.client.session(session_id) if session_id is not None else None
         keep = gateway.journaling and gateway.config.sessions.on_disconnect == "keep"
@@ -120,7 +120,7 @@ class GatewayClient:
             turn.session.cancel()
 
     async def cancel(self, session_id: str | None) -> None:
-        """Cancel the turn of a session, also in another process; what is not live has none."""
+        """Cancel the turn of a session, also in another process; a session that is not live has none."""
         gateway, bound = self.client.gateway, self.client.bound_agent
         session = gateway.sessions.get(session_id or "")
         if session is not None:
@@ -138,7 +138,7 @@ class GatewayClient:
                     listeners.session.cancel()
 
     def answer(self, number: int, line: bytes) -> None:
-        """Hand in the answer to a question that had been given an id of ours."""
+        """Pass on the answer to a question, by the number in its public id."""
         self._asked.pop(number, None)
         self.client.peer.link_messages([with_members(line, id=number)])
 
@@ -148,7 +148,7 @@ class GatewayClient:
     async def listening(
         self, session_id: str, *, comes_back: bool = False
     ) -> AsyncIterator[SessionListeners]:
-        """Be attached to a session; `comes_back` leaves the attaching to a request that follows."""
+        """Stay attached to a session inside the `with`; with `comes_back` a later request attaches it."""
         self._users[session_id] += 1
         try:
             if not comes_back:
@@ -161,7 +161,7 @@ class GatewayClient:
             self._tidy()
 
     async def attach(self, session_id: str, after: int | None = None) -> Session:
-        """As it is here, or taken over from the store; `after` also brings the events since that one."""
+        """Attach to a session, resumed from the store if necessary; `after` also replays the events since that one."""
         gateway = self.client.gateway
         session = gateway.sessions.get(session_id)
         gone = session is None or session.orphaned
@@ -189,12 +189,12 @@ class GatewayClient:
         if not reply.ok:
             raise error_of(reply)
         session = self.client.session(session_id)
-        if session is None:  # closed by somebody in the same moment
+        if session is None:  # closed by another client at the same moment
             raise unknown(gateway, session_id)
         return session
 
     def _tidy(self) -> None:
-        """Let go of what nobody listens to: a session without attachments may be parked and put away."""
+        """Detach sessions without a listener: a session without attachments may be parked and unloaded."""
         for session_id, attachment in list(self.client.attachments.items()):
             if not self._users[session_id]:
                 attachment.session.detach(self.client)
@@ -218,7 +218,7 @@ class GatewayClient:
             self._listeners[session_id].send(line)
 
     def pause(self) -> None:
-        """A POST is read when it is there; nothing to hold back."""
+        """Nothing to pause: each POST is read as a whole."""
 
     def resume(self) -> None:
         pass
@@ -245,7 +245,7 @@ class GatewayClient:
     def _question(self, line: bytes, number: int, session_id: str | None) -> None:
         listeners = self._listeners.get(session_id or "")
         if listeners is not None:
-            # A question that nobody reads waits for whoever listens next, or for another client's answer.
+            # Without a reader the question waits for the next listener, or for another client's answer.
             self._asked[number] = listeners
             listeners.send(with_members(line, id=self.public_id(number)))
         else:
@@ -262,22 +262,22 @@ class GatewayClient:
             )
 
     def public_id(self, number: int) -> str:
-        """The id of a question that no other caller has; `InlineFront` reads it back."""
+        """A question's id, unique among all gateway clients; `InlineFront` parses it."""
         return f"{self.client.key}-{number}"
 
 
 class GatewayClients:
-    """One for all that show the same token and get the same agent."""
+    """Gateway clients, one for all requests with the same token and agent."""
 
     def __init__(self, gateway: Gateway, *, warm: bool = True, list_limit: int = LIST_PAGE) -> None:
-        """`warm` ones start the agent before it is needed, and know what it can do."""
+        """`warm` clients start the agent before it is needed, and know its capabilities."""
         self._gateway = gateway
         self._list_limit = list_limit
         self._warm = warm
         self._shared: dict[tuple[Identity, str | None], GatewayClient] = {}
 
     def get(self, identity: Identity, agent: str | None) -> GatewayClient:
-        identity = replace(identity, login="")  # it outlives the login of the first request
+        identity = replace(identity, login="")  # the gateway client outlives the login of the first request
         key = (identity, agent)
         gateway_client = self._shared.get(key)
         if gateway_client is None:
@@ -286,7 +286,7 @@ class GatewayClients:
         return gateway_client
 
     def apart(self, identity: Identity) -> GatewayClient:
-        """One that nobody shares; whoever asked for it closes it."""
+        """A gateway client that is not shared; the caller closes it."""
         return GatewayClient(self._connect(identity, None, warm=False))
 
     def by_key(self, key: int) -> GatewayClient | None:
@@ -309,10 +309,10 @@ class GatewayClients:
 
 
 def _request_id(params: Raw) -> int | None:
-    """Which question is withdrawn."""
+    """The number of the withdrawn question."""
     number = read_object(params).get("requestId")
     return number if isinstance(number, int) else None
 
 
 error_of = as_error
-"""An error that the gateway, or the agent behind it, answered."""
+"""The error in a reply of the gateway or the agent."""

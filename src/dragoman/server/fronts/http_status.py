@@ -1,4 +1,4 @@
-"""Which HTTP status says what a JSON-RPC error says."""
+"""Maps JSON-RPC errors to HTTP statuses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BY_CODE = {
     NOT_FOUND: 404,
     FORBIDDEN: 403,
     TOO_MANY: 429,
-    AUTH_REQUIRED: 502,  # the agent wants a login; 401 would say that our token is wrong
+    AUTH_REQUIRED: 502,  # the agent wants a login; 401 would mean that the gateway's token is wrong
     CANCELLED: 409,
 }
 
@@ -50,5 +50,5 @@ def reason_of(error: RpcError) -> str | None:
 
 
 def status_of(error: RpcError) -> int:
-    """What the agent or the gateway could not do is 500 unless we know better."""
+    """The status of an error; 500 if neither its reason nor its code is in the tables."""
     return BY_REASON.get(reason_of(error) or "", BY_CODE.get(error.code, 500))

@@ -1,8 +1,8 @@
-"""`/acp/inline` (G-131): a POST is answered in its own response, a prompt as a stream of events in it.
+"""`/acp/inline` (G-131): the reply to a POST is in its HTTP response, for a prompt as an event stream.
 
-There is no connection and no order: nothing has to be initialized, and a session is known by its id alone, also after a
-restart. What comes between prompts is on `GET /acp/events?session=`. An agent's question is an event with an id of its
-own; its answer is POSTed like everything else.
+There is no connection: nothing has to be initialized, and a session is known by its id alone, also after a restart of
+the gateway. Events between prompts are on `GET /acp/events?session=`. An agent's question is an event with an id of its
+own; its answer is POSTed like every message.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from dragoman.wire.message import ABSENT, EMPTY, Envelope
 log = logging.getLogger(__name__)
 
 STREAMED = frozenset({"session/prompt", "session/load"})
-"""Methods whose answer has updates before it."""
+"""Methods that send updates before their response."""
 
 LISTED = 1000
-"""Sessions that `session/list` answers: the clients of this shape know no pages."""
+"""Sessions in a `session/list` response: clients of this protocol do not request further pages."""
 
 _QUESTION_ID = re.compile(r"(\d{1,12})-(\d{1,12})")
 _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
@@ -40,7 +40,7 @@ _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
 
 class InlineFront:
     def __init__(self, gateway: Gateway, agent_of: Callable[[str], str | None]) -> None:
-        """`agent_of` names the agent that a path fixes, or refuses the path."""
+        """`agent_of` returns the agent that a path names, or raises for an unknown path."""
         self._gateway = gateway
         self._agent_of = agent_of
         self._gateway_clients = GatewayClients(gateway, list_limit=LISTED)
@@ -90,7 +90,7 @@ class InlineFront:
                 return Reply.failed(error)
             return Reply(result=EMPTY)
         if method == "initialize":
-            # Clients of this shape may leave the version out; a wrong one is refused as everywhere.
+            # Clients of this protocol may leave the version out; a wrong one is refused as usual.
             given = message.members(params)
             params = encode({"protocolVersion": 1, **given})
         return await gateway_client.fetch(method, params, session_id)
@@ -121,7 +121,7 @@ class InlineFront:
         envelope: Envelope,
         params: bytes,
     ) -> Response | None:
-        """What is refused at once is a plain answer; everything else is a stream that the answer ends."""
+        """Send the request; an immediate reply is a plain response, otherwise an event stream ends with the reply."""
         answer: Reply | None = None
         streaming = False
 
@@ -156,7 +156,7 @@ class InlineFront:
                 gateway_client.client.peer.link_messages([body])
 
     def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
-        """An answer to an agent's question, whose id says which caller was asked; another token's is unknown."""
+        """Pass on the answer to an agent's question; its id names the gateway client, whose token must be the same."""
         key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
         found = _QUESTION_ID.fullmatch(str(key[1])) if key is not None else None
         owner = int(found[1]) if found is not None else -1
@@ -169,7 +169,7 @@ class InlineFront:
     # -- GET /acp/events
 
     async def events(self, request: Request) -> None:
-        """Everything that happens in a session, until the reader leaves; from an event on, if it names one."""
+        """Stream a session's events until the reader disconnects, from `Last-Event-ID` on if it is sent."""
         request.require_event_reader()
         session_id = request.query("session")
         if not session_id:

@@ -1,8 +1,8 @@
-"""An older HTTP shape (G-131): POST to `/acp/rpc?client_id=`, all answers come on `/acp/sse?client_id=`.
+"""An older HTTP form of ACP (G-131): POST to `/acp/rpc?client_id=`, all messages come on `/acp/sse?client_id=`.
 
-The client names itself; its id is no credential, the token is. A POST is answered with a status only. Either of the two
-may come first. Event ids are cursors: a reader that comes back with one gets the messages after it, as far as they are
-kept; when they are not, it is told (410) and loads its sessions again.
+The client chooses its id, which is no credential; the token is. A POST is answered with a status only. Either of the
+two may come first. Event ids are cursors: a reader that reconnects with one gets the messages after it. If they are no
+longer stored, the response is 410, and the client loads its sessions again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RpcClient:
             self.stream.send(message)
 
     def pause(self) -> None:
-        """A POST is read when it is there; nothing to hold back."""
+        """Nothing to pause: each POST is read as a whole."""
 
     def resume(self) -> None:
         pass
@@ -96,7 +96,7 @@ class RpcFront:
         self._max_bytes = max_bytes
         self._keep_alive = keep_alive
         self._clients: dict[tuple[Identity, str, str], RpcClient] = {}
-        """By token and the id that the client chose: who guesses another's id gets a connection of its own."""
+        """By token, login and client id: a guessed id of another token gives a separate connection."""
         self._shares = TokenShares("clients", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER)
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -115,7 +115,7 @@ class RpcFront:
         return Response(202)
 
     def _count(self, request: Request, entries: int) -> None:
-        """Each message of a batch is a request; the first was counted when the POST came."""
+        """Count each message of a batch as a request; the first was counted with the POST."""
         try:
             for _ in range(1, min(entries, MAX_BATCH_ENTRIES)):
                 if request.rate_limit is not None:

@@ -1,4 +1,4 @@
-"""Where a session of a caller is heard: by whoever listens at the moment, or by nobody."""
+"""Passes a session's messages to the present listener of a gateway client, or drops them if there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.wire.errors import invalid_request
 
 
 class Sink(Protocol):
-    """Takes what a session says."""
+    """Receives the messages of a session."""
 
     @property
     def writable(self) -> bool: ...
@@ -34,26 +34,26 @@ class SessionListeners:
         self._holding = False
 
     def listen(self) -> EventStream:
-        """What the session says goes on a new stream from now on."""
+        """Send the session's messages to a new stream from now on."""
         stream = EventStream(self._changed, keep=0)
         stream.on_room = self._room
         self.hear(stream)
         return stream
 
     def hear(self, sink: Sink) -> None:
-        """One at a time: a session has one turn at a time."""
+        """Set the sink; raises if there is one, as a session has one turn at a time."""
         if self.sink is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         self.sink = sink
 
     def stop(self) -> None:
-        """The reader is gone; whoever waited for it goes on."""
+        """Remove the sink; an agent that waited for its reader continues."""
         self.sink = None
         self._hold(False)
         self._room()
 
     def end(self) -> None:
-        """Nothing will come any more."""
+        """Close the sink: no more messages will come."""
         if self.sink is not None:
             self.sink.close()
 
@@ -83,7 +83,7 @@ class SessionListeners:
         self._hold(not self.writable)
 
     def _hold(self, hold: bool) -> None:
-        """Without a journal to read on from later, a slow reader holds its agent back (G-086)."""
+        """Pause or resume the agent for a slow reader if there is no journal to read on from (G-086)."""
         if hold == self._holding:
             return
         self._holding = hold

@@ -36,17 +36,17 @@ NEEDS_SESSION = frozenset(
         "session/set_config_option",
     }
 )
-"""Only with `Acp-Session-Id`, and only for sessions of the connection (G-122)."""
+"""Methods allowed only with `Acp-Session-Id`, and only for sessions of the connection (G-122)."""
 
 SWEEP = 30.0
-"""Seconds between looks for connections that nobody uses any more."""
+"""Seconds between checks for idle connections."""
 
 
 class StreamableHttp:
     def __init__(
         self, gateway: Gateway, connect: Callable[[str, Identity], ClientConnection], affinity: Affinity
     ) -> None:
-        """`connect` makes a client for a path and whoever asks, or refuses the path."""
+        """`connect` makes a client for a path and an identity, or raises for an unknown path."""
         self._affinity = affinity
         self._gateway = gateway
         self._connect = connect
@@ -135,7 +135,7 @@ class StreamableHttp:
         stream = connection.stream(session_id)
         last_id = request.header("last-event-id")
         if stream.occupied:
-            # Whoever comes back by id lost the stream, even if we have not noticed yet.
+            # A reader that sends an id has lost its stream, even if the server has not noticed yet.
             if not last_id:
                 raise HttpError(409, "This stream is being read already.")
             stream.displace()
@@ -151,7 +151,7 @@ class StreamableHttp:
         return None
 
     async def _check_exists(self, session_id: str) -> None:
-        """A stream may be opened before its session is loaded, if there is such a session (G-121)."""
+        """Raise 404 for an unknown session; a stream may be opened before its session is loaded (G-121)."""
         if session_id in self._gateway.sessions:
             return
         if await self._gateway.directory.get(session_id) is None:
@@ -170,7 +170,7 @@ class StreamableHttp:
         if not connection_id:
             raise HttpError(400, "The header Acp-Connection-Id is missing; initialize gives one.")
         connection = self._connections.get(connection_id)
-        # The id is no credential (G-129): another token's connection is as unknown as none.
+        # The id is no credential (G-129): another token's connection counts as unknown.
         theirs = connection is not None and connection.client.terms.identity == request.identity
         if connection is None or not theirs or connection.path != request.path:
             raise HttpError(
@@ -202,11 +202,11 @@ class StreamableHttp:
 async def send_events(
     request: Request, stream: EventStream, headers: list[tuple[str, str]], keep_alive: float
 ) -> None:
-    """Send a stream until its reader leaves, somebody takes its place, or it ends.
+    """Send a stream until the reader disconnects, another reader replaces it, or the stream ends.
 
-    After `keep_alive` seconds of silence a comment keeps proxies from cutting it (G-125).
+    After `keep_alive` seconds of silence a comment keeps proxies from closing the connection (G-125).
     """
-    if request.method == "HEAD":  # somebody looks whether it is there
+    if request.method == "HEAD":  # only checks that the stream exists
         await request.respond(Response(200, headers=(("content-type", EVENTS), *headers)))
         return
     turn = stream.occupy()
@@ -233,7 +233,7 @@ async def send_events(
 
 
 def _check_method(connection: StreamableClient, envelope: Envelope) -> None:
-    """Said at once (403, 429), not only on the stream; answers need no role, observers are asked nothing."""
+    """Check role and quota of a request (403, 429) before the stream does; answers to questions need no role."""
     if not envelope.method:
         return
     try:

@@ -1,4 +1,4 @@
-"""One Streamable HTTP client: many requests and streams that are one connection to the gateway."""
+"""One Streamable HTTP client: its requests and streams form one connection to the gateway."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LOAD = "session/load"
 RESUME = "session/resume"
 MAKES_STREAM = frozenset({"session/new", "session/fork", LOAD, RESUME})
 ON_CONNECTION_STREAM = frozenset({"session/new", LOAD})
-"""Their answers come on the connection's stream whatever header they had (G-123)."""
+"""Methods whose responses come on the connection's stream, even with a session header (G-123)."""
 
 
 class _Head(msgspec.Struct):
-    """Just enough of a message to know where it goes; params are the agent's, of whatever shape."""
+    """The parts of a message that decide where it goes; params are the agent's, of any shape."""
 
     id: Raw = ABSENT
     method: str = ""
@@ -44,13 +44,13 @@ _head = msgspec.json.Decoder(_Head)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request whose answer is due."""
+    """An unanswered request."""
 
     method: str
     header: str | None = None
-    """The session in its header."""
+    """The session in the header `Acp-Session-Id`."""
     session_id: str | None = None
-    """The session in its params."""
+    """The session in the params."""
 
 
 class StreamableClient:
@@ -71,7 +71,7 @@ class StreamableClient:
         self._sessions: dict[str, EventStream] = {}
         self._asked: dict[bytes, Asked] = {}
         self._last_seen: dict[str, int] = {}
-        """How far the readers of streams had come whose sessions are not resumed yet."""
+        """The last event that a reader has, for streams whose sessions are not resumed yet."""
         self._congested = False
         self._closing = False
         self._loop = asyncio.get_running_loop()
@@ -81,13 +81,13 @@ class StreamableClient:
     # -- requests
 
     def receive(self, id: Raw, asked: Asked, body: bytes) -> None:
-        """Hand one message of the client's to the gateway; raises when it would need one stream too many."""
+        """Pass one message to the gateway; raises `HttpError` if it would need one stream too many."""
         if asked.method in MAKES_STREAM and asked.session_id not in self._sessions:
             self._check_room()
         if asked.method and id is not ABSENT:
             self._asked.setdefault(
                 bytes(id), asked
-            )  # an id in use again is refused; the first keeps its place
+            )  # a reused id is refused by the peer; the first request keeps its entry
         if asked.method == RESUME and asked.session_id in self._last_seen:
             body = with_position(body, self._last_seen.pop(asked.session_id))
         self.client.peer.link_messages([body])
@@ -98,7 +98,7 @@ class StreamableClient:
 
     @property
     def idle(self) -> bool:
-        """Nobody reads from it and nobody asked anything for a long time."""
+        """Whether there was no reader and no request for a long time."""
         reading = any(stream.occupied for stream in (self._stream, *self._sessions.values()))
         limit = limits.HTTP_IDLE if self._used else limits.HTTP_UNUSED
         return not reading and self._loop.time() - self.last_use > limit
@@ -116,7 +116,7 @@ class StreamableClient:
         return self.outlet(session_id)
 
     def outlet(self, session_id: str) -> EventStream:
-        """There is room: it was looked for when the session was asked for."""
+        """The session's stream; its room was checked when the session was requested."""
         stream = self._sessions.get(session_id)
         if stream is None:
             stream = self._sessions[session_id] = EventStream(self._changed)
@@ -137,7 +137,7 @@ class StreamableClient:
             )
 
     def tidy(self, session_id: str, *, unread: bool = False) -> None:
-        """Forget the stream of a session that is not ours any more, once it was read and nothing more is due on it."""
+        """Drop the stream of a detached session, once it was read (or `unread`) and no response is due on it."""
         stream = self._sessions.get(session_id)
         if stream is None or stream.occupied or session_id in self.client.attachments:
             return
@@ -147,28 +147,28 @@ class StreamableClient:
             stream.drop()
 
     def _where(self, session_id: str) -> EventStream:
-        """Where a message about a session goes: a session that has no stream is spoken of on the connection's."""
+        """The stream for messages about a session; the connection's stream if the session has none."""
         return self._sessions.get(session_id, self._stream)
 
     def rewind(self, session_id: str | None, last_id: str) -> None:
-        """A reader is back: send again what it has not seen."""
+        """Send again what a reader that reconnects has missed."""
         stream = self.stream(session_id)
         missed = stream.missed(last_id)
         if missed is None or (session_id is None and not stream.sent(last_id)):
-            return  # not an id of ours: go on with what is queued
+            return  # not an id of this stream: continue with the queue
         position, kept = missed
         attachment = self.client.attachments.get(session_id or "")
         journal = attachment.session.journal if attachment is not None else None
         if attachment is not None and journal is not None:
             if position > journal.delivered:
-                return  # of another journal, or invented: it would hide what comes until then
+                return  # of another journal, or invented: events up to that number would be hidden
             stream.drop()
             attachment.rewind(position, [(each.after, partial(stream.send_again, each)) for each in kept])
         elif session_id is None:
             stream.drop()
             for each in kept:
                 stream.send_again(each)
-        elif attachment is None:  # after a restart the stream may come first
+        elif attachment is None:  # after a restart of the gateway the stream may be opened before the resume
             self._last_seen[session_id] = position
 
     # -- Link
@@ -184,13 +184,13 @@ class StreamableClient:
         (self._stream if session_id is None else self._where(session_id)).send(line)
 
     def pause(self) -> None:
-        """A POST is read when it is there; nothing to hold back."""
+        """Nothing to pause: each POST is read as a whole."""
 
     def resume(self) -> None:
         pass
 
     def close(self) -> None:
-        """End every stream once it is read, and forget the connection."""
+        """End every stream once it is read, and close the connection."""
         if self._closing:
             return
         self._closing = True
@@ -215,7 +215,7 @@ class StreamableClient:
             self._where(asked.header).send(line)
 
     def _after_replay(self, stream: EventStream, line: bytes) -> None:
-        """The replay is on another stream, so the answer waits until that was read, but not for ever (G-085)."""
+        """Send the response after the replay on the other stream was read, or after a timeout (G-085)."""
         sent = False
 
         def go() -> None:
@@ -240,7 +240,7 @@ class StreamableClient:
 
 
 def named(line: bytes, session_id: str) -> bytes:
-    """A load or resume result that names its session.
+    """Add the session id to a load or resume result.
 
     The Python SDK 0.12 sends no session header here, and opens a session's stream when a message names the session.
     """
@@ -251,7 +251,7 @@ def named(line: bytes, session_id: str) -> bytes:
 
 
 def with_position(line: bytes, seq: int) -> bytes:
-    """A resume that says how far its client had come, unless it does so itself."""
+    """Add the last event that the client has to a resume, unless the client did."""
     members = message.members(line)
     params = message.members(members["params"])
     meta = as_object(decode_object(params["_meta"])) if "_meta" in params else {}

@@ -1,4 +1,4 @@
-"""What an agent says in a turn, as one text."""
+"""Collects the text that an agent sends in a turn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dragoman.gateway.delivery.transcript import read_update, said
 
 
 class TurnText:
-    """Implements `Sink`; keeps the beginning of a text that is too long."""
+    """Implements `Sink`; stores only the beginning of a text that is too long."""
 
     writable = True
 
@@ -34,4 +34,4 @@ class TurnText:
         self.send(message)
 
     def close(self) -> None:
-        """The answer says that it is over."""
+        """Ignored: the reply to the prompt marks the end."""

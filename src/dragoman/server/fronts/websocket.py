@@ -1,4 +1,4 @@
-"""One WebSocket client of the gateway: how it begins, and what it is told at the end."""
+"""One WebSocket client of the gateway: `initialize` first, back-pressure, close codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OVERLOAD = 1013
 
 
 class WebSocketLink(WebSocket):
-    """Implements `Link`; `initialize_first` closes with 1002 whoever begins with anything else (G-128)."""
+    """Implements `Link`; with `initialize_first`, any other first message closes the socket with 1002 (G-128)."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class WebSocketLink(WebSocket):
     def close(self) -> None:
         self.close_with(RESTART if self._restarting() else NORMAL)
 
-    # -- a peer that asks and never reads
+    # -- a peer that sends requests and never reads
 
     def pause_writing(self) -> None:
         self._congested = True
@@ -74,7 +74,7 @@ class WebSocketLink(WebSocket):
             super()._ping()
 
     def _stalled(self, waiting: int) -> bool:
-        """Whether the peer has not taken a byte for too long."""
+        """Whether the peer has not read a byte for too long."""
         now = self._loop.time()
         taken = self._outbox.written - waiting
         if taken > self._taken or not self._congested:
@@ -85,7 +85,7 @@ class WebSocketLink(WebSocket):
         if frames and not self._closing:
             self._admit(frames)
         if self._congested and not self._closing and self.backlog > limits.MAX_SOCKET_BACKLOG:
-            self.pause()  # nothing more is read until it has read what it asked for
+            self.pause()  # until the peer has read its responses
 
     def _admit(self, frames: list[Frame]) -> None:
         if self._waits_for_initialize:
@@ -98,7 +98,7 @@ class WebSocketLink(WebSocket):
 
 
 def is_initialize(frame: Frame) -> bool:
-    """Network clients begin with it (G-128)."""
+    """Whether a frame is `initialize`, the required first message of network clients (G-128)."""
     try:
         return isinstance(frame, bytes) and message.decode(frame).method == "initialize"
     except Malformed:
@@ -106,7 +106,7 @@ def is_initialize(frame: Frame) -> bool:
 
 
 def is_noise(frame: Frame) -> bool:
-    """What is not JSON is answered -32700 and the connection stays open, also at its beginning."""
+    """Whether a frame is not JSON: it is answered -32700 and the connection stays open, even before `initialize`."""
     if not isinstance(frame, bytes):
         return False
     try:

@@ -190,7 +190,7 @@ def _listening(family: int, kind: int, protocol: int, address: tuple[object, ...
 def _set_silence(listening: socket.socket, seconds: float) -> None:
     """Set the time after which the kernel drops a connection whose peer acknowledges or reads nothing.
 
-    For half-open event streams, which are only written to; Linux retries for 15 minutes. Connections inherit the option.
+    For half-open event streams, which are only written to: Linux retries for 15 minutes. Connections inherit it.
     """
     option = getattr(socket, "TCP_USER_TIMEOUT", None)
     if option is not None:

@@ -1,1 +1,1 @@
-"""What operators watch: metrics, health, traces, traffic."""
+"""Monitoring for operators: metrics, health, traces, traffic."""

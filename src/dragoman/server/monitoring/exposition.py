@@ -1,4 +1,4 @@
-"""Prometheus' text format: names, labels, numbers (https://prometheus.io/docs/instrumenting/exposition_formats)."""
+"""The Prometheus text format (https://prometheus.io/docs/instrumenting/exposition_formats)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Histogram:
-    """How many took how long."""
+    """Counts of values per bucket."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds

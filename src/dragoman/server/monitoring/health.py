@@ -1,4 +1,4 @@
-"""For probes: is it alive, may it get work."""
+"""Responses to liveness and readiness probes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dragoman.server.asgi import Request, Response
 
 
 async def alive(request: Request) -> Response:
-    """Open to everybody, so it says nothing but ok."""
+    """Liveness; needs no token, so the response is only `ok`."""
     return Response(200, b"ok\n", "text/plain; charset=utf-8")
 
 
 async def ready(gateway: Gateway) -> Response:
-    """503 while it shuts down, or when sessions should be kept and cannot be."""
+    """Readiness; 503 during shutdown, or when sessions should be stored and cannot be."""
     trouble = "shutting down" if gateway.closing else gateway.trouble
     if trouble is not None:
         return Response.json({"ready": False, "reason": trouble}, 503)

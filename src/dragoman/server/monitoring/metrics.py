@@ -1,7 +1,7 @@
-"""What operators watch, at `/metrics`.
+"""The Prometheus metrics at `/metrics`.
 
-Counts rise when something begins or ends (`Witness`); everything that has a size is looked at when somebody asks.
-On the message path there is nothing.
+Counters change when something begins or ends (`Witness`); gauges are read when the metrics are requested. Nothing is
+counted per message.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dragoman.server.monitoring.exposition import Histogram, Sample
 from dragoman.server.monitoring.traffic import Traffic, process_samples
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0)
-"""Bounds for everything that is timed: from a local answer to a turn that takes half an hour."""
+"""Histogram bounds for all durations: from a local response to a turn of half an hour."""
 
 KNOWN_METHODS = frozenset(REQUESTS) | {"initialize"}
-"""A client may send any method; as labels they must not grow without end."""
+"""Methods that become labels; a client may send any method, and the number of labels must stay bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class _Timed:
         self._ended = ended
 
     def first(self) -> None:
-        """Only turns have one."""
+        """Ignored: only turns have a first update."""
 
     def end(self, outcome: str, error: str = "") -> None:
         self._ended(time.monotonic() - self._began, outcome)

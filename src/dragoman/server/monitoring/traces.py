@@ -1,7 +1,7 @@
-"""OpenTelemetry spans: turns, starts of agents, waits for people. Loaded only where somebody collects them.
+"""OpenTelemetry spans: turns, starts of agents, waits for the user. Loaded only if a collector is configured.
 
-A `traceparent` in a request's `_meta` is the parent; agents get ours in the `_meta` of their prompts, so that a trace
-goes through from the editor to the tool call. No span holds anything that was said.
+A `traceparent` in a request's `_meta` is the parent; agents get the gateway's in the `_meta` of their prompts, so that
+a trace goes from the editor to the tool call. No span contains prompts or output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman.gateway.ports.witness import TRACE
 
 SERVICE = "dragoman"
 FAREWELL = 2.0
-"""Seconds that the last spans have at shutdown; a collector that hangs does not keep us."""
+"""Seconds to send the last spans at shutdown; a collector that hangs does not delay it longer."""
 
 _propagator = TraceContextTextMapPropagator()
 
@@ -31,8 +31,8 @@ class Traces:
     """Implements `Witness`."""
 
     def __init__(self, endpoint: str | None = None) -> None:
-        """Without `endpoint`, and for everything else, OpenTelemetry's own `OTEL_*` variables hold."""
-        # What the environment says of the service wins over these.
+        """`endpoint` overrides the environment; all other settings come from OpenTelemetry's `OTEL_*` variables."""
+        # Resource attributes of the environment override these.
         resource = Resource({"service.name": SERVICE, SERVICE_VERSION: __version__}).merge(
             OTELResourceDetector().detect()
         )
@@ -59,7 +59,7 @@ class Traces:
         return _Spanned(self._tracer.start_span("agent start", _parent(TRACE.get()), SpanKind.CLIENT, known))
 
     def crash(self, agent: str) -> None:
-        """Its turn ends with an error, and that span says so."""
+        """Ignored: the span of the agent's turn ends with an error."""
 
     def question(self, session_id: str, kind: str) -> _Spanned:
         turn = self._turns.get(session_id)
@@ -68,7 +68,7 @@ class Traces:
         return _Spanned(self._tracer.start_span(f"{kind} wait", parent, attributes=known))
 
     def request(self, method: str, failed: bool) -> None:
-        """Requests that take time show as what they make happen."""
+        """Ignored: slow requests show as the turns and starts that they cause."""
 
 
 class _Spanned:
@@ -96,6 +96,6 @@ class _Spanned:
 
 
 def _parent(meta: Mapping[str, object]) -> Context:
-    """Whoever named itself in `_meta`; a made-up or broken name is no parent."""
+    """The parent context named in `_meta`; an invalid `traceparent` gives none."""
     carrier = {name: value for name, value in meta.items() if isinstance(value, str)}
     return _propagator.extract(carrier, Context())

@@ -1,6 +1,6 @@
-"""Bytes in and out, by transport, and what the system says of this process.
+"""Byte counts by transport, and the system's figures for this process.
 
-Connections count for themselves, once per read and per write; they are asked when somebody wants to know.
+Connections count their own bytes, once per read and per write; the sums are made when metrics are requested.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PROC = Path("/proc/self")
 
 
 class Counted(Protocol):
-    """A connection that knows how much passed through it."""
+    """A connection that counts its bytes."""
 
     received: int
 
@@ -45,7 +45,7 @@ class Traffic:
         self._sent += connection.sent
 
     def counted(self, receive: Receive, send: Send, begun: Callable[[int], None]) -> tuple[Receive, Send]:
-        """The same, with the bodies counted; `begun` is told the status of the answer."""
+        """Wrap `receive` and `send` to count the bodies; `begun` is called with the response status."""
 
         async def receiving() -> MutableMapping[str, Any]:
             event = await receive()
