@@ -1,1 +1,1 @@
-"""The chat page's own dialect at `/bridge`: a session's journal as plain, numbered events (docs/reference/bridge.md)."""
+"""The web chat's protocol at `/bridge`: a session's journal as numbered JSON events (docs/reference/bridge.md)."""

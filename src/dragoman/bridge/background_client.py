@@ -1,6 +1,6 @@
-"""Who sends messages and looks after sessions that nobody looks at: a turn is no tab's own.
+"""Gateway clients that send queued messages and act in sessions without a page: a turn does not belong to a page.
 
-One for each token, so that what a token may have at once counts here too.
+There is one per token, so that the token's quotas apply here too.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dragoman.gateway.gateway import Gateway
 
 
 class Tokens(Protocol):
-    """The tokens that are valid now."""
+    """The valid tokens."""
 
     def mark(self, identity: Identity) -> str:
-        """Names this token, and no later one of the same name, in what is kept."""
+        """Identifies this token, and no later one of the same name, in stored data."""
 
     def current(self, name: str, mark: str) -> Identity | str:
-        """The token as it is now, or a sentence that says why it opens nothing any more."""
+        """The token's present identity, or a sentence that says why the token is no longer valid."""
 
 
 class BackgroundClients:
@@ -35,7 +35,7 @@ class BackgroundClients:
         return Sender(identity.name, self._tokens.mark(identity))
 
     def identity(self, sender: Sender | None) -> Identity | str:
-        """Whoever may send this sender's messages now; a sentence if that is no one."""
+        """The identity that sends this sender's messages, or a sentence that says why they may not be sent."""
         if sender is None:
             return "It is not known whose it is."
         current = self._tokens.current(sender.name, sender.mark)
@@ -43,7 +43,7 @@ class BackgroundClients:
         return current if refused is None else f"{refused.message}."
 
     def check(self, identity: Identity) -> None:
-        """Raises when a token that came in has ended since: its client is about to be sent out."""
+        """Raise if the token is no longer valid: its client is about to be disconnected."""
         current = self._tokens.current(identity.name, self._tokens.mark(identity))
         if isinstance(current, str):
             raise BridgeError("role", current)
@@ -63,7 +63,7 @@ class BackgroundClients:
 
 
 class BackgroundClient:
-    """Implements `Owner` and `JournalSink`: it reads nothing."""
+    """Implements `Callbacks` and `JournalSink`; ignores all events."""
 
     backlog = 0
 

@@ -1,4 +1,4 @@
-"""The bridge as a whole: its clients, the rooms they meet in, and what they all hear of sessions."""
+"""The bridge: its pages, the session hubs, and the session changes that are sent to all pages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Bridge:
         gateway.watchers.append(self)
 
     def connect(self, identity: Identity, rate_limit: RateLimit) -> BridgeClient:
-        """A new client; its socket opens the link."""
+        """Make the client of a new page; its socket opens the link."""
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
         return BridgeClient(
             self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), rate_limit
@@ -75,7 +75,7 @@ class Bridge:
         return kept
 
     async def hub(self, session_id: str) -> SessionHub:
-        """Made when the first one comes; the end of the journal says how things stand."""
+        """The hub of a session, made on first use with the state from the end of the journal."""
         if session_id not in self.hubs:
             store, recalled = self.gateway.store, Restored()
             if store is not None:
@@ -87,13 +87,13 @@ class Bridge:
         return self.hubs.setdefault(session_id, SessionHub(session_id, self.background_clients, Restored()))
 
     def tidy(self, session_id: str) -> None:
-        """A room that nobody is in, of a session that sleeps, is made anew from the journal when it is needed."""
+        """Drop the hub of a session that is not in memory and has no pages; the journal can restore it."""
         hub = self.hubs.get(session_id)
         if hub is not None and not hub.watchers and session_id not in self.gateway.sessions:
             del self.hubs[session_id]
 
     async def enliven(self, session_id: str) -> Session:
-        """The session, live in this process, with the steward attached until `rest`."""
+        """Make the session live in this process; the background client that resumed it stays attached until `rest`."""
         session = self.gateway.sessions.get(session_id)
         if session is None:
             kept = await self.find(session_id)
@@ -164,6 +164,6 @@ class Bridge:
 
 
 def _started_in() -> str:
-    """Where people start `serve` is where they want to work; a service is started in `/`, where nobody does."""
+    """The suggested folder: where `serve` was started, or the home directory for a service started in `/`."""
     here = Path.cwd()
     return str(Path.home() if here == Path(here.anchor) else here)

@@ -1,4 +1,4 @@
-"""One page at `/bridge`: its commands up, its events down."""
+"""One page connected at `/bridge`: runs its commands and sends its events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class BridgeClient:
-    """Implements `LinkHandler` towards the socket and `Owner` of its hand in the gateway."""
+    """Implements `LinkHandler` for the page's socket and `Callbacks` for its gateway client."""
 
     def __init__(self, bridge: Bridge, terms: Terms, rate_limit: RateLimit) -> None:
         self.bridge = bridge
@@ -42,11 +42,11 @@ class BridgeClient:
         self.terms = terms
         self.gateway_client: GatewayClient
         self.listing = False
-        """It was shown the list of sessions and wants to hear of changes."""
+        """The page has requested the list of sessions and is sent its changes."""
         self._socket: Link
         self._watches: dict[str, Watch] = {}
         self._lanes: dict[str, deque[tuple[JsonObject, int]]] = {}
-        """Commands by session, each with its size."""
+        """Waiting commands by session, each with its size."""
         self._pending = 0
         self._pending_bytes = 0
 
@@ -117,7 +117,7 @@ class BridgeClient:
             self.bridge.gateway.spawn(self._run_lane(lane))
 
     def _pace(self) -> None:
-        """Read on, or not: a page that asks faster than things get done, or does not take its answers, waits."""
+        """Pause reading from a page with too many unfinished commands or unread responses, or resume it."""
         waits = self._pending > limits.COMMANDS_IN_FLIGHT or self._pending_bytes > limits.COMMAND_BYTES
         if waits or self._socket.backlog > limits.UNREAD_BYTES:
             self._socket.pause()
@@ -125,7 +125,7 @@ class BridgeClient:
             self._socket.resume()
 
     async def _run_lane(self, lane: str) -> None:
-        """What concerns one session is done in the order in which it came."""
+        """Run the commands of one session in order."""
         while waiting := self._lanes.get(lane):
             await self._run(*waiting.popleft())
         self._lanes.pop(lane, None)
@@ -135,7 +135,7 @@ class BridgeClient:
             await dispatch.run(self, command)
         except (BridgeError, RpcError, StoreError) as error:
             self.fail(as_bridge_error(error), command)
-        except Exception as error:  # a bug of ours must not cost the page its answer
+        except Exception as error:  # the page gets an answer even after a bug of the bridge
             log.exception("command failed", extra={"command": str(command.get("type"))})
             self.fail(as_bridge_error(error), command)
         finally:
@@ -155,7 +155,7 @@ class BridgeClient:
         self.tell({"type": "error", **error.as_fields(), **about})
 
     def miss(self, session_id: str, first_seq: int, last_seq: int) -> None:
-        """It asked for events that are not kept any more."""
+        """Report that requested events are no longer stored."""
         self.fail(BridgeError("pruned", missing(first_seq, last_seq)), {"sessionId": session_id})
 
     def watches(self, session_id: str) -> bool:
@@ -165,20 +165,20 @@ class BridgeClient:
         return self.listing or session_id in self._watches
 
     def watch(self, hub: SessionHub, opening: Callable[[], None], after: int = 0) -> Watch:
-        """Events of this session come from now on; `opening` runs before the first of them."""
-        hub.watchers += 1  # first: a room that is empty for a moment is cleared away
+        """Send this session's events from now on; `opening` runs before the first of them."""
+        hub.watchers += 1  # before `unwatch`, which removes a hub without watchers
         self.unwatch(hub.session_id)
         watch = self._watches[hub.session_id] = Watch(self, hub, opening, after)
         return watch
 
     def lacks(self, session_id: str) -> bool:
-        """It looks at a session and hears nothing of it: the session was closed meanwhile."""
+        """Whether the page views a session without being attached: the session was closed meanwhile."""
         watch = self._watches.get(session_id)
         attached = self.gateway_client.client.session(session_id) is not None
         return watch is not None and watch.opened and not watch.rejoining and not attached
 
     def rejoin(self, session: Session) -> None:
-        """It is live again, and the page sees it go on after what it has."""
+        """Attach again to a session that is live again, after the last event that the page has."""
         watch = self._watches[session.id]
         watch.rejoining = True
 
@@ -202,16 +202,16 @@ class BridgeClient:
     def send_raw(self, event: bytes) -> None:
         self._socket.send(event)
 
-    # -- Owner
+    # -- Callbacks
 
     @property
     def backlog(self) -> int:
         return self._socket.backlog
 
     def journal_sink(self, session_id: str) -> JournalSink:
-        if self not in self.bridge.clients:  # it left while its session was being made
+        if self not in self.bridge.clients:  # the page disconnected while its session was created
             return BackgroundClient()
-        if session_id not in self._watches:  # a session that is being made
+        if session_id not in self._watches:  # a session that is being created
             self.watch(self.bridge.new_room(session_id), lambda: None)
         return self._watches[session_id]
 
@@ -223,16 +223,16 @@ class BridgeClient:
 
 
 class Watch:
-    """Implements `JournalSink`: a session's journal on its way to one page."""
+    """Implements `JournalSink`; sends a session's journal to one page."""
 
     def __init__(
         self, client: BridgeClient, hub: SessionHub, opening: Callable[[], None], after: int
     ) -> None:
         self.hub = hub
         self.last = after
-        """The number of the last event that the page got."""
+        """The number of the last event sent to the page."""
         self.rejoining = False
-        """The gateway was asked for the session, and has not answered yet."""
+        """A `session/resume` is not answered yet."""
         self._client = client
         self._send = client.send_raw
         self._opening: Callable[[], None] | None = opening
@@ -259,7 +259,7 @@ class Watch:
         if self._opening is not None:
             self.open()
         known = self.last + 1 - first_seq
-        if known > 0 and self._client.bridge.gateway.journaling:  # read twice where a session changed hands
+        if known > 0 and self._client.bridge.gateway.journaling:  # read twice when the owner changed
             first_seq, events = first_seq + known, events[known:]
             if not events:
                 return

@@ -1,4 +1,4 @@
-"""What went wrong, as a sentence for people, a stable name for programs, and what to do next."""
+"""Errors of the bridge: a sentence for the user, a stable code for programs, and a hint what to do next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.wire.errors import (
 
 
 class BridgeError(Exception):
-    """A command that is not done; `code` never changes, `message` may."""
+    """A failed command; `code` is stable, `message` may change."""
 
     def __init__(self, code: str, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ _JARGON = ("Invalid params: ", "Invalid request: ", "Parse error: ", "Internal e
 
 
 def friendly(error: JsonObject) -> BridgeError:
-    """An error as an agent or the gateway words it, in words for people."""
+    """Turn an error object of an agent or the gateway into an error for the user."""
     number, reason = error.get("code"), as_object(error.get("data")).get("reason")
     code = str(reason) if isinstance(reason, str) else "failed"
     if not isinstance(reason, str) and isinstance(number, int):
@@ -80,7 +80,7 @@ def friendly(error: JsonObject) -> BridgeError:
 
 
 def as_bridge_error(error: Exception) -> BridgeError:
-    """Whatever stopped a command, as the page is told it."""
+    """Turn any exception of a command into an error for the page."""
     if isinstance(error, BridgeError):
         return error
     if isinstance(error, RpcError):

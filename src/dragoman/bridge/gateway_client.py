@@ -1,4 +1,4 @@
-"""The bridge's hand in the gateway: a client like any other, in the same process, that takes journals."""
+"""A gateway client of the bridge: a client inside the same process that takes journals instead of updates."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ CAPABILITIES: JsonObject = {
     "session": {"configOptions": {"boolean": {}}, "notices": {}},
     "_meta": {"terminal_output": True},
 }
-"""Files and terminals are the gateway's to serve: a page has none."""
+"""The gateway serves files and terminals: a page has none."""
 
 OnReply = Callable[[Reply], None]
 
 
 class Callbacks(Protocol):
-    """Whose hand it is."""
+    """Callbacks of a `GatewayClient`."""
 
     @property
     def backlog(self) -> int:
-        """Bytes on their way to whoever looks."""
+        """Bytes queued to the page."""
 
     def journal_sink(self, session_id: str) -> JournalSink: ...
 
     def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
-        """The gateway ends, or sends this one out."""
+        """The gateway shuts down, or disconnects this client."""
 
 
 class GatewayClient:
@@ -68,13 +68,13 @@ class GatewayClient:
     # -- asking
 
     def ask(self, method: str, params: JsonObject, on_reply: OnReply) -> None:
-        """`on_reply` is called in the middle of things: before anything that the gateway tells afterwards."""
+        """Send a request; `on_reply` is called synchronously, before anything that the gateway sends afterwards."""
         id = next(self._ids)
         self._calls[id] = on_reply
         self.client.peer.link_messages([message.request(id, method, encode(params))])
 
     async def call(self, method: str, params: JsonObject, seen: OnReply | None = None) -> JsonObject:
-        """The result; `seen` is shown the reply at once. Raises `BridgeError`."""
+        """Send a request and return its result; `seen` gets a good reply synchronously. Raises `BridgeError`."""
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def on_reply(reply: Reply) -> None:
@@ -90,7 +90,7 @@ class GatewayClient:
         return decode_object(reply.result)
 
     def prompt(self, session: Session, params: JsonObject, on_reply: OnReply) -> None:
-        """A prompt in a session that this client need not be attached to; raises `RpcError` when it is refused."""
+        """Prompt a session without being attached to it; raises `RpcError` if the prompt is refused."""
         id = next(self._ids)
         request = Request(self.client.peer, b"%d" % id, (int, id), "session/prompt", encode(params), None)
         self._calls[id] = on_reply
@@ -108,7 +108,7 @@ class GatewayClient:
 
     def send(self, line: bytes) -> None:
         if line.startswith(b'{"jsonrpc":"2.0","method":"session/update"'):
-            return  # seen in the journal
+            return  # the journal has it
         envelope = message.decode(line)
         if not envelope.method:
             self._answered(line)
@@ -119,7 +119,7 @@ class GatewayClient:
         return self._callbacks.journal_sink(session_id)
 
     def pause(self) -> None:
-        """Nothing is read here that could be held back."""
+        """Nothing to pause: this client reads no stream."""
 
     def resume(self) -> None:
         pass
@@ -144,7 +144,7 @@ class GatewayClient:
             )
 
     def _asked(self, id: bytes, method: str, params: bytes) -> None:
-        """Questions of a session are in its journal and answered by their id; others nobody here can answer."""
+        """Refuse requests of the agent, except a session's questions: pages answer those from the journal by id."""
         if method in (PERMISSION, ELICITATION) and session_of(params) is not None:
             return
         answer = message.failure(id, method_not_found(method).encode())

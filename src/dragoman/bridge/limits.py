@@ -1,59 +1,59 @@
-"""Every bound of the bridge, each with the accident or attack that it prevents."""
+"""The limits of the bridge, each with the accident or attack that it prevents."""
 
 from __future__ import annotations
 
 COMMANDS_IN_FLIGHT = 256
-"""A page that sends faster than things get done is not read any further until they are."""
+"""Unfinished commands of a page above which reading from it stops: a page that sends faster than commands are done."""
 
 COMMAND_BYTES = 16 * 1024 * 1024
-"""The same in bytes: 256 messages with pictures of the largest size."""
+"""Bytes of those commands together: 256 messages with pictures of the largest size."""
 
 COMMANDS_WAITING = 10_000
 COMMAND_BYTES_WAITING = 64 * 1024 * 1024
-"""More than these is refused: what one read brought at once, or came in HTTP/2, where reading cannot be held back. One
-command alone always fits."""
+"""Waiting commands above which more are refused: many in one read, or over HTTP/2, where reading cannot be paused. A
+single command always fits."""
 
 REMEMBERED_COMMANDS = 4096
-"""Ids of commands, per token, that are known again when a page sends them again; of those that are done, the oldest
-are forgotten first."""
+"""Command ids stored per token, to recognize a command that a page sends again; of the finished ones, the oldest are
+dropped first."""
 
 REMEMBERED_MESSAGES = 200
-"""The same per session, for messages: what an offline queue could still send again."""
+"""Message ids stored per session, to recognize messages that a page's offline queue sends again."""
 
 ID_LENGTH = 200
-"""Longest `clientMessageId`, `sessionId` and `requestId`: they are kept in memory, and the first in the journal."""
+"""Longest `clientMessageId`, `sessionId` and `requestId`: they are stored in memory, the first also in the journal."""
 
 QUEUED_MESSAGES = 20
-"""Messages that wait for the end of a turn, per session."""
+"""Messages per session that wait for the end of a turn."""
 
 QUEUED_BYTES = 8 * 1024 * 1024
-"""And their size together: each change of a queue is journaled whole."""
+"""Bytes of those messages together: each change journals the whole queue."""
 
 HISTORY_EVENTS = 1000
-"""Longest page of history, whatever is asked for."""
+"""Most events in one history response, whatever is requested."""
 
 LOOK_BACK_EVENTS = 20_000
 LOOK_BACK_BYTES = 16 * 1024 * 1024
-"""How far back the end of a stored journal is read for what still holds: its queue, its plan, its commands."""
+"""How far back the end of a stored journal is read for its latest state: queue, plan, commands."""
 
 PATHS = 200
-"""Completions of a path that are sent."""
+"""Most completions of a path in one response."""
 
 PATHS_LOOKED_AT = 20_000
-"""Entries of a folder that are looked at: one with a million files must not keep us."""
+"""Entries of a folder that are read: a folder with a million files must not take too long."""
 
 SHARED_EVENTS = 512
-"""Encoded events kept per session for its other watchers."""
+"""Encoded events stored per session for its other pages."""
 
 TITLE_LENGTH = 200
 CHANGE_PAUSE = 0.1
-"""Seconds over which changes of sessions are collected before the lists of sessions hear of them."""
+"""Seconds over which session changes are collected before they are sent to the lists of sessions."""
 
 UNREAD_BYTES = 32 * 1024 * 1024
-"""Answers that a page asked for and does not take: it is not listened to until it does."""
+"""Bytes queued to a page above which reading from it stops: a page that does not read its responses."""
 
 SHARED_EVENT_BYTES = 16 * 1024
-"""Larger events are not kept for others."""
+"""Largest event that is stored for other pages."""
 
 PAGE_EVENTS = 200
-"""A page of history when nothing else is asked for."""
+"""Events in a history response by default."""

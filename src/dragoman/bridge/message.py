@@ -1,4 +1,4 @@
-"""A message on its way to the agent, and the token that it came with."""
+"""A message to the agent, and the token of its sender."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STOPPED = "The turn was stopped before this message was sent."
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """A token as a queue keeps it over a restart; what it may do is looked up when the message is sent."""
+    """A token as stored in a queue; its role is looked up when the message is sent."""
 
     name: str
     mark: str
-    """Tells the token from a later one of the same name, and opens nothing."""
+    """Distinguishes the token from a later one of the same name; it is no credential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Message:
     blocks: list[JsonObject]
     sender: Sender | None = None
     held: str = ""
-    """Why it is not sent, although it is its turn."""
+    """Why the message is not sent; empty if it is not held."""
     stopped: bool = False
-    """Held by a Stop: it is sent when a person says so, and not before."""
+    """Held by a cancel, until a user releases the message."""
 
     def stop(self) -> Message:
         return replace(self, held=STOPPED, stopped=True)
 
     def as_shown(self) -> JsonObject:
-        """For pages."""
+        """The message as pages show it."""
         return {**self._facts(), "content": shapes.blocks(self.blocks)}
 
     def _facts(self) -> JsonObject:
@@ -45,7 +45,7 @@ class Message:
         return {**shown, "stopped": True} if self.stopped else shown
 
     def as_kept(self) -> JsonObject:
-        """For the journal."""
+        """The message as the journal stores it."""
         sender = self.sender
         kept = {} if sender is None else {"sender": {"name": sender.name, "mark": sender.mark}}
         return {**self._facts(), **kept}
@@ -63,7 +63,7 @@ class Message:
 
     @classmethod
     def read(cls, command: JsonObject, id: object) -> Message:
-        """From a command's `content`: a string, or ACP's blocks."""
+        """Read a message from a command's `content`: a string, or ACP's blocks."""
         content = command.get("content")
         if isinstance(content, str):
             content = [{"type": "text", "text": content}]

@@ -1,4 +1,4 @@
-"""What still holds at the end of a stored journal: read once, when a session that no process has is opened."""
+"""Reads the latest state from the end of a stored journal, once, when a session hub is made."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MARKS = tuple(f'"sessionUpdate":"{kind}"'.encode() for kind in LATEST)
 @dataclass
 class Restored:
     state: JsonObject = field(default_factory=dict)
-    """The last update of each kind that is the whole truth of its kind, and the agent's last offer."""
+    """The last update of each kind that replaces earlier ones, and the agent's last offer."""
     queue: list[JsonObject] | None = None
     stopped: bool = False
-    """A turn was stopped after the queue was written: the process that ran it did not know of the queue."""
+    """A turn was cancelled after the queue was written, in a process without the queue, or events are damaged."""
     message_ids: list[str] = field(default_factory=list)
     """Newest first."""
 
 
 async def restore_state(store: Store, session_id: str) -> Restored:
-    """From the end towards the beginning, and not for ever."""
+    """Read the journal backwards, up to `LOOK_BACK_EVENTS` and `LOOK_BACK_BYTES`."""
     recalled = Restored()
     before = await store.last_seq(session_id) + 1
     seen = size = 0
@@ -37,14 +37,14 @@ async def restore_state(store: Store, session_id: str) -> Restored:
         if not rows:
             break
         for row in reversed(rows):
-            # What is lost may have sent what waited: a message is rather held than sent twice.
+            # Damaged events may include queued messages that were sent: holding one is better than sending it twice.
             recalled.stopped |= row.damaged and recalled.queue is None
             for event in reversed(row.events()):
                 _see(recalled, event)
             seen += row.count
             size += len(row.data)
         before = rows[0].first_seq
-    if recalled.queue is not None:  # what is among the events was sent, whatever the queue's last record says
+    if recalled.queue is not None:  # messages among the events were sent, even if the last queue has them
         sent = set(recalled.message_ids)
         recalled.queue = [each for each in recalled.queue if each.get("clientMessageId") not in sent]
     return recalled

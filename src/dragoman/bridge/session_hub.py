@@ -1,4 +1,4 @@
-"""What everybody who looks at one session shares: its queue, the messages that came, the events as they are sent."""
+"""State shared by all pages that view one session: the message queue, known message ids, encoded events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionHub:
     def __init__(self, session_id: str, background_clients: BackgroundClients, recalled: Restored) -> None:
         self.session_id = session_id
         self.state = recalled.state
-        """What the journal says still holds, for the time in which no agent runs."""
+        """The latest state found in the journal, used while no agent runs."""
         self.watchers = 0
         self._background_clients = background_clients
         kept = [Message.kept(stored) for stored in recalled.queue or []]
@@ -41,15 +41,15 @@ class SessionHub:
         self._ids.update(dict.fromkeys(message.id for message in self._queue))
         self._running = False
         self._stopped = False
-        """The running turn was stopped, and what waited then is held."""
+        """The running turn was stopped, and the messages queued at that time are held."""
         self._starting: str | None = None
-        """The message whose turn has begun and which is not in the journal yet: an agent may have to be brought back."""
+        """Id of the message whose turn has begun and which is not in the journal yet: the agent may need a restart."""
         self._encoded: dict[int, bytes] = {}
 
     # -- events
 
     def encoded(self, seq: int, stamp: str, event: bytes) -> bytes:
-        """Translated once for all who look."""
+        """Translate an event, once for all pages."""
         if self.watchers < 2:
             return translate(self.session_id, seq, stamp, event)
         known = self._encoded.get(seq)
@@ -66,14 +66,14 @@ class SessionHub:
 
     @property
     def queue(self) -> list[JsonObject]:
-        """As pages are shown it."""
+        """The queue as pages show it."""
         return [message.as_shown() for message in self._queue]
 
     def knows(self, message_id: object) -> bool:
         return message_id in self._ids
 
     def submit(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
-        """Start a turn with it, or let it wait for the end of the one that runs."""
+        """Start a turn with the message, or queue it behind the running turn."""
         if session.turn is None and all(waiting.stopped for waiting in self._queue):
             self._start(session, message, sender, done)
             return
@@ -92,7 +92,7 @@ class SessionHub:
         self.send_on(session)
 
     def edit(self, session: Session, queued_id: object, message: Message | None, editor: Identity) -> None:
-        """Replace a waiting message, which is the editor's then, or with None drop it."""
+        """Replace a queued message, whose sender becomes the editor, or drop it if `message` is None."""
         found = next((each for each in self._queue if each.id == queued_id), None)
         if found is None or found.id == self._starting:
             raise _not_queued()
@@ -110,7 +110,7 @@ class SessionHub:
             self.send_on(session)
 
     def release(self, session: Session, queued_id: object, releaser: Identity) -> None:
-        """Send a message that is held, or with None all that wait; they are the releaser's then."""
+        """Send a held message, or all held ones for None; their sender becomes the releaser."""
         chosen = [each for each in self._queue if queued_id is None or each.id == queued_id]
         if queued_id is not None and (not chosen or chosen[0].id == self._starting):
             raise _not_queued()
@@ -124,22 +124,22 @@ class SessionHub:
         self.send_on(session, first=queued_id)
 
     def stop(self, session: Session) -> None:
-        """A stop was asked for: what waits is held until a person sends it.
+        """Handle a cancel: hold the queued messages until a user releases them.
 
-        A message that comes after the stop is not held: its writer has seen that the turn was stopped.
+        A message that arrives after the stop is not held: its author knows that the turn was stopped.
         """
         self._stopped = session.turn is not None
         self._hold_all(session)
 
     def turn_over(self, session: Session) -> bool:
-        """Whether a turn has ended and the queue goes on; after one that failed it waits for people."""
+        """Whether a turn has ended and the queue continues; after a failed turn it waits for a user."""
         over = self._running and session.turn is None
         self._running = session.turn is not None
         if not over:
             return False
         if (
             session.stopped and not self._stopped
-        ):  # the agent's own decision, as when some are refused a command
+        ):  # the agent stopped by itself, as some do when a command is refused
             self._hold_all(session)
         self._stopped = False
         return not session.failed
@@ -152,9 +152,9 @@ class SessionHub:
         log.info("queue held by a stop", extra={"session": session.id, "messages": len(held)})
 
     def send_on(self, session: Session, first: object = None) -> None:
-        """The next message whose sender may still send it, if nothing runs; `first` names one that goes before all.
+        """Send the next message whose sender is still allowed, if no turn runs; `first` is an id that goes first.
 
-        It stays in the queue until it is among the session's events: a process that dies meanwhile loses nothing.
+        The message stays in the queue until it is a session event, so that a crash in between loses nothing.
         """
         if session.turn is not None or self._starting or session.remote or session.gateway.closing:
             return
@@ -180,7 +180,7 @@ class SessionHub:
             done(error)
 
     def _hold(self, session: Session, message: Message, reason: str) -> None:
-        """Its sender may not send it any more: it is not sent, and those behind it do not wait for it."""
+        """Hold a message whose sender is no longer allowed; the messages behind it do not wait for it."""
         if message.held == reason:
             return
         held = replace(message, held=reason)
@@ -190,7 +190,7 @@ class SessionHub:
         )
 
     def _start(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
-        """`done` when it is in the journal, or when it is certain that it never will be."""
+        """Start a turn; `done` is called when the message is in the journal, or will certainly never be."""
         params = {
             "sessionId": session.id,
             "prompt": message.blocks,
@@ -205,7 +205,7 @@ class SessionHub:
                 done(error)
 
         def shown() -> None:
-            # In the turn of the loop in which the message was published, so that both are stored together.
+            # In the loop turn that published the message, so that message and queue are stored together.
             self._starting = None
             if any(each.id == message.id for each in self._queue):
                 self._set_queue(session, [each for each in self._queue if each.id != message.id])
@@ -230,7 +230,7 @@ class SessionHub:
             turn.when_shown(shown)
 
     def _not_started(self, message: Message) -> None:
-        """One that does not wait in the queue may be sent again."""
+        """Forget the start; a message that is not in the queue may be sent again."""
         self._starting = None
         if not any(each.id == message.id for each in self._queue):
             self._ids.pop(message.id, None)
@@ -246,7 +246,7 @@ class SessionHub:
 
 
 def _check(session: Session, message: Message) -> None:
-    """Raises for what no agent will ever get: it would keep all that wait behind it from being sent."""
+    """Raise for a message that no agent would get: it would block the messages behind it."""
     try:
         read_prompt({"prompt": Raw(encode(message.blocks))}, session.gateway.config.limits.max_prompt_bytes)
     except RpcError as error:

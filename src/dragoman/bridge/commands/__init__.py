@@ -1,1 +1,1 @@
-"""What a page may ask for."""
+"""The commands of a page."""

@@ -1,4 +1,4 @@
-"""A command is done once, however often it is sent, and its sender is told: `ack`, or `error`."""
+"""Runs each command once, however often it is sent, and answers with `ack` or `error`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 Key = tuple[str, str]
-"""Whose token it came with, and which command it is: no token can make those of another be forgotten."""
+"""Token name and command id; stored per token, so that one token cannot push out the entries of another."""
 
 
 class Seen:
-    """What came of the commands of late."""
+    """Outcomes of recent commands."""
 
     def __init__(self) -> None:
         self._outcomes: dict[str, dict[str, Outcome]] = {}
@@ -36,14 +36,14 @@ class Seen:
         known = self._outcomes.setdefault(token, {})
         known[command] = outcome
         if len(known) > limits.REMEMBERED_COMMANDS:
-            # One that is being done must be known again; how many those are has a bound of its own.
+            # Running commands stay, to be recognized when sent again; their number has a limit of its own.
             over = next((each for each, former in known.items() if former.done()), None)
             if over is not None:
                 del known[over]
         return outcome
 
     def end(self, key: Key, found: str | BridgeError | None) -> None:
-        """What failed is forgotten: it may be tried again under the same id."""
+        """Set the outcome; a failed command is dropped and may be tried again under the same id."""
         outcome = self.get(key)
         if outcome is not None and not outcome.done():
             outcome.set_result(found)
@@ -53,7 +53,7 @@ class Seen:
 
 
 async def run(client: BridgeClient, command: JsonObject) -> None:
-    """What takes long goes on beside the commands that follow."""
+    """Run a command; a long one finishes in the background while the next commands run."""
     known = _find(client, command)
     message_id = _message_id(command)
     if known.observers or message_id is None:
@@ -71,7 +71,7 @@ async def run(client: BridgeClient, command: JsonObject) -> None:
     except Repeated as repeated:
         _done(client, command, key, repeated.session_id, duplicate=True)
         return
-    except Exception as error:  # whatever it was, who sends it again must not wait for it
+    except Exception as error:  # a repeated command must not wait for this one
         if key is not None:
             client.bridge.seen.end(key, as_bridge_error(error))
         raise

@@ -1,4 +1,4 @@
-"""The fields of a command, each read with a sentence for when it is something else."""
+"""Reads the fields of a command; a wrong type raises `BridgeError`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Otherwise = TypeVar("Otherwise", int, None)
 
 
 def named(command: JsonObject) -> JsonObject:
-    """The id by which the answer is known to whoever asked, if one was given."""
+    """The command's `clientMessageId`, if it has one, to be repeated in the response."""
     return {"clientMessageId": command["clientMessageId"]} if "clientMessageId" in command else {}
 
 

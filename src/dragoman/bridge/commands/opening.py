@@ -1,4 +1,4 @@
-"""How a page comes to a session: a new one, or one that is there, from the event that it has on."""
+"""Opens a session for a page: a new one, or an existing one from the page's last event on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
-    """`session_loaded` first, then the events that the page lacks, then `caught_up`."""
+    """Send `session_loaded`, then the events that the page lacks, then `caught_up`."""
     session_id = fields.session_id(command)
     kept = await client.bridge.find(session_id)
     hub = await client.bridge.hub(session_id)
@@ -60,7 +60,7 @@ async def load_session(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def _common(client: BridgeClient, command: JsonObject, kept: SessionEntry, after: int) -> int:
-    """The last event that the page has in common with the journal: none, if it knows another course of events."""
+    """The last event that page and journal have in common; 0 if the page's events are not in this journal."""
     epoch, store = fields.number(command, "epoch", None), client.bridge.gateway.store
     if not after or epoch is None or store is None or epoch == kept.epoch:
         return after
@@ -71,7 +71,7 @@ async def _common(client: BridgeClient, command: JsonObject, kept: SessionEntry,
 
 
 async def attach(client: BridgeClient, session_id: str) -> None:
-    """The session's events from now on, for a page that acts in a session which it has not loaded."""
+    """Send the session's events from now on to a page that acts in a session without loading it."""
     kept = await client.bridge.find(session_id)
     hub = await client.bridge.hub(session_id)
     await _Loading(client, {}, kept, hub, from_now=True).run(0, 0)
@@ -89,20 +89,20 @@ class _Loading:
     ) -> None:
         self._client = client
         self._from_now = from_now
-        """The past is not asked for, so that it is no trouble when it is not kept."""
+        """No past events are requested, so it is no error if they are not stored."""
         self._command = command
         self._kept = kept
         self._hub = hub
         self._after = 0
         self._pruned: tuple[int, int] | None = None
-        """The events that were asked for and are not kept any more."""
+        """First and last of the requested events that are no longer stored."""
 
     async def run(self, after: int, tail: int | None) -> None:
         client, kept = self._client, self._kept
         live = client.bridge.gateway.sessions.get(kept.id)
         journal = live.journal if live is not None else None
         last = journal.delivered if journal is not None else kept.last_seq
-        # A number that was never given: the page knows another journal than the one there is.
+        # A number beyond the last event: the page has events of another journal.
         after = 0 if after > last else after
         wanted = max(after, 0 if tail is None else last - tail)
         self._after = max(wanted, kept.first_seq - 1)
@@ -119,11 +119,11 @@ class _Loading:
             watch.rejoining = False
 
     def _loaded(self, reply: Reply) -> None:
-        """Nothing else of the session can have been told between the answer and this."""
+        """Called synchronously with the reply, before any event of the session is sent."""
         client, session_id = self._client, self._kept.id
         client.opened(session_id)
         attachment = client.gateway_client.client.attachments[session_id]
-        # In the next turn: the gateway is about to say where this attachment begins.
+        # In the next loop turn: the gateway is about to set where this attachment begins.
         last = self._last(attachment.session)
 
         def caught_up() -> None:

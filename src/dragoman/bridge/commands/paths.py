@@ -1,4 +1,4 @@
-"""Completion of paths: what lies in a folder and begins like what was typed."""
+"""Completes paths: the entries of a folder that begin with the typed text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dragoman.gateway.json_types import JsonObject
 
 
 def complete(prefix: str, folder: str, *, directories: bool) -> list[JsonObject]:
-    """Entries for `prefix`, which is absolute, begins with `~`, or is below `folder`; blocks, so not for the loop.
+    """Entries for `prefix`, which is absolute, begins with `~`, or is below `folder`; blocks, so run it in a thread.
 
-    Hidden ones only when a dot asks for them. A folder that is not there or not ours to read has none.
+    Hidden entries need a typed dot. A folder that is missing or unreadable has no entries.
     """
     parent, start = _split(prefix, folder)
     found: list[JsonObject] = []
@@ -30,7 +30,7 @@ def complete(prefix: str, folder: str, *, directories: bool) -> list[JsonObject]
 
 
 def _split(prefix: str, folder: str) -> tuple[Path, str]:
-    """The folder to look in and how its entries must begin."""
+    """The folder to search, and the beginning of its entries."""
     head, slash, start = prefix.rpartition("/")
     if prefix == "~":
         head, slash, start = "~", "/", ""

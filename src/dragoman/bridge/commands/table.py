@@ -1,4 +1,4 @@
-"""What a page may ask for: a table from a command's type to what is done."""
+"""The commands of a page and the table of their handlers by type."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
 
 PATIENCE = 1.0
-"""Seconds in which a question that a page read in another process's journal is asked here, too."""
+"""Seconds to wait for a question that a page read in the journal and the owner has not asked here yet."""
 
 Outcome = asyncio.Future[str | BridgeError | None]
-"""The session that came of a command, if one did, or why nothing came of it."""
+"""The result of a command: a session id, an error, or None."""
 Handler = Callable[["BridgeClient", JsonObject], Awaitable[str | Outcome | None]]
 
 
 class Repeated(Exception):
-    """The session's journal says that this was done before, perhaps by a process that is no more."""
+    """The session's journal shows that the command was done before, possibly by an earlier process."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(session_id)
@@ -44,7 +44,7 @@ class Repeated(Exception):
 class Command:
     handler: Handler
     observers: bool = False
-    """Whoever may only look may do this too; it changes nothing, so it is simply done again when it comes again."""
+    """Allowed for the role `observe`; the command changes nothing, so a repeated one is run again."""
 
 
 # -- sessions
@@ -74,7 +74,7 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
 
 async def leave_session(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
-    client.unwatch(session_id)  # first: who looks and is not attached is brought back
+    client.unwatch(session_id)  # first: a page that watches a session without attachment is attached again
     session = client.gateway_client.client.session(session_id)
     if session is not None:
         session.detach(client.gateway_client.client)
@@ -110,7 +110,7 @@ async def delete_session(client: BridgeClient, command: JsonObject) -> str | Non
 
 
 async def history(client: BridgeClient, command: JsonObject) -> str | None:
-    """A page of what was before."""
+    """Send earlier events."""
     kept = await client.bridge.find(fields.session_id(command))
     store = client.bridge.gateway.store
     if store is None:
@@ -267,7 +267,7 @@ async def complete_path(client: BridgeClient, command: JsonObject) -> str | None
 
 
 async def ping(client: BridgeClient, command: JsonObject) -> str | None:
-    """Its `ack` is the answer."""
+    """Answer with `ack`."""
     if "clientMessageId" not in command:
         client.tell({"type": "ack", "clientMessageId": ""})
     return None

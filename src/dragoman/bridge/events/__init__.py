@@ -1,1 +1,1 @@
-"""From events of a journal to events of the bridge."""
+"""Translates events of a journal into events of the bridge."""

@@ -1,4 +1,4 @@
-"""Records of a journal (questions, decisions, ends of turns) as fields of bridge events: a table by their kind."""
+"""Translates journal records (questions, decisions, ends of turns) into fields of bridge events, by a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def translate_record(record: JsonObject) -> Fields:
 
 
 def _question(record: JsonObject) -> Fields:
-    if "state" in record:  # as it was written before questions had ids
+    if "state" in record:  # the former format, before questions had ids
         return {
             "type": "permission_resolved",
             "requestId": None,
@@ -48,7 +48,7 @@ def _decision(record: JsonObject) -> Fields:
 
 
 def _outcome(told: object) -> JsonObject:
-    """An option is chosen, or none is."""
+    """The outcome if it selects an option, otherwise `cancelled`."""
     option = shapes.name(as_object(told).get("optionId"))
     if as_object(told).get("outcome") != "selected" or not isinstance(option, str):
         return CANCELLED
@@ -77,7 +77,7 @@ def _elicitation_decision(record: JsonObject) -> Fields:
 
 
 def _terminal(record: JsonObject) -> Fields | None:
-    """A client's own terminals are among them: what it says of them is not ours."""
+    """A terminal's output; None without a usable id, as clients write these records for their own terminals too."""
     terminal = _name(record.get("terminalId"))
     if terminal is None:
         return None
@@ -94,7 +94,7 @@ def _terminal(record: JsonObject) -> Fields | None:
 
 
 def _setting(record: JsonObject) -> Fields | None:
-    """What was chosen; what came of it follows as the agent or the gateway tells it."""
+    """A chosen setting; its effect follows in events of the agent or the gateway."""
     if record.get("method") == "session/set_model":
         model = _name(record.get("modelId"))
         return None if model is None else {"type": "model_changed", "modelId": model}

@@ -1,8 +1,8 @@
-"""The documented types of what agents and clients send: whatever comes in, these types go out.
+"""Converts the data of agents and clients to the documented types.
 
-A reader takes any JSON value and returns one of its type, or `WRONG` when none can be made of it. Texts are never lost:
-what should be a text and is something else is shown as JSON. A list keeps the entries that can be read, an object keeps
-the members that it has beyond the documented ones.
+A reader takes any JSON value and returns a value of its type, or `WRONG` if that is impossible. Texts are never lost: a
+value that should be a text and is not is shown as JSON. A list drops entries that cannot be read; an object keeps its
+members beyond the documented ones.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ SEVERITIES = frozenset({"info", "warning", "error"})
 
 
 def text(value: object) -> str:
-    """For people: what is no text is shown as JSON, what is not there as nothing."""
+    """A text for the user; other values are shown as JSON, a missing value as an empty text."""
     if isinstance(value, str):
         return value
     return "" if value is None else encode(value).decode()
 
 
 def name(value: object) -> str | Wrong:
-    """For programs: an id, a path, a kind. Agents that count give numbers."""
+    """A text for programs: an id, a path, a kind. Some agents send integers."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else WRONG
@@ -69,7 +69,7 @@ def one_of(known: Collection[str], otherwise: object = WRONG) -> Reader:
 
 
 def structure(required: Members, optional: Members | None = None) -> Reader:
-    """An object; an optional member of another type counts as absent."""
+    """Reader of an object; an optional member of another type counts as absent."""
     readers = {**required, **(optional or {})}
 
     def read(value: object) -> object:
@@ -89,7 +89,7 @@ def structure(required: Members, optional: Members | None = None) -> Reader:
 
 
 def entries(reader: Reader) -> Callable[[object], list[JsonObject]]:
-    """A list of those entries that can be read."""
+    """Reader of a list; drops entries that cannot be read."""
 
     def read(value: object) -> list[JsonObject]:
         told = [reader(entry) for entry in value] if isinstance(value, list) else []
@@ -99,14 +99,14 @@ def entries(reader: Reader) -> Callable[[object], list[JsonObject]]:
 
 
 def named(reader: Reader, id: str) -> Reader:
-    """An entry without a name is named after its id."""
+    """Reader of an entry that is named after its id if it has no name."""
     return lambda value: reader(
         {**value, "name": value.get(id)} if isinstance(value, dict) and not value.get("name") else value
     )
 
 
 def given(value: object) -> JsonObject:
-    """An object that was read, or an empty one."""
+    """The value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -126,10 +126,10 @@ _BLOCKS: dict[str, Reader] = {
 
 
 def block(value: object) -> JsonObject:
-    """A content block; one of a kind that ACP does not have yet stays as it is."""
+    """A content block; a block of an unknown kind stays as it is."""
     kind = as_object(value).get("type")
     if kind == "text" and isinstance(value, dict) and isinstance(value.get("text"), str):
-        return value  # nearly all
+        return value  # the common case
     made = _BLOCKS.get(kind, anything)(value) if isinstance(kind, str) else WRONG
     return made if isinstance(made, dict) else {"type": "text", "text": text(value)}
 
@@ -149,7 +149,7 @@ _CONTENT: dict[str, Reader] = {
 
 def _tool_content(value: object) -> JsonObject:
     kind = as_object(value).get("type")
-    if isinstance(kind, str) and kind in _BLOCKS:  # a block where content with a block in it should be
+    if isinstance(kind, str) and kind in _BLOCKS:  # a bare block instead of content with a block in it
         return {"type": _SHOWN, "content": block(value)}
     made = _CONTENT.get(kind, anything)(value) if isinstance(kind, str) else WRONG
     return made if isinstance(made, dict) else {"type": _SHOWN, "content": block(text(value))}
@@ -168,7 +168,7 @@ _TOOL: Members = {
 }
 tool_call = structure({"toolCallId": name}, _TOOL)
 tool_question = structure({"toolCallId": lambda value: _or(name(value), "")}, _TOOL)
-"""What a question is about: it is asked, also when its agent does not say about which call."""
+"""The tool call of a question; it is asked even if the agent gives no tool call id."""
 exit_status = structure({}, {"exitCode": number, "signal": name})
 
 
@@ -204,7 +204,7 @@ _CHOICES = entries(_CHOICE)
 
 
 def _choice(value: object) -> object:
-    """A choice, or a group of them."""
+    """A choice, or a group of choices."""
     if "options" not in as_object(value):
         return _CHOICE(value)
     group = given(value)
@@ -250,7 +250,7 @@ usage = structure(
 
 
 def with_offer(fields: JsonObject) -> JsonObject:
-    """These fields, with `modes` and `configOptions` only where they are some."""
+    """The fields, with `modes` and `configOptions` only if they are valid."""
     made = {member: told for member, told in fields.items() if member not in ("modes", "configOptions")}
     offered = modes(fields.get("modes"))
     if offered is not None:

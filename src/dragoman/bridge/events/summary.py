@@ -1,4 +1,4 @@
-"""A session as the list of sessions shows it, and as a page needs it to begin."""
+"""A session's summary for the list of sessions, and its snapshot for a page that opens it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
 
 
 def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
-    """What the directory knows, corrected by what goes on right now."""
+    """The directory's entry, updated from the live session if there is one."""
     session = gateway.sessions.get(kept.id)
     shown: JsonObject = {
         "sessionId": kept.id,
@@ -54,7 +54,7 @@ def _resting_state(kept: SessionEntry) -> str:
 
 
 def kept_of(session: Session) -> SessionEntry:
-    """A session that is so new that nothing was read from the directory yet."""
+    """A directory entry for a new session that the directory does not list yet."""
     now = events.now()
     return SessionEntry(
         id=session.id,
@@ -68,7 +68,7 @@ def kept_of(session: Session) -> SessionEntry:
 
 
 def last_number(session: Session, kept: SessionEntry) -> int:
-    """The number of the last event; where journals are kept only what is in one has a number."""
+    """The number of the last event; with journaling, only journaled events have numbers."""
     if session.journal is not None:
         return session.journal.delivered
     return kept.last_seq if session.remote or session.gateway.journaling else session.feed.seq
@@ -77,7 +77,7 @@ def last_number(session: Session, kept: SessionEntry) -> int:
 def snapshot(
     session: Session, kept: SessionEntry, recalled: JsonObject, queue: list[JsonObject]
 ) -> JsonObject:
-    """The session as it is at this moment; `recalled` is what its journal says where no agent runs to say it."""
+    """The session's present state; `recalled` is the state from its journal, used where the live one has no value."""
     kept_elsewhere = session.remote and session.journal is None
     last = last_number(session, kept)
     current = {**recalled, **_current(session)}
@@ -120,5 +120,5 @@ def _prompt_capabilities(session: Session) -> JsonObject:
     agent = session.agent
     if agent is not None:
         return {name: agent.capabilities.prompt(name) for name in PROMPT_CAPABILITIES}
-    # Nobody runs who could be asked; what the agent does not take is refused with a sentence when it is sent.
+    # No agent runs, so its capabilities are unknown; content that it does not accept is refused when it is sent.
     return dict.fromkeys(PROMPT_CAPABILITIES, True)

@@ -1,8 +1,8 @@
-"""One event of a journal, one event of the bridge: a table from the kinds of updates (records are in `records`).
+"""Translates each event of a journal into one event of the bridge, by a table of update kinds (`records` has records).
 
-Nothing is ever left out: what has no better name becomes `unknown_update`, so that numbers rise by one. What an agent
-sends with other types than the documented ones gets those (`shapes`); an update that lacks what it is about, such as the
-id of its tool call, is unknown.
+No event is left out: an event of an unknown kind becomes `unknown_update`, so that numbers rise by one. Values of wrong
+types are converted to the documented ones (`shapes`); an update without an essential value, such as the id of its tool
+call, becomes `unknown_update` too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SESSION_STATES = frozenset(
     }
 )
 RESULT = {"type": "result"}
-"""In `content`, where the text that is the call's result stands: nothing is sent twice."""
+"""Replaces, in `content`, the text that is sent as the call's result, so that it is not sent twice."""
 TOOL_FIELDS = ("toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput")
 _HEADER = ("type", "sessionId", "seq", "timestamp", "sessionUpdate", "_meta")
 
@@ -56,23 +56,23 @@ _NOT_READABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def translate(session_id: str, seq: int | None, timestamp: str, event: bytes) -> bytes:
-    """A journal's event as the bridge sends it; one that is not kept has no number."""
+    """Translate a journal's event; an event that is not journaled has no number."""
     header: JsonObject = {"type": "", "sessionId": session_id, "seq": seq, "timestamp": timestamp}
     if seq is None:
         del header["seq"]
     try:
         return encode({**header, **(_record if event[:1] == events.RECORD else _update)(event)})
-    except _NOT_READABLE:  # a number that Python cannot hold, such as 1e400: passed on unread
+    except _NOT_READABLE:  # a number that Python cannot hold, such as 1e400: forwarded unread
         return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
     except (
         Exception
-    ):  # a bug of ours must not cost the page the events behind this one, nor this one's number
+    ):  # even after a bug of the bridge the page gets the number of this event and the later events
         log.exception("event could not be translated", extra={"session": session_id, "seq": seq})
         return encode({**header, "type": "unknown_update", "raw": msgspec.Raw(event[1:])})
 
 
 def lost(session_id: str, first_seq: int, last_seq: int) -> bytes:
-    """In the place of events that are damaged in the journal; its number is the last of theirs."""
+    """The event that replaces damaged events of the journal; its number is that of the last one."""
     about = {"type": "events_lost", "sessionId": session_id, "seq": last_seq, "firstSeq": first_seq}
     return encode({**about, "timestamp": timestamp(time.time_ns() // 1_000_000)})
 
@@ -134,7 +134,7 @@ def _chunk(kind: str, update: JsonObject) -> Fields:
 
 
 def tool_fields(tool: JsonObject) -> Fields | None:
-    """None when it does not say which call it is about."""
+    """The documented fields of a tool call; None without a tool call id."""
     fields = shapes.tool_call({name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None})
     if not isinstance(fields, dict):
         return None
@@ -158,7 +158,7 @@ def _tool_started(update: JsonObject) -> Fields | None:
 
 
 def tool_name(tool: JsonObject) -> str:
-    """What the agent calls it: ACP has no place for that, so agents put it where they like."""
+    """The agent's name of the tool: ACP has no field for it, so agents put it into different places."""
     meta = as_object(tool.get("_meta"))
     places = (tool, *(as_object(each) for each in meta.values()), meta)
     names = (place.get("toolName") for place in places)
@@ -183,7 +183,7 @@ def _tool_changed(update: JsonObject) -> Fields | None:
 
 
 def _terminal(update: JsonObject) -> Fields:
-    """What a command of the agent's own printed, and how it ended: agents tell that in `_meta`."""
+    """Output and exit status of a command that the agent runs itself; agents send them in `_meta`."""
     meta = as_object(update.get("_meta"))
     told = meta.get("terminal_output_delta", meta.get("terminal_output"))
     ended = meta.get("terminal_exit")
@@ -205,7 +205,7 @@ def _terminal(update: JsonObject) -> Fields:
 
 
 def _taken_result(fields: Fields) -> object:
-    """The tool's own output, or the text that people see of it; taken out of where it stood."""
+    """Remove the tool's raw output, or its only text content, from `fields` and return it."""
     if "rawOutput" in fields:
         return fields.pop("rawOutput")
     content = fields.get("content")
@@ -217,7 +217,7 @@ def _taken_result(fields: Fields) -> object:
 
 
 def _is_text(item: object) -> bool:
-    """Text and nothing else: what an agent says beyond it must not be lost."""
+    """Whether the item is text without further members, which would be lost."""
     item = as_object(item)
     block = as_object(item.get("content"))
     plain = item.keys() == {"type", "content"} and block.keys() == {"type", "text"}
