@@ -1,7 +1,7 @@
-"""Actions wait for their place in the order of a session's events: an answer, a question, the end of a replay.
+"""Actions run at their place in the order of a session's events: an answer, a question, the end of a replay.
 
-Each stands for itself. One that fails is a bug of ours; it is logged, and the actions behind it, which belong to other
-clients and other requests, still run.
+Actions are independent. An action that raises is a bug of ours; the error is logged, and the actions after it, which
+belong to other clients and requests, still run.
 """
 
 from __future__ import annotations

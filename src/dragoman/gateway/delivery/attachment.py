@@ -1,11 +1,10 @@
-"""One client's live view of one session: a position in its journal, and the way back to the present.
+"""An attachment: one client's live view of one session, with the client's position in the journal.
 
-    live       what is stored is sent at once
+    live       stored events are sent at once
     behind     the client reads slowly, or came late: events are read from the journal at its pace
 
-An attachment that is behind catches up until there is nothing left to read and becomes live in the same turn of the
-loop, so that there is no gap and nothing twice at the seam. Answers and questions for a client that is behind wait for
-their place in the order.
+An attachment that is behind reads until nothing is left and becomes live in the same turn of the loop, so that no event
+is left out or sent twice. Answers and questions for a client that is behind wait for their place in the order.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CATCH_UP_BYTES = 256 * 1024
-"""How much is read from the journal at once: enough for one write, little enough to wait for a slow client."""
+"""How much is read from the journal at once: enough for one write, and little to buffer for a slow client."""
 OPTION_KIND = b'"%b"' % options.UPDATE.encode()
 FIRST_BYTES = 8 * 1024
 FIRST_EVENTS = 32
-"""Shown before the rest of a replay is prepared, so that people see at once that it comes."""
+"""Sent before the rest of a replay is prepared, so that the client shows the beginning at once."""
 
 
 def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
-    """For a client that asks for events that retention has removed, or that the disk did not keep."""
+    """The notice to a client that asks for events that retention removed, or that are damaged on the disk."""
     why = "damaged in the journal and left out" if damaged else "not kept any more (sessions.retain_bytes)"
     if first_seq == last_seq:
         return f"Event {first_seq} of this conversation is {why}."
@@ -52,7 +51,7 @@ def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
 
 class Attachment:
     reads_journal = False
-    """It takes the journal's events instead of updates."""
+    """Whether the client is sent the journal's events instead of updates."""
 
     def __init__(self, client: ClientConnection, session: Session) -> None:
         self.client = client
@@ -79,17 +78,17 @@ class Attachment:
         self._terminals: dict[str, str] = {}
         self._corrections = Corrections()
         self.mirror = TerminalMirror(self) if client.shows_terminals else None
-        """Its own terminals for commands that the agent runs by itself."""
+        """The client's terminals that show commands which the agent runs by itself."""
         self._task: asyncio.Task[None] | None = None
         self._gone = False
         self._damage_told = False
         self._returned = False
-        """It has just come back to an event, of which is not known yet whether the next one is still kept."""
+        """The client has just returned with a position, and the next event may have been removed."""
 
     # -- live
 
     def push(self, batch: Batch) -> None:
-        """A stored batch; clients that are behind find it in the journal, and one that is not kept in their queue."""
+        """Send a batch; a client that is behind reads a stored one from the journal, another waits in its queue."""
         if not batch.kept:
             self.after(batch.after, partial(self._push_unkept, batch))
             return
@@ -110,7 +109,7 @@ class Attachment:
             self._send_all(batch.lines)
 
     def _may_send_lines(self, batch: Batch) -> bool:
-        """Whether this client is shown just `batch.lines`: no numbers, nothing varied, no other client's words."""
+        """Whether `batch.lines` is all this client gets: no numbers, nothing varied, nothing by another client."""
         if not self._bulk or batch.varied or batch.gap:
             return False
         return not batch.authors or (batch.author is self.client and not self._shared)
@@ -120,7 +119,7 @@ class Attachment:
             self.send(line)
 
     def _push_unkept(self, batch: Batch) -> None:
-        """Shown without a number: it cannot be had again."""
+        """Send a batch that is not stored, without numbers: it cannot be replayed."""
         for index, event in enumerate(batch.events):
             if event[0] in events.SHOWN:
                 self._show(None, self.own_view(event[1:]), batch.authors.get(index))
@@ -134,15 +133,12 @@ class Attachment:
                 self._show_gap(seq, event)
 
     def show_passing(self, line: bytes) -> None:
-        """Of the moment only: it is in no journal, and a client that is behind does without."""
+        """Send an update that is in no journal; a client that is behind does not get it."""
         if self.live and self._has_room and not self._shared:
             self._show(None, line, None)
 
     def own_view(self, line: bytes) -> bytes:
-        """A terminal belongs to the client that runs it; the others see its output as far as it is known.
-
-        Options of a type that the client does not know are left out.
-        """
+        """The line as this client is sent it: other clients' terminals as text, without unknown types of options."""
         if self._hides_booleans and OPTION_KIND in line:
             line = replay.without_booleans(line)
         if b'"terminalId"' in line:
@@ -151,11 +147,11 @@ class Attachment:
 
     @property
     def is_current(self) -> bool:
-        """Live, and without terminals of its own to wait for: actions may run at once."""
+        """Whether actions may run at once: the client is live and has no terminals to wait for."""
         return self.live and self.mirror is None
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
-        """Run `action` when this client has everything up to `seq`; its failure is its own."""
+        """Run `action` when this client has everything up to `seq`; an exception in `action` is only logged."""
         if self.live or self._gone:
             actions.run(action, self.session.id)
         else:
@@ -169,7 +165,7 @@ class Attachment:
             self.mirror.after(action)
 
     def show_alone(self, line: bytes) -> None:
-        """An update for this client alone, which is not journaled."""
+        """Send an update to this client alone, which is not journaled."""
         if not self._gone:
             self._show(None, line, None)
 
@@ -178,21 +174,21 @@ class Attachment:
     def start_at(
         self, position: int, *, history_until: int = 0, terminals: dict[str, str] | None = None
     ) -> None:
-        """Begin behind the present; events up to `history_until` are a replay."""
+        """Read the journal from `position` on; events up to `history_until` are a replay."""
         self.position = position
         self._history_until = history_until
         self._first = FIRST_EVENTS
         self._terminals = terminals or {}
-        self._returned = not history_until  # a load is told of a removed beginning with its answer
+        self._returned = not history_until  # the answer to a load reports a removed beginning
         self.fall_behind()
         self.catch_up()
 
     def go_on(self, position: int) -> None:
-        """From a journal that another process kept until now."""
+        """Read on after `position`, in a journal that another process wrote until now."""
         self.start_at(position)
 
     def rewind(self, position: int, missed: list[tuple[int, Callable[[], None]]]) -> None:
-        """Go back to the last event that the client has; `missed` is what else it lacks, each after its event."""
+        """Go back to the last event that the client has; `missed`: other messages to resend, each after its event."""
         if self._gone:
             return
         if self._task is not None:
@@ -208,12 +204,12 @@ class Attachment:
         self.live = False
 
     def catch_up(self) -> None:
-        """Read on from the journal; called when the client takes more."""
+        """Read on from the journal; called when the client can be sent more."""
         if not self.live and not self._gone and (self._task is None or self._task.done()):
             self._task = self.session.gateway.spawn(self._catch_up())
 
     def close(self) -> None:
-        """The client is gone; what waited for it runs, so that nothing else waits for that."""
+        """Detach a client that is gone; its waiting actions run, so that nothing waits for them forever."""
         self._gone = True
         self.live = False
         if self._task is not None:
@@ -229,7 +225,7 @@ class Attachment:
         while feed is not None and self._has_room and not self._gone:
             try:
                 size = FIRST_BYTES if self._first > 0 else CATCH_UP_BYTES
-                delivered = feed.delivered  # before the read: what comes meanwhile is not in it
+                delivered = feed.delivered  # before the read: events stored meanwhile are not in the result
                 rows = await feed.store.read(self.session.id, self.position, size)
                 self._check_start(rows[0].first_seq if rows else delivered + 1)
                 for row in rows:
@@ -248,11 +244,11 @@ class Attachment:
             self._run_due(self.position)
             if self.position >= feed.delivered:
                 self.live = True
-                self._run_due(None)  # there is nothing more to wait for
+                self._run_due(None)
                 return
 
     def _check_start(self, first_seq: int) -> None:
-        """Say what lies between the last event that the client has and the first that there is."""
+        """Report the events missing between the last one that the client has and the first one in the journal."""
         returned, self._returned = self._returned, False
         if returned and first_seq > self.position + 1:
             self._tell_missing(self.position + 1, first_seq - 1)
@@ -261,7 +257,7 @@ class Attachment:
         self._say(missing(first_seq, last_seq, damaged=damaged))
 
     def _give_up(self, feed: JournalFeed) -> None:
-        """Go on with the present: a hole that was logged is better than a client that hangs."""
+        """Become live without the rest: a logged gap is better than a client that hangs."""
         self.position = feed.delivered
         self.live = True
         self._run_due(None)
@@ -314,11 +310,11 @@ class Attachment:
         self._show(seq, line, author)
 
     def _say(self, title: str) -> None:
-        """To this client alone: what the others see may be whole."""
+        """Send a notice to this client alone: other clients may have got everything."""
         self.send(self.session.notice_line(self.client, title, "error"))
 
     def _show_gap(self, seq: int, event: bytes) -> None:
-        """What a client that was not there cannot be shown, and one that was should not count on."""
+        """Send the notice that some events before this one were not stored."""
         title = events.unkept_words(events.read_record(event))
         self._show(seq, self.session.notice_line(self.client, title, "error"), None)
 
@@ -332,11 +328,11 @@ class Attachment:
         self._show(seq, update_line(self.session.id, update), None)
 
     def tell(self, title: str, severity: str) -> None:
-        """To this client alone, now, whatever is in its way."""
+        """Send a notice to this client alone, at once, ahead of events that wait."""
         self.send(self.session.notice_line(self.client, title, severity))
 
     def _show(self, seq: int | None, line: bytes, author: ClientConnection | None) -> None:
-        """Nobody is shown his own words; another process of ours is, for whoever else is there."""
+        """Send a line, but not to its author; to another process of Dragoman marked, for that one's other clients."""
         own = author is self.client
         if own and not self._shared:
             return

@@ -1,10 +1,10 @@
-"""A client that does not take what it is sent holds the agents of its sessions back.
+"""Back-pressure: a client that does not read what it is sent pauses the agents of its sessions.
 
-Without a journal for as long as it takes: what it has not read would have to wait in memory. With a journal only for
-moments: an agent must not wait for a slow client, but reading events back from files costs more than waiting for one
-that is about to read. Each client has an allowance of `MOST_SECONDS`, which is used up while it holds agents and comes
-back while it does not, for a client that is alone with its sessions as soon as it has read. Without any left the agents
-go on, and the client reads on from the journal.
+Without a journal the pause lasts until the client reads: unread events would fill memory. With a journal it is short:
+an agent must not wait for a slow client, but reading events back from files costs more than waiting for a client that
+is about to read. Each client has an allowance of `MOST_SECONDS`, which shrinks while it pauses agents and grows back
+while it does not; a client that is the only one of its sessions has all of it again as soon as it has read. When the
+allowance is used up, the agents go on and the client catches up from the journal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Backpressure:
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
         self._held: list[AgentConnection] = []
-        """Agents that wait for a moment."""
+        """Agents paused within the allowance; they are released when it is used up."""
         self._timer: asyncio.TimerHandle | None = None
         self._left = MOST_SECONDS
         self._since = time.monotonic()
@@ -41,7 +41,7 @@ class Backpressure:
             if journal is not None or attachment.reads_journal:
                 attachment.catch_up()
             if attachment.reads_journal and attachment.session.remote:
-                continue  # it reads the other process's journal at its own pace
+                continue  # reads the journal of the owner at its own pace
             if agent is None:
                 continue
             alone = alone and len(attachment.session.attachments) == 1
@@ -59,7 +59,7 @@ class Backpressure:
                 agent.hold(self)
 
     def _let_go(self) -> None:
-        """Account for the time since the last change, and let agents go on that wait for a moment."""
+        """Update the allowance for the time since the last change, and release the agents in `_held`."""
         now = time.monotonic()
         passed, self._since = now - self._since, now
         if self._timer is None:

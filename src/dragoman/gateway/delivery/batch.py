@@ -1,4 +1,4 @@
-"""Events that were published in one turn of the event loop."""
+"""A batch: the events published in one turn of the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Events that are stored and handed over together."""
+    """Events that are stored and sent to attachments together."""
 
     __slots__ = (
         "actions",
@@ -34,20 +34,20 @@ class Batch:
         self.first_seq = 0
         self.last_seq = 0
         self.kept = True
-        """Its events have numbers, from `first_seq` on."""
+        """The batch is stored: its events have numbers, from `first_seq` on."""
         self.after = 0
-        """The last event that is stored, for a batch that is not."""
+        """For a batch that is not stored: the number of the last stored event before it."""
         self.gap = False
-        """Its one event says how many before it were not kept."""
+        """The batch has one event: the record that counts the events before it that were not stored."""
         self.events: list[bytes] = []
         self.lines: list[bytes] = []
-        """The updates among them that have no author: every attachment is shown these."""
+        """The updates in `events` that have no author: every attachment is sent these."""
         self.authors: dict[int, ClientConnection] = {}
-        """Author per index in `events`; authors are not shown their own events."""
+        """Author per index in `events`; authors are not sent their own events."""
         self.author: ClientConnection | None = None
         """The author of all events in `authors`; None if there are several, or none."""
         self.varied = False
-        """Not every client may be sent the same bytes: some speak of one client's own terminals."""
+        """Some events refer to one client's own terminals, so that clients are sent different bytes."""
         self.actions: list[Action] = []
 
     def number(self, first_seq: int) -> None:
@@ -65,14 +65,14 @@ class Batch:
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """Events that were shown and not kept."""
+    """Events that were sent to clients but not stored."""
 
     events: int
     since: str
 
 
 def gap_batch(missing: Missing) -> Batch:
-    """A record in the place of what is missing."""
+    """A batch with one record, which counts the events that are missing in the journal."""
     batch = Batch()
     batch.gap = True
     batch.events.append(events.record("unkept", events=missing.events, since=missing.since))

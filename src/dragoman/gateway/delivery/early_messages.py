@@ -1,7 +1,7 @@
-"""What an agent says about a session before it has answered `session/new` (G-044, G-082).
+"""Messages of an agent about a session before the agent has answered `session/new` (G-044, G-082).
 
-It is held and handed over once the client knows the session. At the bound the agent cannot be held back, because its
-answer is still to come on the same pipe: an update is dropped, which people are told, and a request is refused.
+They are held until the client knows the session. At the limit the agent cannot be paused, because its answer is still
+to come on the same pipe: an update is dropped and later reported to the clients, a request is refused.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dragoman.wire import limits
 class EarlyMessages:
     def __init__(self) -> None:
         self.dropped = 0
-        """Updates that there was no room for."""
+        """Number of updates dropped at the limit."""
         self._held: dict[str, list[bytes]] = {}
         self._count = 0
         self._bytes = 0
 
     def hold(self, agent_session_id: str, line: bytes) -> bool:
-        """False if there is no room for it."""
+        """Hold a line; False if there is no room for it."""
         size = len(agent_session_id) + len(line)
         if self._count >= limits.EARLY_UPDATES or self._bytes + size > limits.EARLY_BYTES:
             return False
@@ -34,6 +34,6 @@ class EarlyMessages:
         return lines
 
     def forget(self, except_for: str | None) -> None:
-        """No other session is about to come."""
+        """Drop the lines of all other sessions: no other session is being created."""
         for agent_session_id in [each for each in self._held if each != except_for]:
             self.take(agent_session_id)

@@ -1,12 +1,12 @@
-"""What a journal holds: one line per event, told apart by its first byte.
+"""Events in a journal: one line each, with a tag as its first byte.
 
-    U  an update that belongs to the conversation; a replay shows it
-    P  a part of a prompt, as the update that other clients see; a replay shows it. Nothing else is the user's own
-       word: a `user_message_chunk` with the tag U is what an agent says that the user said
-    u  an update that is state (usage, commands, options): shown live, not replayed (G-163)
+    U  an update that belongs to the conversation; replayed
+    P  a part of a prompt, as the update that other clients get; replayed. Only these are certainly the user's words:
+       a `user_message_chunk` with the tag U is the agent's account of them
+    u  an update that is state (usage, commands, options): sent live, not replayed (G-163)
     R  a record: something that happened but is no update (a question, a decision, the end of a turn)
 
-Updates are kept exactly as clients see them, so that a replay is a copy.
+Updates are stored exactly as clients get them, so that a replay is a copy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLAYED = frozenset(b"UP")
 
 
 def tag_of(kind: str) -> bytes:
-    """The tag of an update; a kind that nobody knows yet is taken for conversation, so that it is not lost."""
+    """The tag of an update; an unknown kind counts as conversation, so that replays include it."""
     return STATE if kind in _STATE_KINDS else HISTORY
 
 
@@ -45,37 +45,37 @@ assert not _STATE_KINDS & HISTORY_KINDS
 
 
 def record(kind: str, **facts: object) -> bytes:
-    """A record as it is journaled."""
+    """Encode a record for the journal, without facts that are None."""
     return RECORD + encode(
         {"dragoman": kind, **{name: value for name, value in facts.items() if value is not None}}
     )
 
 
 UNKEPT = record("unkept")[:-1]
-"""How a record begins that stands for events which were shown and not kept."""
+"""First bytes of a record that counts events which were sent to clients but not stored."""
 
 
 TURN_ENDED = record("turn_ended")[:-1]
-"""How the record of a turn's end begins."""
+"""First bytes of the record of a turn's end."""
 
 
 INTERRUPTED = "This turn was interrupted, or its end could not be saved."
-"""The error of a turn that has no end in the journal: its process died, or could not write any more before it ended."""
+"""The error of a turn without an end in the journal: its process died, or could not write any more before it ended."""
 
 
 def lost_words(first_seq: int, last_seq: int) -> str:
-    """What stands in the place of events that a journal does not have any more."""
+    """The sentence shown in the place of events that are damaged or missing in a journal."""
     which = f"Event {first_seq} is" if first_seq == last_seq else f"Events {first_seq} to {last_seq} are"
     return f"{which} damaged or missing in the journal."
 
 
 def copied_loss(count: int) -> bytes:
-    """A record in a fork, in the place of events that its original has lost."""
+    """The record in a fork's journal that replaces events which are lost in the original's."""
     return record("unkept", events=count, damaged=True)
 
 
 def unkept_words(unkept: JsonObject) -> str:
-    """What a record of the kind `unkept` says."""
+    """The sentence shown for a record of the kind `unkept`."""
     if unkept.get("damaged") is True:
         return (
             f"{unkept.get('events')} events before this are lost: this session was forked from a damaged one."
@@ -88,5 +88,5 @@ def read_record(event: bytes) -> JsonObject:
 
 
 def now() -> str:
-    """ISO 8601 in UTC with milliseconds, as the store keeps times."""
+    """The current time as the store saves times: ISO 8601 in UTC with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

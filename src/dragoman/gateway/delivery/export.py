@@ -1,4 +1,4 @@
-"""A session as a file: every event as NDJSON, or the conversation as Markdown. In pieces, however long it is."""
+"""Exports a session: every event as NDJSON, or the conversation as Markdown; streamed in pieces."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _KINDS = {
 }
 """Tag of an event: its `type` in an export, and the member that holds it."""
 OF_THIS_MACHINE = frozenset({"owner", "epoch", "node"})
-"""What a session's record says that means nothing elsewhere."""
+"""Fields of a session record that only this machine understands; exports leave them out."""
 
 
 async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:
-    """The record first, then each event with its number, its time and what clients were sent.
+    """The session's record first, then each event with its number, its time and its content.
 
-    One line stands for all events of a part that is lost: it has the number of the last, and of the first.
+    A run of lost events is one line, with the numbers of the last and the first of them.
     """
     facts = {key: value for key, value in msgspec.to_builtins(record).items() if key not in OF_THIS_MACHINE}
     yield encode({"type": "session", **facts}) + b"\n"

@@ -1,10 +1,10 @@
-"""The one ordered stream of a session towards its clients (G-005, G-080).
+"""The feed delivers a session's events to its clients, in one order (G-005, G-080).
 
-Everything that a client may see of a session passes through here: updates as bytes, and everything else (a prompt's
-answer, a question) as an action that runs when all that was published before it has been handed over.
+All that a client gets of a session passes through here: updates as bytes, and everything else (a prompt's answer, a
+question) as an action that runs after everything published before it has been sent.
 
-    DirectFeed    published, sent                       no journal: a slow client holds its agents back
-    JournalFeed   published, stored, then sent          a slow client reads on from the journal at its own pace
+    DirectFeed    published, sent                       no journal: a slow client pauses its agents
+    JournalFeed   published, stored, then sent          a slow client catches up from the journal at its own pace
                   (journal_feed.py)
 """
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REPLAY = "_dragoman/replay"
-"""Said to another process of ours: what follows is the replay that it asked for."""
+"""Notification to another process of Dragoman: the replay that it asked for begins."""
 REPLAYED = "_dragoman/replayed"
-"""And here it ends."""
+"""Notification to another process of Dragoman: the replay has ended."""
 
 
 class Feed(Protocol):
     attachments: list[Attachment]
-    """Everybody who looks; changed by `add` and `remove` alone."""
+    """All attachments of the session; changed by `add` and `remove` alone."""
     delivered: int
-    """The number of the last event that was handed over; without a journal 0, or what another process said."""
+    """The number of the last event that was sent; without a journal 0, or the number that the owner reported."""
 
     @property
     def seq(self) -> int:
@@ -43,51 +43,51 @@ class Feed(Protocol):
     def publish(
         self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
     ) -> None:
-        """Show one update to every attachment but its author's, who knows it already.
+        """Send one update to every attachment except the author's.
 
-        `varied`: it speaks of one client's own terminals, so others are shown it differently.
+        `varied`: the update refers to one client's own terminals, so other clients are sent a different text.
         """
 
     def reaches(self, author: ClientConnection) -> bool:
-        """Whether what this client says goes to anybody: another one, or a journal."""
+        """Whether a message of this client has any receiver: another client, or a journal."""
 
     def record(self, event: bytes) -> None:
-        """Journal what is no update."""
+        """Journal an event that is not an update."""
 
     def then(self, action: Action) -> None:
-        """Run `action` once everything published so far has been handed over; its failure is its own."""
+        """Run `action` once everything published so far has been sent; an exception in `action` is only logged."""
 
     def add(self, attachment: Attachment) -> None: ...
 
     def remove(self, attachment: Attachment) -> None: ...
 
     def agent_gone(self) -> None:
-        """A replay of its has come to its end."""
+        """The agent ended: a replay from it is over."""
 
 
 class DirectFeed:
-    """Without a journal nothing has to be written first: what is published is sent."""
+    """Implements `Feed` without a journal: what is published is sent at once."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self.attachments: list[Attachment] = []
         self.waiting: Attachment | None = None
-        """Whose replay comes next."""
+        """The attachment that the next replay is for."""
         self.replaying = asyncio.Lock()
-        """Held while one is under way: whatever comes then belongs to it."""
+        """Held while a replay is under way: all events received meanwhile belong to it."""
         self.delivered = 0
         self.kept_elsewhere = True
-        """What another process says next is in its journal."""
+        """The next event from the owner is stored in the owner's journal."""
         self._early: set[Attachment] = set()
-        """Who waits for a replay: what is published before it is in it."""
+        """Attachments that wait for a replay; events published before it are not sent to them: it contains those."""
         self._only: Attachment | None = None
-        """A replay is for the one who asked for it."""
+        """The attachment that the current replay is sent to; None: all."""
         self._lacked: int | None = None
-        """The event that comes next, of a replay of which some have a part already."""
+        """The number of the next event in a replay of which some attachments have a part already."""
         self._over = asyncio.Event()
         self._over.set()
         self._shown: list[Attachment] = []
-        """To whom things are shown now."""
+        """The attachments that events are sent to now."""
         self._journal_sinks: list[JournalAttachment] = []
         self._seq = 0
 
@@ -98,7 +98,7 @@ class DirectFeed:
             if attachment.client is not author:
                 try:
                     attachment.send(attachment.own_view(line) if varied else line)
-                except Exception:  # one client's trouble must not cost the others the event
+                except Exception:  # a failure at one client must not cost the others the event
                     log.exception("event could not be shown", extra={"session": self._session_id})
         if self._journal_sinks:
             self._journal_sink(tag + line)
@@ -129,12 +129,12 @@ class DirectFeed:
         self._look()
 
     def forget_replay(self, attachment: Attachment) -> None:
-        """It will not come."""
+        """The replay for this attachment will not come."""
         self._early.discard(attachment)
         self._look()
 
     def replay_begins(self) -> None:
-        """What comes from now on was said before, to all but those who wait for it: one, or, if nobody, all."""
+        """The next events are a replay: send them only to the attachment that waits for it; to all if none does."""
         self._over.clear()
         self._only = self.waiting
         if self.waiting is not None:
@@ -142,7 +142,7 @@ class DirectFeed:
         self._look()
 
     def replayed_until(self, position: int) -> None:
-        """The replay that another process told came to its end, which is event `position`."""
+        """The owner's replay has ended with event `position`."""
         if self.waiting is not None and not self.waiting.reads_journal:
             self.waiting.position = position
         self.replay_ended()
@@ -155,20 +155,20 @@ class DirectFeed:
         self._look()
 
     def show_after(self, seq: int | None) -> None:
-        """What comes next is event `seq`, for those whose position is before it; None: for all."""
+        """Send the next event, number `seq`, only to attachments whose position is before it; None: to all."""
         self._lacked = seq
         self._look()
 
     def lost(self, position: int, replayed: int) -> None:
-        """The process that said all this is gone: note which event each client has.
+        """The connection to the owner is lost: note the last event that each client has.
 
-        `position` is the last one of those who follow; a replay that was under way had come to `replayed`.
+        `position`: the last event received live; `replayed`: the last event of a replay that was under way.
         """
         self.delivered = max(self.delivered, position)
         for attachment in self.attachments:
             if (
                 attachment.reads_journal or attachment in self._early
-            ):  # those know, and these were shown nothing
+            ):  # a journal reader tracks its own position; the waiting ones were sent nothing
                 continue
             has = replayed if attachment is self._only else position
             attachment.position = max(attachment.position, has)
@@ -177,7 +177,7 @@ class DirectFeed:
         self.replay_ended()
 
     async def replayed(self) -> None:
-        """Wait for the end of one that has begun."""
+        """Wait for the end of a replay that has begun."""
         await self._over.wait()
 
     def _look(self) -> None:
@@ -190,7 +190,7 @@ class DirectFeed:
 
     @property
     def seq(self) -> int:
-        """How many events those with a tap were shown: nothing is kept, so that nobody else has numbers."""
+        """How many events the journal sinks were sent; nothing is stored, so other clients get no numbers."""
         return self._seq
 
     def _journal_sink(self, event: bytes) -> None:

@@ -1,11 +1,11 @@
-"""The attachment of a client that takes the journal itself: each event by its number, once, rising by one.
+"""The attachment of a client that reads the journal itself: each event once, in the order of the numbers, without gaps.
 
-Position, falling behind and catching up are those of every attachment; only what is handed over differs. Terminals
-stay references: whoever reads a journal finds their output in it.
+Position, falling behind and catching up work as in every attachment; only what is sent differs. Terminals stay
+references: their output is in the journal.
 
-There is one reader at a time. Of a session that another process has, it reads the journal that the other process
-writes, as often as there is a sign of more; when this process takes the session over, the same reader goes on to the
-end of it, where the attachment becomes live.
+There is one reader at a time. Of a session that another process owns, it reads the journal that the owner writes,
+whenever there is a sign of new events; when this process takes the session over, the same reader reads on to the end,
+where the attachment becomes live.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_INTERVAL = 0.5
-"""Seconds after which records of another process are seen that came without an update."""
+"""Seconds between looks into the owner's journal for records that came without an update."""
 TAKEOVER_INTERVAL = 30.0
-"""Seconds between tries to take over a session whose process lives and cannot be reached; shorter at first."""
+"""Most seconds between tries to take over a session whose owner lives but cannot be reached; shorter at first."""
 
 
 class JournalAttachment(Attachment):
@@ -45,44 +45,44 @@ class JournalAttachment(Attachment):
         self._journal_sink = link.journal_sink(session.id)
         self.send = _ignore
         self._more = False
-        """There was a sign of more events since the reader asked for the last ones."""
+        """There may be new events since the reader's last read."""
         self._timer: asyncio.TimerHandle | None = None
         self._takeover: asyncio.Task[Session] | None = None
         self._takeover_wait = LOOK_INTERVAL
         self._takeover_at = 0.0
 
     def show_passing(self, line: bytes) -> None:
-        """The journal has the same in its own words."""
+        """Do nothing: the journal has its own record of the same."""
 
     def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
-        """An event of a session without a journal here; where another process keeps it, it is in the store by now."""
+        """Deliver an event that this process does not store; `kept_elsewhere`: the owner has stored it already."""
         if self.session.remote and kept_elsewhere:
             self.catch_up()
             return
         if (
             self.session.gateway.journaling
-        ):  # its numbers are those of a journal that does not have this event
+        ):  # the client's numbers are those of a journal that does not have this event
             self._journal_sink.unkept(_now(), [event])
             return
         self._journal_sink.events(seq, _now(), [event])
         self.position = seq
 
-    # -- of a session that another process has
+    # -- of a session that another process owns
 
     @property
     def _follows(self) -> bool:
-        """Another process writes the journal."""
+        """Whether another process writes the journal."""
         return self.session.remote and self.session.journal is None
 
     def follow(self, position: int) -> None:
-        """Read the journal that the other process writes; what it says is only taken as a sign that there is more."""
+        """Read the journal that the owner writes; an event from the owner is only a sign that there are new ones."""
         self.position = position
         self._returned = True
         self.fall_behind()
         self._look()
 
     def go_on(self, position: int) -> None:
-        """It knows by itself how far it is; its reader goes on in the journal that is ours now."""
+        """Read on after a takeover; `position` is not needed, since the reader has its own."""
         self.catch_up()
 
     def after(self, seq: int, action: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class JournalAttachment(Attachment):
         super().close()
 
     def _look(self) -> None:
-        """Records come without a sign, and the other process may die."""
+        """Look for new events and for a dead owner: neither records nor the owner's death are signalled."""
         session = self.session
         if self._gone:
             return
@@ -113,7 +113,7 @@ class JournalAttachment(Attachment):
             self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
 
     def _try_takeover(self) -> None:
-        """One try at a time, and fewer while the other process lives and does not answer."""
+        """Start a takeover unless one is under way; the interval doubles while the owner lives but does not answer."""
         now = time.monotonic()
         if now < self._takeover_at or (self._takeover is not None and not self._takeover.done()):
             return
@@ -163,7 +163,7 @@ class JournalAttachment(Attachment):
         self._hand_over(batch.first_seq, _now(), batch.events)
 
     def _hand_over(self, first_seq: int, ts: int, events: list[bytes]) -> None:
-        """Without those that the client has: none comes twice."""
+        """Send the events that the client does not have yet."""
         known = self.position + 1 - first_seq
         if known > 0:
             first_seq, events = first_seq + known, events[known:]
@@ -190,4 +190,4 @@ def _now() -> int:
 
 
 def _ignore(line: bytes) -> None:
-    """Updates come as events of the journal."""
+    """Drop a line: the client gets updates as journal events."""

@@ -1,9 +1,9 @@
-"""The stream of a session with a journal: what is published is stored, then shown.
+"""The feed of a session with a journal: published events are stored, then sent to clients.
 
-A batch is what was published in one turn of the event loop. It is stored with one append, numbered as it is sent to the
-store, and handed to every attachment when it is safe, mostly before the append returns. Appends may overlap; the store
-answers in their order, and after one that failed those behind it fail too. When all are answered for, what failed waits
-at the head of `_pending` and is tried again, the first batch alone until one succeeds (see `keeping` for the states).
+A batch holds the events published in one turn of the event loop. It is stored with one append, gets its numbers when it
+is sent to the store, and goes to every attachment once it is stored, mostly before the append returns. Appends may
+overlap; the store answers in their order, and after a failed append the following ones fail too. When all are answered,
+the failed batches are first in `_pending` and are retried, the first alone until it succeeds (states: `journal_state`).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_AUTHORS = 1000
-"""Only a client that is far behind needs old ones; it may then see a prompt of its own again."""
+"""Authors remembered by seq; a client that is further behind may see a prompt of its own again."""
 RETRY_SECONDS = 0.1
-"""Between two tries while events wait."""
+"""Time between two tries in the state WAITING."""
 TELL_SECONDS = 0.5
-"""Events wait for so long before people are told: a disk that hesitates is no news."""
+"""How long events wait before clients are notified: a short delay of the disk is not reported."""
 MAX_WAITING_BYTES = 4 * 1024 * 1024
-"""Of batches on their way to a slow disk: beyond it their agent waits too."""
+"""Size of the batches in flight to a slow disk above which the agent is paused."""
 HEAL_SECONDS = 1.0
-"""Between two tries of a session that goes on unkept."""
+"""Time between two tries in the state UNKEPT."""
 
 
 class JournalFeed:
@@ -59,18 +59,18 @@ class JournalFeed:
         patience: float,
         missing: Missing | None = None,
     ) -> None:
-        """`missing`: what was shown since `last_seq` and not kept, in this process, by a feed before this one."""
+        """`missing`: events that an earlier feed in this process sent after `last_seq` and could not store."""
         self.attachments: list[Attachment] = []
         self.epoch = epoch
         self.delivered = last_seq
         self.store = store
         self.state = JournalState.STORED
         self.trouble: StoreError | None = None
-        """Why events are not kept at present."""
+        """Why events cannot be stored at present."""
         self.missing = missing
-        """What was shown since the last event that is stored, and is not kept."""
+        """Events that were sent to clients since the last stored event, but are not stored."""
         self.authors: dict[int, ClientConnection] = {}
-        """Author by seq, of this process's life; authors are not shown their own events again."""
+        """Author by seq, of events published by this process; authors are not sent their own events again."""
         self._session_id = session_id
         self._next = last_seq + 1
         self._watcher = watcher
@@ -78,21 +78,21 @@ class JournalFeed:
         self._open: Batch | None = None
         self._holding = False
         self._pending: deque[Batch] = deque()
-        """Batches that are not handed over yet: first those that failed, then those in flight, then the rest."""
+        """Batches not sent to attachments yet: first those that failed, then those in flight, then the rest."""
         self._in_flight = 0
         self._waiting_bytes = 0
-        """Of the batches in flight."""
+        """Size of the batches in flight."""
         self._stored = 0
-        """How many batches at the head of `_pending` are stored and not handed over yet."""
+        """How many batches at the head of `_pending` are stored but not sent to attachments yet."""
         self._handing_over = False
         self._failed = 0
         self._failures = 0
-        """How often that was so."""
+        """How often all appends were answered and some had failed."""
         self._error: StoreError | None = None
-        """Why the first of those that failed did."""
+        """The error of the first append that failed."""
         self._waits_since = 0.0
         self._told = False
-        """People know that events wait."""
+        """Clients have been notified that events wait."""
         self._published = 0
         self._unclaimed = False
         self._stopped = False
@@ -103,7 +103,7 @@ class JournalFeed:
 
     @property
     def broken(self) -> bool:
-        """Events are shown, but not kept."""
+        """Whether events are sent to clients without being stored."""
         return self.state in UNNUMBERED
 
     @property
@@ -114,7 +114,7 @@ class JournalFeed:
 
     @property
     def published(self) -> int:
-        """How many events there were in this feed's life, kept or not."""
+        """How many events were published through this feed, stored or not."""
         return self._published + (len(self._open.events) if self._open is not None else 0)
 
     # -- publishing
@@ -156,8 +156,8 @@ class JournalFeed:
             actions.run(action, self._session_id)
 
     def _begin(self, *, waits: bool = False) -> Batch:
-        """`waits`: it begins with a client's own event, which its author is not shown: what the client asked for, such
-        as a prompt to the agent, leaves before it is stored."""
+        """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
+        a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
         batch = self._open = Batch()
         self._loop.call_soon(self._next_turn if waits else self._flush, batch)
         return batch
@@ -167,7 +167,7 @@ class JournalFeed:
             self._loop.call_soon(self._flush, batch)
 
     def hold(self) -> None:
-        """What is published from now on is one batch, which is neither stored nor shown before `let_go`."""
+        """Collect what is published from now on in one batch, which is neither stored nor sent before `let_go`."""
         if self._open is not None:
             self._flush(self._open)
         self._holding = True
@@ -178,7 +178,7 @@ class JournalFeed:
             self._flush(self._open)
 
     def drop_held(self) -> None:
-        """As if it had never been published; the answers behind it go out."""
+        """Discard the held batch without storing or sending its events; its actions still run."""
         if self._holding:
             self._holding = False
             batch, self._open = self._open, None
@@ -219,7 +219,7 @@ class JournalFeed:
                 self._watcher.journal_congested(True)
 
     def _done(self, error: StoreError | None) -> None:
-        """The store answers in the order of the appends, also before an append returns."""
+        """Handle the outcome of one append; called in the order of the appends, maybe before an append returns."""
         self._in_flight -= 1
         if self._waiting_bytes and not self._in_flight:
             self._waiting_bytes = 0
@@ -237,13 +237,13 @@ class JournalFeed:
             self._failed += 1
             self._error = self._error or error
             if not self._in_flight:
-                if self._handing_over:  # what is stored comes first
+                if self._handing_over:  # stored batches are sent first
                     self._loop.call_soon(self._all_answered)
                 else:
                     self._all_answered()
 
     def _hand_over_stored(self) -> None:
-        """One batch after the other: what is published while one is shown comes behind it."""
+        """Send the stored batches in order; not reentrant, so that events published meanwhile come after them."""
         if self._handing_over:
             return
         self._handing_over = True
@@ -260,12 +260,12 @@ class JournalFeed:
             self._stored = 0
 
     def _is_there(self, error: StoreError) -> bool:
-        """An append that was reported as failed and is in the journal all the same: only we write at our epoch."""
+        """Whether an append reported as failed is in the journal after all: only this process writes at its epoch."""
         batch = self._pending[self._stored + self._failed]
         return isinstance(error, SequenceGap) and not batch.gap and error.last_seq >= batch.last_seq
 
     def _recovered(self) -> None:
-        """A batch is stored, and with it all before it: numbers have no gaps."""
+        """Handle a stored batch after failures: all batches before it are stored too, since numbers have no gaps."""
         self._stored += self._failed + 1
         self._failed, self._error = 0, None
         self._hand_over_stored()
@@ -275,7 +275,7 @@ class JournalFeed:
             self._append_unnumbered()
 
     def _all_answered(self) -> None:
-        """Nothing is in flight, and what failed is first in the queue."""
+        """Decide how to go on when nothing is in flight and the failed batches are first in the queue."""
         error, self._error, self._failed = self._error, None, 0
         if error is None:
             return  # this process ended meanwhile
@@ -303,7 +303,7 @@ class JournalFeed:
             self._move(JournalState.UNKEPT if is_hopeless(error) else JournalState.WAITING, error)
 
     def _take_numbers_back(self, error: StoreError) -> None:
-        """Nothing in the queue is stored, so none of it has a number."""
+        """Remove the numbers of all batches in the queue: none of them is stored."""
         self._next = self._pending[0].first_seq
         if isinstance(error, SequenceGap):
             self._next = max(self._next, error.last_seq + 1)
@@ -330,7 +330,7 @@ class JournalFeed:
                 self._watcher.journal_delayed(None)
             self._append_all()
             if self.state is not state:
-                return  # the next write failed again, and that was told
+                return  # the next write failed again, and the watcher knows
         elif state is JournalState.WAITING:
             self._try_in(RETRY_SECONDS)
         elif state is JournalState.FENCED:
@@ -342,13 +342,13 @@ class JournalFeed:
         self._watcher.journal_state_changed(state, error)
 
     def _append_all(self) -> None:
-        """Everything that waits, behind a record of what was not kept; what is in flight is not sent twice."""
+        """Append all batches not in flight yet, after a record that counts the events that were not stored."""
         if self.missing is not None and not (self._pending and self._pending[0].gap):
             self._pending.appendleft(gap_batch(self.missing))
         self._append_unnumbered()
 
     def _append_unnumbered(self) -> None:
-        """One of them may fail at once, and then the rest waits, or is shown without a number."""
+        """Append batches until one fails at once; the rest then waits, or is sent without a number."""
         failures = self._failures
         while failures == self._failures and not self._failed:
             batch = next((each for each in self._pending if not each.first_seq), None)
@@ -359,7 +359,7 @@ class JournalFeed:
     # -- trying again
 
     def begin_unkept(self, error: StoreError, *, for_good: bool) -> None:
-        """Nothing can be stored yet: not before the journal is claimed, and `for_good` if the store is only read."""
+        """Start in the state UNKEPT until the journal is claimed; `for_good`: the store is read-only."""
         self.state, self.trouble = JournalState.UNKEPT, error
         self._unclaimed = True
         if not for_good:
@@ -372,7 +372,7 @@ class JournalFeed:
         self._next = last_seq + 1
         self.delivered = max(self.delivered, last_seq)
         for attachment in self.attachments:
-            if attachment.position < last_seq:  # another process had it meanwhile
+            if attachment.position < last_seq:  # another process wrote the journal meanwhile
                 attachment.start_at(attachment.position)
         self._try()
 
@@ -385,21 +385,21 @@ class JournalFeed:
             self._try_in(HEAL_SECONDS)
 
     def lose(self, error: StoreError) -> None:
-        """The lease is lost: nothing that follows is stored or shown."""
+        """The lease is lost: no later event is stored or sent."""
         if self.state not in (JournalState.FENCED, JournalState.ENDED):
             self._move(JournalState.FENCED, error)
 
     def stop(self) -> None:
-        """The session is put away: nothing is published any more."""
+        """The session is unloaded: nothing is published any more."""
         self._stopped = True
         if self.state is JournalState.UNKEPT:
             self._stop_trying()
 
     def end(self, *, answered: bool) -> None:
-        """This process ends and does not wait any longer.
+        """This process ends: send what is pending without waiting for the store.
 
-        `answered`: the store has just stored something. What an agent said since then is left to it: a client that
-        comes back sees it with its number. Shown now, as not kept, the client would see it twice.
+        `answered`: the store has just stored something and will store the rest. A client that returns gets those events
+        with their numbers; sent now without numbers, the client would get them twice.
         """
         self.drop_held()
         if self.state is not JournalState.FENCED and self.state is not JournalState.ENDED:
@@ -425,7 +425,7 @@ class JournalFeed:
             self._watcher.claim_journal()
         elif self.state is JournalState.WAITING:
             self._append(self._pending[0])
-        elif self.missing is None:  # nothing was said since: the next event tries
+        elif self.missing is None:  # no event since: the next one shows whether storing works
             self._move(JournalState.STORED, None)
         else:
             self._append_all()
@@ -433,7 +433,7 @@ class JournalFeed:
     # -- showing
 
     def _hand_over_unkept(self, most: int = -1) -> None:
-        """Show what waits without a number: all of it, or the first `most`."""
+        """Send waiting batches without numbers: all of them, or the first `most`."""
         while self._pending and most:
             most -= 1
             batch = self._pending.popleft()
@@ -446,7 +446,7 @@ class JournalFeed:
             self._show(batch)
 
     def _drop_pending(self) -> None:
-        """Refused: not shown to any client, but the answers behind it go out."""
+        """Discard all waiting batches without sending them to any client; their actions still run."""
         while self._pending:
             self._run(self._pending.popleft())
 
@@ -454,7 +454,7 @@ class JournalFeed:
         for attachment in self.attachments:
             try:
                 attachment.push(batch)
-            except Exception:  # one client's trouble must not cost the others their events or answers
+            except Exception:  # a failure at one client must not cost the others their events or answers
                 log.exception("events could not be shown", extra={"session": self._session_id})
         self._run(batch)
 

@@ -1,13 +1,13 @@
-"""How a session's events are kept: the states of a journal as its owner sees it.
+"""The states of a session's journal, as the owner sees it.
 
-    STORED    events are stored, then shown with their number
-    WAITING   a write failed: events wait for the next try, and the agent with them; people are told soon
-    UNKEPT    waiting took too long: events are shown without a number; storing is tried again and again
-    FENCED    another process owns the session: what was refused, and all that follows, is neither kept nor shown
-    ENDED     this process ends: what is not stored by now is shown without a number, so that answers go out
+    STORED    events are stored, then sent to clients with their number
+    WAITING   a write failed: events wait for the next try and the agent is paused; clients are notified soon
+    UNKEPT    waiting took too long: events are sent without a number; storing is retried again and again
+    FENCED    another process owns the session: refused events and all later ones are neither stored nor sent
+    ENDED     this process ends: events that are not stored yet are sent without a number, so that answers go out
 
-Only events that are stored have a number, so that none is ever given twice. What was shown without one is counted; when
-storing works again, a record in its place says how many there were.
+Only stored events have a number, so that no number is given twice. Events sent without one are counted; when storing
+works again, a record in their place says how many there were.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MOVES: dict[JournalState, frozenset[JournalState]] = {
 }
 
 UNNUMBERED = frozenset({JournalState.UNKEPT, JournalState.ENDED})
-"""In these states events are shown although they are not kept."""
+"""In these states events are sent to clients although they are not stored."""
 
 
 def check_move(before: JournalState, after: JournalState) -> None:
@@ -55,31 +55,31 @@ def check_move(before: JournalState, after: JournalState) -> None:
 
 
 def is_taken(error: StoreError) -> bool:
-    """Another process owns the session; a gap in the numbers only says that an append before failed."""
+    """Whether another process owns the session; a `SequenceGap` only means that an earlier append failed."""
     return isinstance(error, Fenced) and not isinstance(error, SequenceGap)
 
 
 def is_hopeless(error: StoreError) -> bool:
-    """Waiting does not help: there is no such journal, or no store any more."""
+    """Whether waiting cannot help: the journal does not exist, or the store is closed."""
     return isinstance(error, UnknownSession | StoreClosed)
 
 
 def is_its_own_fault(error: StoreError) -> bool:
-    """No store takes these events; others can be stored."""
+    """Whether the events themselves cannot be stored; other events can."""
     return isinstance(error, BadEvent)
 
 
 class JournalWatcher(Protocol):
-    """What a journal tells the session that it belongs to."""
+    """Callbacks from a journal to its session."""
 
     def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
-        """Called last, when the feed may be published to again."""
+        """The state is now `state`; called last, when publishing to the feed is allowed again."""
 
     def journal_delayed(self, error: StoreError | None) -> None:
-        """Events have waited for some time because of `error`; None: they do not any more."""
+        """Events have waited for some time because of `error`; None: they no longer wait."""
 
     def journal_congested(self, congested: bool) -> None:
-        """More of this session waits for the store than should, or not any more."""
+        """Too much of this session waits for the store; False: no longer."""
 
     def claim_journal(self) -> None:
-        """Get the right to store anything, then call `claimed`, or `not_claimed`."""
+        """Acquire the session's lease, then call `claimed` or `not_claimed`."""

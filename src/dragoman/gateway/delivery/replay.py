@@ -1,4 +1,4 @@
-"""Lines from the journal, made fit for the client that reads them again."""
+"""Adapts lines from the journal to the client that they are replayed to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = Raw(message.EMPTY)
 
 
 def after_seq(params: JsonObject) -> int | None:
-    """The last event that a client has, which it says when it comes back."""
+    """The number of the last event that a reconnecting client has; None if its params do not say."""
     value = own_meta(params).get("afterSeq")
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
         raise invalid_params(
@@ -31,7 +31,7 @@ def after_seq(params: JsonObject) -> int | None:
 
 
 def with_after_seq(params: JsonObject, position: int) -> JsonObject:
-    """The same, of a client that has everything up to `position` by now."""
+    """The params with `afterSeq` set to `position`."""
     meta = as_object(params.get("_meta"))
     return {
         **params,
@@ -40,7 +40,7 @@ def with_after_seq(params: JsonObject, position: int) -> JsonObject:
 
 
 def is_intact(line: bytes) -> bool:
-    """A disk may give back other bytes than it got; what is not JSON any more would cost the client its connection."""
+    """Whether a stored line is still JSON: a disk may corrupt it, and a client may disconnect on invalid JSON."""
     try:
         message.decode(line)
     except Malformed:
@@ -49,11 +49,11 @@ def is_intact(line: bytes) -> bool:
 
 
 OWN = b',"own":true}}}}'
-"""How a line of ours ends that tells a process what one of its own clients said."""
+"""End of a line that `with_seq` marked as written by a client of the receiving process."""
 
 
 def with_seq(line: bytes, seq: int | None, *, own: bool = False) -> bytes:
-    """`params._meta.dragoman.seq`, for clients that asked for it; without a number it says `kept: false`."""
+    """The line with `params._meta.dragoman.seq`, for clients that asked for it; without a number `kept: false`."""
     envelope = message.members(line)
     params = lenient_members(envelope.pop("params", NOTHING))
     meta = lenient_members(params.pop("_meta", NOTHING))
@@ -67,18 +67,18 @@ def with_seq(line: bytes, seq: int | None, *, own: bool = False) -> bytes:
 
 
 def without_own(line: bytes) -> bytes:
-    """A line as `with_seq` wrote it, without the mark."""
+    """The line without the `own` mark of `with_seq`."""
     return line[: -len(OWN)] + b"}}}}" if line.endswith(OWN) else line
 
 
 class OwnFacts(msgspec.Struct, gc=False, frozen=True):
-    """What another process of ours says of an event beside it."""
+    """`_meta.dragoman` of an event from another process of Dragoman."""
 
     seq: int = 0
     own: bool = False
-    """A client of the process that is told said it."""
+    """The author is a client of the receiving process."""
     kept: bool = True
-    """It is in the journal."""
+    """The event is in the journal."""
 
 
 class _OwnMeta(msgspec.Struct, gc=False):
@@ -91,7 +91,7 @@ _NO_FACTS = OwnFacts()
 
 
 def own_facts(meta: Raw) -> OwnFacts:
-    """What `with_seq` put into the `_meta` of an update's params."""
+    """Decode what `with_seq` put into the `_meta` of an update's params."""
     try:
         return _own_meta.decode(meta).dragoman if meta is not ABSENT else _NO_FACTS
     except msgspec.DecodeError:
@@ -99,7 +99,7 @@ def own_facts(meta: Raw) -> OwnFacts:
 
 
 def read_facts(params: bytes) -> OwnFacts:
-    """The same in params of a notification of ours."""
+    """Decode the same facts from the params of one of Dragoman's own notifications."""
     try:
         return _facts.decode(params)
     except msgspec.DecodeError:
@@ -111,7 +111,7 @@ UNKNOWN = "(the output of this terminal was not kept)"
 
 
 def without_terminals(line: bytes, outputs: dict[str, str] | ForeignTerminals) -> bytes:
-    """Terminal references are dead in a replay: their last output stands in for them (G-069)."""
+    """Replace terminal references, which are dead in a replay, by the terminals' last output (G-069)."""
     return edited(line, lambda update: replace_terminals(update, outputs))
 
 
@@ -144,12 +144,12 @@ def _leave_out_booleans(update: JsonObject) -> bool:
 
 
 def with_terminal_text(line: bytes, corrections: Corrections) -> bytes:
-    """The output in `_meta` as text, for a client that does not draw it; `corrections` remember the story so far."""
+    """Show terminal output from `_meta` as text, for a client that does not draw it; `corrections` carry the state."""
     return edited(line, corrections.terminal_text)
 
 
 def edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
-    """The line with its update changed by `edit`; what cannot be read, such as 1e400, stays as the agent wrote it."""
+    """The line with its update changed by `edit`; a line that cannot be decoded, such as with 1e400, is unchanged."""
     try:
         envelope = message.members(line)
         params = message.members(envelope.get("params", NOTHING))
@@ -162,7 +162,7 @@ def edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
 
 
 def lenient_members(raw: Raw) -> dict[str, Raw]:
-    """One level of an object; empty for everything else: an agent puts into `_meta` what it likes."""
+    """The members of an object; empty for any other value: an agent may put anything into `_meta`."""
     try:
         return message.members(raw)
     except Malformed:
@@ -170,16 +170,16 @@ def lenient_members(raw: Raw) -> dict[str, Raw]:
 
 
 class ForeignTerminals:
-    """Outputs of terminals that are another client's; None for all others, which stay as they are.
+    """Outputs of terminals that belong to other clients; None for any other id, whose reference is left unchanged.
 
-    An id that no client issued is the agent's own affair: codex-acp 2.6 refers to terminals that never were and puts
-    their output into `_meta`.
+    An id that no client issued is left alone: codex-acp 2.6 refers to terminals that never existed and puts their
+    output into `_meta`.
     """
 
     def __init__(
         self, foreign: frozenset[str], outputs: dict[str, str], running: Container[str] = frozenset()
     ) -> None:
-        """`running` have printed nothing so far where no output is known."""
+        """A terminal in `running` without a known output counts as having printed nothing."""
         self._foreign = foreign
         self._outputs = outputs
         self._running = running
@@ -191,12 +191,12 @@ class ForeignTerminals:
 
 
 async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
-    """The output of every terminal in a journal, put together of its pieces."""
+    """The output of every terminal in a journal, joined from its `terminal_output` records."""
     pieces: dict[str, list[str]] = {}
     running: set[str] = set()
     async for event in records(store, session_id):
         terminal, kind = str(event.get("terminalId")), event.get("dragoman")
-        if kind == "terminal_created":  # clients issue ids again
+        if kind == "terminal_created":  # clients reuse ids
             pieces[terminal] = []
             running.add(terminal)
         elif kind == "terminal_output":
@@ -210,7 +210,7 @@ async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
 
 
 async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
-    """The records of a journal, oldest first; one of the kind `LOST` stands for events that are damaged or missing."""
+    """The records of a journal, oldest first; a record of kind `LOST` replaces damaged or missing events."""
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:

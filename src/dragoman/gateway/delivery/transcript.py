@@ -1,4 +1,4 @@
-"""A session's conversation as text: for an agent that must be told of it, and for people."""
+"""A session's conversation as text: the recap for a restarted agent, and Markdown for users."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
 SEED_BYTES = 100_000
-"""How much of a conversation a new agent is told: the end of it, well below any model's window."""
+"""Length of a recap: the end of the conversation, well below any model's context window."""
 RECAP_BEGINS = "This conversation began in an earlier session"
 READ_BYTES = 1024 * 1024
 RECENT_EVENTS = 1000
 OUTPUT_LINES = 500
-"""Of one tool call in a text for people."""
+"""Most lines of one tool call's output in Markdown."""
 
 USER = "User"
 TOLD_USER = "User, as the agent tells it"
-"""What an agent says that the user said: its replay of a session that only it knew, or an invention."""
+"""Speaker of user messages as an agent reports them: its replay of a session that only it knew, or an invention."""
 LOST = "Lost"
-"""Says which events the journal does not have."""
+"""Speaker of paragraphs that name events which the journal does not have."""
 _LOST_TAG = b""
 
 _SEPARATE = frozenset({"Tool", "Output", LOST})
-"""Each is a paragraph, also beside another of its kind."""
+"""Speakers whose texts are separate paragraphs, even one after another."""
 _SPEAKERS = {
     "user_message_chunk": USER,
     "agent_message_chunk": "Assistant",
@@ -39,7 +39,7 @@ _SPEAKERS = {
 
 
 async def for_agent(store: Store, session_id: str) -> str:
-    """What a new agent is told; empty if nothing was said yet."""
+    """The recap for a restarted agent; empty if there is no conversation yet."""
     recent, whole = await _recent(store, session_id)
     shown = [(speaker, text) for speaker, text in _join(recent) if speaker != "Thinking"]
     told = "\n\n".join(f"[{text}]" if speaker == LOST else f"{speaker}: {text}" for speaker, text in shown)
@@ -54,12 +54,12 @@ async def for_agent(store: Store, session_id: str) -> str:
 
 
 def is_recap(title: object) -> bool:
-    """Whether a title was made of what a new agent is told, which no person said."""
+    """Whether a title was made from a recap, which is no text of the user."""
     return isinstance(title, str) and " ".join(title.split()).startswith(RECAP_BEGINS)
 
 
 async def last_prompt(store: Store, session_id: str) -> str | None:
-    """The last thing that the user said; of a session that only the agent knew, what the agent says of it."""
+    """The last text of the user; in a session that only the agent knew, the last one that the agent reports."""
     recent, _ = await _recent(store, session_id)
     for wanted in (USER, TOLD_USER):
         for speaker, text in reversed(recent):
@@ -69,7 +69,7 @@ async def last_prompt(store: Store, session_id: str) -> str | None:
 
 
 async def last_words(store: Store, session_id: str) -> str | None:
-    """What the agent said last, as one text; None if that may be lost."""
+    """The agent's last message as one text; None if it may be lost."""
     recent, _ = await _recent(store, session_id)
     for speaker, text in reversed(_join(recent)):
         if speaker in ("Assistant", LOST):
@@ -94,7 +94,7 @@ async def lost_words(store: Store, session_id: str) -> str | None:
 
 
 async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
-    """Pieces of Markdown, for people."""
+    """The conversation in pieces of Markdown."""
     async for speaker, text in paragraphs(store, session_id):
         if speaker == "Output":
             yield _folded(text)
@@ -110,7 +110,7 @@ async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
 
 
 async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, str]]:
-    """Who said what: chunks of one speaker are one paragraph, a tool call is its title, outcome and output."""
+    """Speaker and text of each paragraph: adjacent chunks of one speaker are joined; a tool's output is its own."""
     speaker, parts = "", list[str]()
     contents = tool_text.ToolContents()
     async for tag, update in _tagged(store, session_id):
@@ -126,7 +126,7 @@ async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, 
 
 
 def _output(update: JsonObject, contents: tool_text.ToolContents) -> str:
-    """What a call brought, with the update that ends it."""
+    """A tool call's output, if the update ends the call; else empty."""
     if update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
         return ""
     contents.see(update)
@@ -153,7 +153,7 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
 
 
 async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
-    """The same with their tags, and what is lost, with a tag and words of its own."""
+    """The updates with their tags; lost events have the tag `_LOST_TAG` and a sentence as title."""
     position = 0
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
@@ -175,9 +175,9 @@ def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
 
 
 async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) -> bool | None:
-    """Whether a journal ends in the middle of a turn: with a prompt behind which no turn ended.
+    """Whether a journal ends in the middle of a turn: no turn ended after its last prompt.
 
-    None if its last `pages` do not say, or if something behind the prompt was not kept.
+    None if its last `pages` have neither, or if events after the prompt are lost.
     """
     before = await store.last_seq(session_id) + 1
     while before > 1 and (rows := await store.read_before(session_id, before, RECENT_EVENTS)):
@@ -199,7 +199,7 @@ async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) ->
 
 
 async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
-    """The end of a conversation, as much as a seed may hold, and whether that is all: long ones are not read whole."""
+    """The end of a conversation, about `SEED_BYTES` long, and whether that is all: long ones are not read whole."""
     found: list[tuple[str, str]] = []
     size = 0
     before = await store.last_seq(session_id) + 1
@@ -232,9 +232,9 @@ def read_update(line: bytes) -> JsonObject | None:
 
 
 def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
-    """Who said what in an update; two empty strings if it says nothing.
+    """Speaker and text of an update; two empty strings if it has no text.
 
-    By its tag in the journal: what a user says there are the parts of prompts, all else is an agent's account.
+    A `user_message_chunk` is the user's own text only with the tag PROMPT; else it is the agent's account.
     """
     if tag == _LOST_TAG:
         return LOST, str(update["title"])
