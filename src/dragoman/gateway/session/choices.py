@@ -1,4 +1,4 @@
-"""What is chosen in a session: told to everybody in all words, and to the next agent process again."""
+"""Modes, models and options set in a session: sent to all clients in every dialect, reapplied to a restarted agent."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 APPLY_TIMEOUT = 10.0
-"""Seconds an agent has for each choice that it is told again."""
+"""Seconds that a restarted agent has to accept each setting."""
 SET_MODE, SET_MODEL, SET_OPTION = "session/set_mode", "session/set_model", "session/set_config_option"
-# Which member of the params names the choice: the last one made under a name counts.
+# The member of the params that names the setting: the last value set under a name counts.
 NAMED_BY = {SET_MODE: None, SET_MODEL: None, SET_OPTION: "configId"}
 CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
 
@@ -32,10 +32,10 @@ class Choices:
         self._session = session
         self._made: dict[tuple[str, str], JsonObject] = {}
         self._model_words = False
-        """Somebody uses `session/set_model`, and so hears of models in those words."""
+        """A client has used `session/set_model`: changes of the model are also sent as `current_model_update`."""
 
     def made(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
-        """The agent accepted a choice: whoever comes later sees it, and so does the next process."""
+        """Save a setting that the agent accepted, for later clients and for a restarted agent."""
         self._model_words = self._model_words or request.method == SET_MODEL
         if method not in NAMED_BY:
             return
@@ -53,7 +53,7 @@ class Choices:
         self._reflect(request, method, chosen, reply)
 
     def agent_chose(self, category: str, value: object) -> None:
-        """The agent switched by itself, and said so in the older words."""
+        """The agent switched its mode or model by itself, and reported that in the older dialect."""
         method = SET_MODE if category == MODE else SET_MODEL
         option = self._session.options.option(category)
         if (method, "") in self._made:
@@ -64,14 +64,14 @@ class Choices:
             self._tell_options()
 
     def agent_told_options(self, former: dict[str, object]) -> None:
-        """The agent told all its options; `former` is what was chosen before."""
+        """The agent sent all its options; `former` has the values chosen before."""
         self._keep()
         for category, value in self._session.options.current().items():
             if former.get(category) != value:
                 self._tell_older(category, value)
 
     async def apply(self, agent: AgentConnection) -> None:
-        """Tell a new process what holds; what it does not accept is said."""
+        """Reapply settings to a restarted agent; report the ones it rejects."""
         for (method, name), chosen in list(self._made.items()):
             params = encode({"sessionId": self._session.agent_session_id, **chosen})
             reply = await agent.ask(method, params, APPLY_TIMEOUT)
@@ -83,7 +83,7 @@ class Choices:
                 )
 
     def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
-        """Agents differ in what they say after a change: all clients are told by the gateway."""
+        """Send a change to all clients: not every agent does so itself."""
         author, options = self._author(request), self._session.options
         if method in CATEGORY_OF:
             category, member = CATEGORY_OF[method]
@@ -119,7 +119,7 @@ class Choices:
             session.publish(update, author)
 
     def _keep(self) -> None:
-        """For clients that come later."""
+        """Update the saved session result, for later clients."""
         session = self._session
         session.last_result = session.options.written(session.last_result)
 

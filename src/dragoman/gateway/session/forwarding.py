@@ -1,4 +1,4 @@
-"""Requests that pass through a session unread, in both directions, in the order of its events."""
+"""Forwards requests through a session without decoding them, in both directions, in the order of its events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Forwarding:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._asked: dict[Request, tuple[ClientConnection, int]] = {}
-        """What clients were asked for the agent and have not answered."""
+        """Requests of the agent that clients have not answered yet."""
 
     def to_agent(
         self,
@@ -33,7 +33,7 @@ class Forwarding:
         method: str | None = None,
         result: OnResult | None = None,
     ) -> None:
-        """Its answer comes back in the order of the session's events; `result` is shown it first."""
+        """Forward a request; its answer goes out in the order of the session's events, changed by `result` if given."""
         session = self._session
         if session.agent is None or session.settling is not None:
             session.gateway.spawn(self._revive_and_ask(request, params, method, result))
@@ -57,7 +57,7 @@ class Forwarding:
     async def _revive_and_ask(
         self, request: Request, params: bytes | None, method: str | None, result: OnResult | None
     ) -> None:
-        """A session that is parked or lost its agent is brought back for whatever is asked of it."""
+        """Restart the agent of a session that is parked or lost its agent, then forward the request."""
         session = self._session
         try:
             clients = session.clients_by_preference()
@@ -76,7 +76,7 @@ class Forwarding:
     def to_client(
         self, request: Request, client: ClientConnection, params: bytes, result: OnResult | None = None
     ) -> None:
-        """Ask a client on the agent's behalf, after everything that the agent said before."""
+        """Forward an agent's request to a client, after all events that the agent sent before."""
 
         def ask() -> None:
             try:
@@ -99,7 +99,7 @@ class Forwarding:
         self._session.after_events(ask, client)
 
     def withdraw(self) -> None:
-        """What clients were asked on behalf of an agent that is gone."""
+        """Cancel the agent's requests at clients: the agent is gone."""
         for client, call in self._asked.values():
             client.peer.cancel(call)
             client.peer.forget(call)

@@ -1,10 +1,10 @@
-"""What terminals print while they run, for all who cannot look at them: the journal, and clients that do not run them.
+"""Output of running terminals, for the journal and for clients that do not run the terminal themselves.
 
-The journal gets what is new, a few times a second, so that its readers add up the pieces. A client is shown the tool
-call that refers to the terminal, with the text so far in the terminal's place; that is not journaled.
+The journal gets the new output a few times a second; its readers join the pieces. A client is sent the tool call that
+refers to the terminal, with the text so far in the terminal's place; that update is not journaled.
 
-How much is told of a terminal while it runs is bounded. What is beyond that, and what the terminal itself has dropped,
-comes with its end.
+How much of a terminal's output is journaled while it runs is bounded. The rest, and a mark where the terminal itself
+dropped output, is journaled when it ends.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 INTERVAL = 0.25
 """Seconds between two looks at a terminal that runs."""
 CLIENT_INTERVAL = 1.0
-"""The same at a client's terminal, which has to be asked for it."""
+"""Seconds between two looks at a client's terminal: the client has to be asked for the output."""
 SLACK = 0.05
-"""Looks that are due so soon are done together."""
+"""Looks that are due within so many seconds are done together."""
 LIVE_LETTERS = 256 * 1024
-"""Told of one terminal while it runs: a command that prints without end must not fill the journal."""
+"""Characters journaled of one running terminal: a command that prints without end must not fill the journal."""
 SHOWN_LETTERS = 16 * 1024
-"""The end of the output that clients are shown while it runs: each time it is sent again."""
+"""Characters from the end of the output that clients are sent, as a whole each time, while a terminal runs."""
 ANCHOR = 256
-"""Letters at the end of what was told, by which its place in the output is found."""
+"""Characters at the end of the journaled output, which locate it in the whole output."""
 KNOWN_CALLS = 256
 DROPPED = "\n[… earlier output was dropped …]\n"
 
@@ -51,7 +51,7 @@ class _Told:
     over: bool = False
 
     def news(self, output: str) -> str | None:
-        """What of `output` was not told yet; None when the place is not in it any more."""
+        """The part of `output` not journaled yet; None if the journaled end is not in it any more."""
         if output[self.letters - len(self.end) : self.letters] == self.end:
             return output[self.letters :]
         place = output.rfind(self.end)
@@ -64,14 +64,14 @@ class _Told:
 
 class LiveTerminals:
     def __init__(self, session: Session, look: Callable[[str], bool]) -> None:
-        """`look` reads what a terminal has printed so far, or asks its client; False when it has ended or is gone."""
+        """`look` reads a terminal's output so far, or asks its client; False when the terminal has ended or is gone."""
         self._session = session
         self._look = look
         self._running: dict[str, float] = {}
-        """Terminals that run, with the time of the next look."""
+        """Running terminals, each with the time of the next look."""
         self._told: BoundedDict[_Told] = BoundedDict(limits.KNOWN_TERMINALS)
         self._calls: dict[str, JsonObject] = {}
-        """By terminal: the open tool call that refers to it."""
+        """The open tool call that refers to a terminal, by terminal."""
         self._timer: asyncio.TimerHandle | None = None
 
     def __contains__(self, terminal: object) -> bool:
@@ -83,7 +83,7 @@ class LiveTerminals:
         self._plan()
 
     def see_call(self, update: JsonObject) -> None:
-        """Follow which tool call refers to which terminal."""
+        """Note which terminals a tool call refers to."""
         if not self._told:
             return
         call, told = update.get("toolCallId"), update.get("content")
@@ -100,7 +100,7 @@ class LiveTerminals:
             }
 
     def tell(self, terminal: str, output: str, ends: JsonObject, owner: ClientConnection | None) -> None:
-        """The output as it is now, perhaps with its end; of a terminal that is not known it comes with its release."""
+        """Journal and send new output; `ends` has the exit status, if any. `end` journals an unknown terminal."""
         told = self._told.get(terminal)
         over = "exitStatus" in ends
         if told is None or told.over:
@@ -117,7 +117,7 @@ class LiveTerminals:
         self._show(terminal, output, owner)
 
     def end(self, terminal: str, output: str | None, ends: JsonObject) -> None:
-        """It is released: the rest of its output is what there is."""
+        """Journal the rest of the output of a terminal that was released."""
         self._running.pop(terminal, None)
         told = self._told.pop(terminal, _Told())
         if output is not None and not told.over:
@@ -137,7 +137,7 @@ class LiveTerminals:
         self._session.record("terminal_output", terminalId=terminal, output=news, **ends)
 
     def _show(self, terminal: str, output: str, owner: ClientConnection | None) -> None:
-        """To clients that do not run it."""
+        """Send the output to clients that do not run the terminal."""
         call = self._calls.get(terminal)
         if call is None:
             return

@@ -1,4 +1,4 @@
-"""Tool calls that are still open in a session, so that none is left spinning when its agent dies (G-110)."""
+"""Tracks the open tool calls of a session, so that they can be closed when the agent dies (G-110)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FINAL = frozenset({"completed", "failed"})
 class OpenTools:
     def __init__(self) -> None:
         self._open: BoundedDict[str] = BoundedDict(limits.OPEN_TOOL_CALLS)
-        """Their kinds by id."""
+        """Kind of each open call by id; empty if unknown."""
         self._since: BoundedDict[float] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
 
     def told(self, tool_id: object) -> bool:
-        """People have seen this call in the present turn."""
+        """Whether an update about this call was sent to clients in the current turn."""
         return tool_id in self._told
 
     def see(self, tool: JsonObject) -> None:
-        """Follow a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
+        """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
         tool_id = tool.get("toolCallId")
         if not isinstance(tool_id, str):
             return
@@ -42,12 +42,12 @@ class OpenTools:
             self._open[tool_id] = tool["kind"]
 
     def with_kind(self, tool: JsonObject) -> JsonObject:
-        """A permission question may leave out what its tool call said before (ACP v1: all of it is optional)."""
+        """Add the known kind: a permission question may leave out what its tool call had (optional in ACP v1)."""
         known = self._open.get(str(tool.get("toolCallId")))
         return {**tool, "kind": known} if known and tool.get("kind") is None else tool
 
     def command_since(self) -> float | None:
-        """When the first of the commands was announced that are still said to run."""
+        """When the oldest open command was announced; None if none is open."""
         return min(
             (self._since[each] for each, kind in self._open.items() if kind == "execute"), default=None
         )
@@ -56,7 +56,7 @@ class OpenTools:
         return len(self._open)
 
     def fail_all(self) -> list[JsonObject]:
-        """The updates that close what is open."""
+        """Forget all open calls; returns the updates that close them as failed."""
         closing: list[JsonObject] = [
             {"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "failed"}
             for tool_id in self._open

@@ -1,10 +1,10 @@
-"""A session's modes, models and config options: one state, whatever shape the agent speaks (D-33, D-35, D-70, G-052).
+"""A session's modes, models and config options as one state, whichever form the agent uses (D-33, D-35, D-70, G-052).
 
-Agents and clients are of different ages. What an agent tells in one of the three shapes, clients see in all of them:
-an option that stands in for `modes` or `models` of an old agent, and `modes` made of a new agent's options. `models` are
-not in the schema any more: they are made only for a client that asks for them.
+Agents and clients have different protocol versions. What an agent sends in one of the three forms, clients get in all
+of them: an option that stands in for `modes` or `models` of an old agent, and `modes` made from a new agent's options.
+`models` are not in the schema any more: they are made only for a client that asks for them.
 
-Here is the whole truth; what one client does not know is left out when that client is told.
+This state is complete; what one client does not know is left out when it is sent to that client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UPDATE = "config_option_update"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The older words for an option of one category."""
+    """Names in the older protocol for an option of one category."""
 
     name: str
     holder: str
@@ -42,14 +42,14 @@ class Options:
     def __init__(self) -> None:
         self.full: list[JsonObject] = []
         self.native: set[str] = set()
-        """The categories that the agent itself tells in the older words."""
+        """The categories that the agent itself sends in the older form."""
         self._older: dict[str, list[object]] = {}
-        """By category: the values in the older words, which may be others (codex-acp 2.6: `model[effort]`)."""
+        """By category: the values in the older form, which may differ (codex-acp 2.6: `model[effort]`)."""
         self.stand_ins: dict[str, str] = {}
-        """By category: the option that stands in for an old agent's modes or models."""
+        """By category: the id of the option that stands in for an old agent's modes or models."""
 
     def read_result(self, result: JsonObject) -> bool:
-        """The result of `session/new` and its like, completed with stand-ins and `modes`; True if it changed."""
+        """Read the result of `session/new` and the like, and add stand-ins and `modes`; True if it changed."""
         changed = dialects.read_session_result(result)
         options = result.get("configOptions")
         self.full = [each for each in options if isinstance(each, dict)] if isinstance(options, list) else []
@@ -64,7 +64,7 @@ class Options:
                 holder = _older(words, option)
                 if (
                     category == MODE
-                ):  # the schema has no `models`: only who asks for them gets them, in `for_client`
+                ):  # the schema has no `models`: `for_client` adds them for clients that ask
                     result[words.holder] = holder
                     changed = True
             listed = as_object(holder).get(words.available)
@@ -74,7 +74,7 @@ class Options:
         return changed
 
     def read_update(self, update: JsonObject) -> bool:
-        """A `config_option_update`, or an older agent's `config_options`; True if it changed."""
+        """Read and complete a `config_option_update`, or an older agent's `config_options`; True if it changed."""
         older, options = update.get("sessionUpdate") == dialects.PARTIAL_OPTIONS, update.get("configOptions")
         if older:
             update["sessionUpdate"] = UPDATE
@@ -87,16 +87,16 @@ class Options:
         return True
 
     def replace(self, options: list[Any], *, partial: bool = False) -> None:
-        """A new list of the agent's; it does not know of the stand-ins.
+        """Replace the options by a new list from the agent, and keep the stand-ins, which the agent does not know.
 
-        v1 always tells all options, so what is missing is gone. Older agents tell only what changed (D-70): under the
-        older name, or as an option without its type or values. Such a list is completed from the last full one.
+        v1 agents always list all options, so a missing one is gone. Older agents list only what changed (D-70): under
+        the older name, or as an option without its type or values. Such a list is completed from the last full one.
         """
         fresh = [option for option in options if isinstance(option, dict)]
         if partial or any(_is_partial(option) for option in fresh):
             self.full = _merged(self.full, fresh)
             return
-        known = [option.get("id") for option in fresh]  # of any type: they are the agent's
+        known = [option.get("id") for option in fresh]  # an agent's ids may have any JSON type
         kept = [
             each
             for each in self.full
@@ -105,11 +105,11 @@ class Options:
         self.full = [*fresh, *kept]
 
     def visible(self, *, boolean: bool) -> list[JsonObject]:
-        """Boolean options only for clients that said they know them (ACP v1, config options)."""
+        """The options; boolean ones only for clients that declare support for them (ACP v1, config options)."""
         return without_booleans(self.full) if not boolean else self.full
 
     def for_client(self, result: JsonObject, *, boolean: bool, models: bool) -> JsonObject:
-        """A session result as one client takes it: without options that it does not know, `models` only if it asks."""
+        """A session result for one client: without options that it does not know, with `models` only if it asks."""
         told = dict(result)
         if isinstance(told.get("configOptions"), list) and not boolean:
             told["configOptions"] = without_booleans(told["configOptions"])
@@ -122,12 +122,12 @@ class Options:
         return next((option for option in self.full if option.get("category") == category), None)
 
     def current(self) -> dict[str, object]:
-        """What is chosen, by category."""
+        """The current values, by category."""
         found = {category: self.option(category) for category in WORDS}
         return {category: each.get("currentValue") for category, each in found.items() if each is not None}
 
     def choose(self, category: str, value: object) -> bool:
-        """Note a choice that was made in the older words; True if it is another than before."""
+        """Set a value that was chosen in the older form; True if it differs from the current one."""
         option = self.option(category)
         if option is None or option.get("currentValue") == value:
             return False
@@ -140,18 +140,18 @@ class Options:
         return True
 
     def offers(self, category: str, value: object, *, older: bool = False) -> bool:
-        """Whether it is among the values that are told; where none are, nothing is known."""
+        """Whether the agent lists the value; True if it lists none at all."""
         told = [each.get("value") for each in _flat(as_object(self.option(category)).get("options"))]
         if older:
             told = self._older.get(category, [])
         return not told or value in told
 
     def in_older_words(self, category: str, value: object) -> bool:
-        """Whether it is a value there, too."""
+        """Whether the value also exists in the older form."""
         return value in self._older.get(category, ())
 
     def written(self, result: JsonObject) -> JsonObject:
-        """An earlier result, as it would be now."""
+        """An earlier session result with the current options and values."""
         told = dict(result)
         if self.full or "configOptions" in told:
             told["configOptions"] = self.full
@@ -181,19 +181,19 @@ def without_booleans(options: list[Any]) -> list[Any]:
 
 
 def _is_boolean(option: JsonObject) -> bool:
-    """By its value where the agent does not say its type."""
+    """Whether an option is boolean, by its value if the agent does not send its type."""
     return option.get("type") == "boolean" or (
         "type" not in option and isinstance(option.get("currentValue"), bool)
     )
 
 
 def _is_partial(option: JsonObject) -> bool:
-    """v1 requires a type, and the values of a select."""
+    """Whether an option lacks what v1 requires: a type, and the values of a select."""
     return "type" not in option or (option["type"] == "select" and "options" not in option)
 
 
 def _merged(known: list[JsonObject], fresh: list[JsonObject]) -> list[JsonObject]:
-    """By id (of any JSON type), in the known order; what is new comes last."""
+    """Merge options by id (of any JSON type), in the known order; new ones come last."""
     merged = [dict(option) for option in known]
     for option in fresh:
         former = next((each for each in merged if each.get("id") == option.get("id")), None)
@@ -218,7 +218,7 @@ def _older(words: Words, option: JsonObject) -> JsonObject:
 
 
 def _flat(options: object) -> list[JsonObject]:
-    """Values may stand in groups."""
+    """The values of an option as a flat list; they may be grouped."""
     found: list[JsonObject] = []
     for each in options if isinstance(options, list) else []:
         inner = as_object(each).get("options")

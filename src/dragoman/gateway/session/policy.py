@@ -1,4 +1,4 @@
-"""The rules that answer a permission question before a person does (G-100)."""
+"""Policy rules that answer a permission question instead of the user (G-100)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.config.model import Decision, PolicyConfig, PolicyRule
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 _STRICTNESS: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
-# An answer must be one of the offered options: once before always, never an upgrade on the user's behalf.
+# Kinds of offered options in order of preference: `once` first, so that a rule does not decide for later calls.
 _PREFERRED: dict[Decision, tuple[str, ...]] = {
     "allow": ("allow_once", "allow_always"),
     "deny": ("reject_once", "reject_always"),
@@ -19,11 +19,11 @@ _PREFERRED: dict[Decision, tuple[str, ...]] = {
 class Verdict:
     decision: Decision
     rule: str
-    """Who decided, for the record (G-104)."""
+    """Name of the rule that decided, for the record (G-104)."""
 
 
 def decide(policy: PolicyConfig, tool: JsonObject) -> Verdict:
-    """The first matching rule, made stricter by what a workspace adds; without any, a person is asked."""
+    """The first matching rule, or a stricter one that the workspace adds; without any, the user is asked."""
     verdict = _first(policy.rules, tool) or Verdict("ask", "default")
     narrowed = _first(policy.narrow, tool)
     if narrowed is not None and _STRICTNESS[narrowed.decision] > _STRICTNESS[verdict.decision]:
@@ -32,7 +32,7 @@ def decide(policy: PolicyConfig, tool: JsonObject) -> Verdict:
 
 
 def choose_option(decision: Decision, options: object) -> str | None:
-    """The offered option that says what was decided, by its kind and never by its id; None if there is none."""
+    """The id of the offered option for a decision, found by its kind and never by its id; None if there is none."""
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
     for kind in _PREFERRED.get(decision, ()):
         for option in offered:
@@ -43,7 +43,7 @@ def choose_option(decision: Decision, options: object) -> str | None:
 
 
 def names(policy: PolicyConfig) -> frozenset[str]:
-    """What the rules are called in records."""
+    """Names of the rules as they are in records."""
     named = [
         _name(rule, index) for rules in (policy.rules, policy.narrow) for index, rule in enumerate(rules)
     ]

@@ -1,7 +1,7 @@
-"""Questions of an agent that wait for a person: permissions and elicitations (G-062, G-065, G-091, G-096 to G-103).
+"""An agent's open questions to the user: permissions and elicitations (G-062, G-065, G-091, G-096 to G-103).
 
-A question goes to every attachment that may answer; the first answer wins, the others see theirs withdrawn. Towards
-the agent each question is answered exactly once.
+A question goes to every client that may answer; the first answer wins, and the question is withdrawn from the others.
+The agent gets exactly one answer to each question.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 PERMISSION = "session/request_permission"
 ELICITATION = "elicitation/create"
-CANCEL_ANSWER = {  # what an agent hears when nobody will answer any more; `timeout` is no outcome (G-102)
+CANCEL_ANSWER = {  # the agent's answer when no client will answer any more; `timeout` is no outcome (G-102)
     PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
     ELICITATION: b'{"action":"cancel"}',
 }
 
 
-# What a journal keeps of a question, and of its answer.
+# The kind of a question's record in the journal, and the params stored in it.
 RECORDED = {
     PERMISSION: ("question", ("toolCall", "options")),
     ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
@@ -59,21 +59,21 @@ ENDED_BY = frozenset(
         "turn_end",
     }
 )
-"""Who or what answers a question, besides rules."""
+"""Values of `by` in the record of an answer, besides names of rules."""
 MAX_RULE_NAME = 100
-"""Letters of what a client says decided for it."""
+"""Characters stored of the name of a client's own rule."""
 ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
 
 
 class Question:
-    """One open question; `params` is the client's view of it."""
+    """One open question; `params` are those that clients get."""
 
     def __init__(
         self, request: Request, params: bytes, options: frozenset[str], id: str | None = None
     ) -> None:
         self.params = params
         self.id = id or new_question_id()
-        """Its name in the journal; only one that another process of ours passed on has a name already."""
+        """The question's id in the journal; only a question that the owner passed on has one already."""
         self.request = request
         self.method = request.method
         self.options = options
@@ -83,7 +83,7 @@ class Question:
 
     @property
     def named_params(self) -> bytes:
-        """With its id, for other processes of ours: their people see it in the journal and answer by it."""
+        """The params with the question's id, for processes that follow the session: their clients answer by id."""
         params = message.members(self.params)
         meta = lenient_members(params.get("_meta", NOTHING))
         own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
@@ -96,14 +96,14 @@ class Questions:
         self._open: list[Question] = []
         self._expected: dict[str, asyncio.Event] = {}
         self._decisions: dict[str, JsonObject] = {}
+        """How the latest questions were answered, by their ids."""
         self._decision_bytes: dict[str, int] = {}
-        """How the last questions were answered, by their ids."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     def first(self) -> JsonObject | None:
-        """The permission that has been waiting longest, with the id by which it can be answered."""
+        """The permission question that has waited longest, with the id by which it can be answered."""
         for question in self._open:
             if question.method == PERMISSION:
                 asked = decode_object(question.params)
@@ -141,7 +141,7 @@ class Questions:
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
         answering = self._answering()
-        waits = not answering and self._waits  # for whoever comes next; what that client offers is seen then
+        waits = not answering and self._waits  # for the next client, whose capabilities are checked then
         if not waits and not any(a.client.capabilities.elicitation(str(mode)) for a in answering):
             if not any("elicitation" in a.client.capabilities.raw for a in answering):
                 raise method_not_found(ELICITATION)
@@ -157,14 +157,14 @@ class Questions:
             self._give_up(question, why)
 
     def drop_all(self) -> None:
-        """The agent that asked is gone: nobody is left to be answered."""
+        """Close all questions without an answer to the agent, which is gone."""
         for question in list(self._open):
             self._withdraw(question)
             self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
     def answer(self, question_id: str, result: bytes, client: ClientConnection) -> bool:
-        """The answer of a client that names the question by its id; False if it is not open (any more)."""
+        """Answer a question by its id; False if it is not open."""
         question = next((each for each in self._open if each.id == question_id), None)
         if question is None:
             return False
@@ -172,11 +172,11 @@ class Questions:
         return True
 
     def decision(self, question_id: str) -> JsonObject | None:
-        """Who answered a question of late, and what, as the journal has it."""
+        """How a recent question was answered and by whom, as in the journal; None if not remembered."""
         return self._decisions.get(question_id)
 
     async def arrives(self, question_id: str, patience: float) -> bool:
-        """Wait for a question that is in the journal of another process, which asks it here a moment later."""
+        """Wait for a question that is already in the owner's journal and reaches this process a moment later."""
         if not self._session.follows:
             return False
         there = self._expected.setdefault(question_id, asyncio.Event())
@@ -189,25 +189,25 @@ class Questions:
         return True
 
     def client_gone(self, client: ClientConnection) -> None:
-        """A question waits for whoever comes next (G-103); without a journal nobody can."""
+        """A client detached: its questions wait for the next client (G-103); without a journal they are cancelled."""
         for question in list(self._open):
             call = question.asked.pop(client, None)
             if call is None:
                 continue
-            client.peer.cancel(call)  # it may only load the session anew, and is then asked anew
+            client.peer.cancel(call)  # a client that only loads the session again is asked again
             client.peer.forget(call)
             if not question.asked and not self._waits:
                 self._give_up(question, "disconnect")
 
     def ask_again(self, client: ClientConnection) -> None:
-        """Someone attached while questions are open."""
+        """Send the open questions to a client that has just attached."""
         attachment = client.attachments.get(self._session.id)
         for question in self._open:
             if attachment is not None and client.may_control:
                 self._offer(question, attachment)
 
     def _answering(self) -> list[Attachment]:
-        """Whoever may answer; observers are not asked."""
+        """The attachments of clients that may answer; observers may not."""
         return [each for each in self._session.attachments if each.client.may_control]
 
     @property
@@ -216,11 +216,11 @@ class Questions:
 
     @property
     def _asked_by_owner(self) -> bool:
-        """The session lives in another process, whose turns begin and end without our knowing."""
+        """Whether another process owns the session; its turns begin and end without notice here."""
         return self._session.follows
 
     def _give_up(self, question: Question, why: str) -> None:
-        """Nobody here will answer; others of the process that has the session still may."""
+        """Cancel a question that no client here will answer; in a followed session only withdraw it here."""
         if not self._asked_by_owner:
             self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
             return
@@ -229,7 +229,7 @@ class Questions:
         self._close(question, why)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
-        """Policy first; it picks an offered option or leaves the question to a person (G-100)."""
+        """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
         verdict = policy.decide(self._session.policy, self._session.tools.with_kind(tool))
         if verdict.decision == "ask":
             return False
@@ -250,7 +250,7 @@ class Questions:
         if self._asked_by_owner:
             given, params = _take_id(params)
         if any(question.id == given for question in self._open):
-            given = None  # a name for two questions would make one consent of two
+            given = None  # with one id for two questions, one consent would answer both
         question = Question(request, params, options, given)
         self._open.append(question)
         if question.id in self._expected:
@@ -279,7 +279,7 @@ class Questions:
             self._give_up(question, "disconnect")
 
     def _offer(self, question: Question, attachment: Attachment) -> None:
-        """In its place in the order, also for a client that is behind."""
+        """Send a question in the order of events, also to a client that is behind."""
 
         def send() -> None:
             if question in self._open and attachment.client not in question.asked:
@@ -312,9 +312,9 @@ class Questions:
             return
         if not reply.ok:
             if not question.asked:
-                # -32800 and "I cannot ask" alike: towards a v1 agent that is `cancelled` (G-096).
+                # Any error, such as -32800, is `cancelled` for a v1 agent (G-096).
                 if self._asked_by_owner:
-                    question.request.answer(reply)  # its process decides what that means
+                    question.request.answer(reply)  # the owner decides what that means
                 self._give_up(question, "client")
             return
         self._settle(question, Reply(result=_read_answer(question, reply.result)), "user", client)
@@ -341,20 +341,20 @@ class Questions:
     def _record_answer(
         self, question: Question, result: bytes, by: str, client: ClientConnection | None
     ) -> None:
-        """Who decided what; what was typed into a form may be a secret and is not kept."""
+        """Journal who decided what; form input may be a secret and is not stored."""
         kind, member = ANSWERED[question.method]
         info = as_object(client.info) if client is not None else {}
         read = decode_object(result)
         answer = read.get(member)
         rule = own_meta(read).get("rule")
         if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
-            by = rule[:MAX_RULE_NAME]  # a client that answers by a rule says so
+            by = rule[:MAX_RULE_NAME]  # the client answered by a rule of its own
         facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
         self._session.record(kind, id=question.id, **facts)
         self._remember_decision(question.id, facts)
 
     def _remember_decision(self, question_id: str, facts: JsonObject) -> None:
-        """An answer of megabytes is not kept, only whose it was."""
+        """Remember a decision; of a very large one only `by`."""
         size = len(encode(facts))
         if size > limits.REMEMBERED_DECISION_BYTES:
             facts = {"by": facts["by"]}
@@ -369,11 +369,11 @@ class Questions:
             del self._decisions[oldest], self._decision_bytes[oldest]
 
     def _is_ours(self, rule: str) -> bool:
-        """No client can have the record say that the gateway decided: a policy's rule, or the end of something."""
+        """Whether the name is reserved: a client must not be able to record a decision as the gateway's own."""
         return rule in ENDED_BY or rule in policy.names(self._session.policy)
 
     def _time_over(self, question: Question, timeout: float) -> None:
-        """Denied with an option that the agent offered, if it offered one (G-102)."""
+        """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""
         if question not in self._open:
             return
         answer = CANCEL_ANSWER[question.method]
@@ -393,7 +393,7 @@ class Questions:
 
 
 async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
-    """The answers that questions of a journal lack, as records that say that nobody gave any."""
+    """For each question in a journal without an answer, the record of a cancelled one."""
     asked = {kind: (*ANSWERED[method], CANCEL_ANSWER[method]) for method, (kind, _) in RECORDED.items()}
     missing: dict[object, JsonObject] = {}
     async for record in replay.records(store, session_id):
@@ -412,7 +412,7 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
 
 
 def _take_id(params: bytes) -> tuple[str | None, bytes]:
-    """The id that the process which has the session gave it, and the question as the agent asked it."""
+    """The id that the owner gave the question, and the params without that id."""
     members = message.members(params)
     meta = lenient_members(members.pop("_meta", NOTHING))
     own = lenient_members(meta.pop("dragoman", NOTHING))

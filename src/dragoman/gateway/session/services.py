@@ -1,8 +1,8 @@
 """Routes an agent's `fs/*` and `terminal/*` calls (G-037, G-063, G-064, G-069).
 
-They go to the client that offers them, else to the gateway's own services where those are configured. For an agent in
-a box they are always the gateway's: commands run inside, and files are opened without following a symlink. Where the
-files inside are another machine's, there are none to serve.
+They go to a client that offers them, else to the gateway's own services where those are configured. For an agent in a
+sandbox the gateway always serves them: commands run inside, and files are opened without following a symlink. If the
+files inside belong to another machine, file methods are not served.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ TERMINAL_METHODS = frozenset(
 METHODS = FS_METHODS | TERMINAL_METHODS
 
 ENDED = ("exitStatus", "truncated")
-"""What an output tells besides the text."""
+"""Members of a `terminal/output` result besides the text."""
 
 
 def _check_path(request: Request) -> None:
-    """Raises for a path that a client could take for another than the agent means."""
+    """Raise for a path that a client could resolve differently than the agent."""
     params = decode_object(request.params)
     if request.method in FS_METHODS:
         check_agent_path(params.get("path"), "path")
@@ -46,22 +46,22 @@ def _check_path(request: Request) -> None:
 
 
 class Services:
-    """One session's calls to its client's files and terminals."""
+    """Files and terminals of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._local: LocalServices | None = None
         self._terminals: dict[str, ClientConnection] = {}
         self._renamed: dict[str, str] = {}
-        """The client's own ids of terminals that the agent knows by another."""
+        """The client's id of a terminal by the agent's id, where they differ."""
         self._owners: BoundedDict[ClientConnection | None] = BoundedDict(limits.KNOWN_TERMINALS)
-        """Terminals of this process's life, by the id that clients know; None for our own, and for those gone."""
+        """The client that runs each terminal created by this process; None for the gateway's own, or if it is gone."""
         self._creating = 0
-        """Terminals that clients were asked for."""
+        """Number of terminals that clients were asked for and have not created yet."""
         self._outputs: dict[str, str] = {}
         self._ends: dict[str, JsonObject] = {}
         self._asked: set[str] = set()
-        """Terminals whose client has not answered yet what they have printed."""
+        """Terminals whose client was asked for the output and has not answered yet."""
         self._live = LiveTerminals(session, self._look)
 
     def call(self, request: Request) -> None:
@@ -70,7 +70,7 @@ class Services:
             return
         client = self._offering(request.method)
         if client is not None or (self._serves(request.method) and self._box is None):
-            _check_path(request)  # in a box they are the box's own, and checked where they are opened
+            _check_path(request)  # paths inside a sandbox are checked where they are opened
         if client is not None:
             if request.method == "terminal/create":
                 self._take_place()
@@ -83,7 +83,7 @@ class Services:
             raise method_not_found(request.method)
 
     def _take_place(self) -> None:
-        """Before the client is asked, so that what is asked for at once counts at once."""
+        """Count a terminal before the client is asked for it, so that simultaneous requests count too."""
         if len(self._terminals) + self._creating >= limits.OPEN_TERMINALS:
             raise internal(
                 f"The agent has {limits.OPEN_TERMINALS} terminals open; release some first",
@@ -92,7 +92,7 @@ class Services:
         self._creating += 1
 
     def release_terminals(self) -> None:
-        """The agent is gone and cannot do it any more (G-110, D-92)."""
+        """Release the terminals of an agent that is gone (G-110, D-92)."""
         for terminal, client in self._terminals.items():
             known = self._client_id(terminal)
             self._record_output(known)
@@ -111,11 +111,11 @@ class Services:
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The last known output of the terminals of this process's life."""
+        """The last known output of terminals that this process created."""
         return self._outputs
 
     def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
-        """What a client sees in place of terminals that run elsewhere."""
+        """What a client is shown in place of terminals that it does not run."""
         foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)
         return ForeignTerminals(foreign, self._outputs, self._live)
 
@@ -131,7 +131,7 @@ class Services:
             self._local = None
 
     def tool_content_for_client(self, tool: JsonObject) -> bool:
-        """Terminal ids inside a tool call, as the client issued them; True if any changed."""
+        """Replace terminal ids inside a tool call by those that the client issued; True if any changed."""
         changed = False
         content = tool.get("content")
         for item in content if self._terminals and isinstance(content, list) else ():
@@ -157,7 +157,7 @@ class Services:
             self._forward(request, client, terminalId=known)
             return
         self._terminals.pop(terminal, None)
-        # Its last output is what a replay will show: asked for before it is gone.
+        # A replay will show the last output, which is asked for before the terminal is gone.
         params = encode({"sessionId": self._session.id, "terminalId": known})
 
         def release(reply: Reply) -> None:
@@ -170,9 +170,9 @@ class Services:
         client.peer.request("terminal/output", params, release)
 
     def _serve(self, request: Request) -> None:
-        """By ourselves; clients do not know these terminals and see their output instead."""
+        """Serve a request here; clients do not know these terminals and are shown their output instead."""
         method, params = request.method, request.params
-        if method == "terminal/release":  # its last output is what a replay will show
+        if method == "terminal/release":  # a replay will show the last output
             self._look(str(decode_object(params).get("terminalId")))
 
         def seen(result: bytes) -> None:
@@ -204,11 +204,11 @@ class Services:
             terminal = self._client_id(str(decode_object(request.params).get("terminalId")))
             self._keep_output(terminal, reply.result)
         if request.method == "fs/write_text_file" and reply.ok and reply.result == b"null":
-            return Reply(result=message.EMPTY)  # the documentation's null (D-91)
+            return Reply(result=message.EMPTY)  # null is the answer in the ACP documentation (D-91)
         return reply
 
     def _keep_output(self, terminal: str, result: bytes) -> None:
-        """What other clients see now, and a replay later, in place of the terminal (G-069)."""
+        """Save the output that other clients now, and replays later, show in place of the terminal (G-069)."""
         told = read_object(result)
         self._outputs[terminal] = str(told.get("output", ""))
         self._ends[terminal] = {name: told[name] for name in ENDED if told.get(name)}
@@ -222,11 +222,11 @@ class Services:
             del self._ends[oldest]
 
     def _record_output(self, terminal: str) -> None:
-        """What of it was not told while it ran."""
+        """Journal the output that was not journaled while the terminal ran."""
         self._live.end(terminal, self._outputs.get(terminal), self._ends.get(terminal, {}))
 
     def _look(self, terminal: str) -> bool:
-        """Read what a terminal of ours has printed so far, or ask its client; False when it has ended or is gone."""
+        """Read a terminal's output so far, or ask its client for it; False when the terminal has ended or is gone."""
         client = self._owners.get(terminal)
         if client is not None:
             return self._ask_output(terminal, client)
@@ -237,9 +237,9 @@ class Services:
         return "exitStatus" not in self._ends[terminal]
 
     def _ask_output(self, terminal: str, client: ClientConnection) -> bool:
-        """For others that look on; a client that is alone sees its own terminal.
+        """Ask a client for its terminal's output if other clients are attached; False when it need not be asked again.
 
-        Not beyond the turn: some agents never release a terminal, and nothing would end the asking.
+        Only during a turn: some agents never release a terminal, and the polling would not end.
         """
         known = (self._client_id(agent_id) for agent_id in self._terminals)
         if self._session.turn is None or terminal not in known:
@@ -279,7 +279,7 @@ class Services:
         return Reply(result=encode({**members, "terminalId": agent_id}))
 
     def _agent_id(self, terminal: str, client: ClientConnection) -> str:
-        """Clients issue terminal ids: two of a session, or of a shared process, may issue the same (G-069)."""
+        """The agent's id of a terminal: clients issue ids, so two clients of one agent may issue the same (G-069)."""
         taken = self._terminals.get(terminal) not in (None, client)
         return f"{client.key}:{terminal}" if taken or self._session.shares_agent else terminal
 
@@ -288,15 +288,15 @@ class Services:
 
     @property
     def _box(self) -> Box | None:
-        """What the agent is enclosed in, if it is."""
+        """The sandbox that isolates the agent from this machine; None if there is none."""
         box = self._session.agent.box if self._session.agent is not None else None
         return box if box is not None and box.apart else None
 
     def _offering(self, method: str) -> ClientConnection | None:
         """The client that prompted if it offers the method, else any other that does.
 
-        Never for an agent in a box. The client is outside: it would run a command there, and follow whatever symlink
-        the agent puts in the place of a file between our look at it and the client's.
+        None for an agent in a sandbox. A client would run commands outside, and would follow a symlink that the agent
+        puts in the place of a file after our check.
         """
         if self._box is not None:
             return None

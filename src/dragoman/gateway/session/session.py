@@ -1,4 +1,4 @@
-"""A conversation that the gateway owns: its agent, its attachments, its turn, its journal."""
+"""A session of the gateway: its agent, its attachments, its turn, its journal."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
-"""State that a client who comes later is told as it stands (G-163)."""
+"""Kinds of updates of which a client that attaches later is sent the last one (G-163)."""
 LATEST = frozenset({*REMEMBERED, "usage_update", "plan"})
-"""Kinds of which the last one is the whole truth."""
+"""Kinds of which each update replaces the one before."""
 TURN_KINDS = frozenset({"user_message_chunk", "session_info_update"})
-"""How others are told of a turn: what was asked, and how it ended."""
+"""Updates that report a turn to other clients: the prompt, and how the turn ended."""
 OFFERED = ("modes", "configOptions")
 
 
@@ -68,9 +68,9 @@ class Session:
         self.workspace = workspace
         self.additional_directories: list[str] = []
         self.owner = ""
-        """The token that made it live here, for quotas."""
+        """Name of the token that made the session live here, for quotas; not the process that holds its lease."""
         self.setup: JsonObject = {}
-        """What the client asked for at the start (MCP servers, folders), to ask a new process for the same."""
+        """Params from the session's creation (MCP servers, folders), used again for a restarted agent."""
         self.title: str | None = None
         self.agent: AgentConnection | None = None
         self.agent_session_id = ""
@@ -86,24 +86,24 @@ class Session:
         self.silence = SilenceWatch(self)
         self.turn: Turn | None = None
         self.gone: RpcError | None = None
-        """Why the agent of this session is not there any more."""
+        """Why the session has no agent any more."""
         self.context_lost = False
-        """The agent that runs now does not remember what was said before."""
+        """The current agent does not have the earlier conversation."""
         self.loss_untold = False
         self.seed: bytes | None = None
-        """The conversation so far, told to a new agent with the next prompt."""
+        """The recap, sent to a restarted agent with the next prompt."""
         self.comers = 0
-        """How many are on the way in, and not attached yet."""
+        """Number of clients that are attaching but not attached yet."""
         self.reviving: asyncio.Task[JsonObject] | None = None
         self.adoption: Adoption | None = None
-        """Its agent's own replay is being journaled: it is loaded for the first time."""
+        """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
         self.settling: asyncio.Task[None] | None = None
-        """What must be over before more is asked of the agent, whose last command may still run or which is new."""
+        """Task to wait for before the next request to the agent, which may still run a command or is just starting."""
         self.has_terminals = False
         self.pruned = False
-        """Retention removed the beginning of its journal."""
+        """Retention removed the beginning of the journal."""
         self.last_result: JsonObject = {}
-        """Modes and options as the agent gave them, for clients that come later."""
+        """The session result with modes and options, for clients that attach later."""
         self.current: dict[str, bytes] = {}
         self.last_used = time.monotonic()
         self.crashes = 0
@@ -113,15 +113,15 @@ class Session:
         self.stopped = False
         """The last turn was cancelled."""
         self.extra: JsonObject = {}
-        """What else the directory keeps of it."""
+        """Further facts that the directory stores about the session."""
         self.swallowed: deque[bytes] = deque()
-        """The end of a replay that was not shown, to compare it with the journal."""
+        """The last lines of a replay that was not sent to clients, to compare it with the journal."""
         self._swallowed_bytes = 0
         self._held: Callable[[str, bytes], None] | None = None
-        """Gets the agent's next updates instead of everybody."""
+        """If set, called with the agent's updates instead of publishing them."""
         self._offered: JsonObject = {}
         self._owed: SessionChanges | None = None
-        """What the directory should know and could not be told yet."""
+        """Changes that could not be written to the directory yet."""
         self._waiting_agent: AgentConnection | None = None
         self._congested_agent: AgentConnection | None = None
         self._observer = Observer(self)
@@ -179,7 +179,7 @@ class Session:
         return self._life.state is SessionState.ORPHANED
 
     def stay_in_box(self, box: Box) -> None:
-        """A session that the command line put into a box stays there, also in a process without that option.
+        """Save the sandbox of the command line, so that the session runs in it in a process without that option too.
 
         Called before the session is added to the directory, and again with each agent.
         """
@@ -188,7 +188,7 @@ class Session:
             self.save_extra(sandbox=chosen)
 
     def mute(self, muted: bool) -> None:
-        """Swallow what the agent says: a replay that is not to be seen twice."""
+        """Begin or end to discard the agent's updates: a replay that clients have already."""
         self._held = self._swallow if muted else None
         if muted:
             self.swallowed.clear()
@@ -220,7 +220,7 @@ class Session:
         self.changed()
 
     def reattach(self, client: ClientConnection) -> Attachment:
-        """A client that loads again starts again, and is asked again; what runs at its side goes on."""
+        """Attach a client anew that loads the session again: open questions are sent again, its terminals go on."""
         known = client.attachments.pop(self.id, None)
         if known is not None:
             self.feed.remove(known)
@@ -229,7 +229,7 @@ class Session:
         return self.attach(client)
 
     def changed(self) -> None:
-        """Its state, title or company is another: whoever shows a list of sessions wants to know."""
+        """Report a change of state, title or attachments to the watchers, which show lists of sessions."""
         self.gateway.changed(self)
 
     @property
@@ -238,7 +238,7 @@ class Session:
 
     @property
     def mirrored(self) -> bool:
-        """A client shows the agent's own commands in terminals of its own."""
+        """Whether a client shows the agent's own commands in its terminals."""
         return any(each.mirror is not None for each in self.feed.attachments)
 
     @property
@@ -263,7 +263,7 @@ class Session:
 
     @property
     def state(self) -> str:
-        """In one word, honestly, what is going on."""
+        """The session's state for lists and records."""
         if len(self.questions):
             return "waiting_for_permission"
         if self.turn is not None:
@@ -276,7 +276,7 @@ class Session:
 
     @property
     def follows(self) -> bool:
-        """The process that has it tells everybody here what they do, in its place in the order."""
+        """Whether the session is mirrored from its owner, which also sends back what clients here do, in order."""
         return self.agent is not None and self.agent.is_owner
 
     def require_agent(self) -> AgentConnection:
@@ -285,7 +285,7 @@ class Session:
         return self.agent
 
     def clients_by_preference(self) -> list[ClientConnection]:
-        """Who may be asked: whoever prompted first, then the others in the order they came."""
+        """Clients that may be asked: the one that sent the prompt first, then the others in the order they attached."""
         clients = [each.client for each in self.attachments if each.client.may_control]
         author = self.turn.client if self.turn is not None else None
         return sorted(clients, key=lambda client: client is not author)
@@ -298,7 +298,7 @@ class Session:
     # -- from the client
 
     def prompt(self, client: ClientConnection, request: Request) -> None:
-        """One at a time (G-090); an agent that is gone or parked is brought back first."""
+        """Start a turn, one at a time (G-090); an agent that is gone or parked is restarted first."""
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)
@@ -312,7 +312,7 @@ class Session:
         self.changed()
 
     def cancel(self) -> None:
-        """Cancel the turn, whichever client began it; what another process runs is cancelled by that process."""
+        """Cancel the turn, whichever client began it; a turn that the owner runs is cancelled there."""
         self.gateway.stopping(self)
         if self.turn is not None:
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
@@ -321,7 +321,7 @@ class Session:
 
     @property
     def can_cancel(self) -> bool:
-        """A turn runs here, or the process that may run one can be told."""
+        """Whether a turn runs here, or the owner, which may run one, can be reached."""
         return self.turn is not None or self.follows
 
     def notify_agent(self, method: str, params: bytes) -> None:
@@ -329,14 +329,14 @@ class Session:
             self.agent.peer.notify(method, with_session(params, self.agent_session_id))
 
     def check_load(self) -> None:
-        """An agent that does not read gets no more, so that others go on (G-084)."""
+        """Raise if the agent does not read its input, so that other sessions go on (G-084)."""
         if self.require_agent().overloaded():
             raise internal(f"The agent {self.agent_name} does not read its input", "agent_unavailable")
 
     # -- from the agent
 
     def agent_update(self, kind: str, line: bytes, size: int = -1) -> None:
-        """The message path: splice and publish (see updates.py for what is looked into, and what `size` is)."""
+        """The message path: splice and publish (updates.py says which kinds are decoded, and what `size` is)."""
         if self._held is not None:
             self._held(kind, line)
             return
@@ -357,14 +357,14 @@ class Session:
         return line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._observer.mode_said(line)
 
     def own_update(self, kind: str, line: bytes) -> None:
-        """Told by the process that has the session: what a client of this one said or did there."""
+        """An update from the owner about something that a client of this process did."""
         if kind in TURN_KINDS and self.turn is not None:
             self.feed.publish(events.tag_of(kind), line, self.turn.client)
         else:
             self.agent_update(kind, line)
 
     def tell_first(self, tell: Callable[[], None]) -> None:
-        """Call `tell` when the agent's next update comes, without a look at those after it."""
+        """Call `tell` at the agent's next update, at no cost for the updates after it."""
 
         def first(kind: str, line: bytes) -> None:
             self._held = None
@@ -378,7 +378,7 @@ class Session:
             self._held = None
 
     def _swallow(self, kind: str, line: bytes) -> None:
-        """Not shown, but noticed: what the agent can do now is news, also in the middle of an old story."""
+        """Discard an update of a replay, but remember its last lines and the agent's current commands and options."""
         if kind in HISTORY_KINDS:
             self.swallowed.append(line)
             self._swallowed_bytes += len(line)
@@ -405,7 +405,7 @@ class Session:
             self.forwarding.to_client(request, clients[0], self.for_client(request.params))
 
     def agent_notification(self, method: str, params: bytes) -> None:
-        """Anything but an update; for updates that are odd enough to come this way it is the same."""
+        """Publish any other notification, or an update that is too unusual for the message path."""
         if self._held != self._swallow:
             self.feed.publish(events.STATE, message.notification(method, self.for_client(params)))
 
@@ -425,13 +425,13 @@ class Session:
         return dict(result)
 
     def result_for(self, client: ClientConnection, result: JsonObject | None = None) -> JsonObject:
-        """A session result, by default the last one, as this client takes it."""
+        """A session result, by default the last one, adapted to this client's capabilities."""
         told = self.last_result if result is None else result
         capabilities = client.capabilities
         return self.options.for_client(told, boolean=capabilities.boolean_options, models=capabilities.models)
 
     def tell_offer(self) -> None:
-        """Journal what the agent lets people choose, so that who reads later, without an agent, knows it too."""
+        """Journal the modes and options that the agent offers, for readers of the journal without an agent."""
         offer = {name: self.last_result[name] for name in OFFERED if self.last_result.get(name)}
         if offer and offer != self._offered:
             self._offered = offer
@@ -440,12 +440,12 @@ class Session:
     # -- order
 
     def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
-        """An update of the gateway's own making."""
+        """Publish an update that the gateway made."""
         kind, line = str(update.get("sessionUpdate")), update_line(self.id, update)
         self.feed.publish(events.tag_of(kind), line, author, varied=self._is_varied(kind, line))
 
     def _is_varied(self, kind: str, line: bytes) -> bool:
-        """Whether clients are shown it differently: terminals are one client's own, not all know boolean options."""
+        """Whether clients get different lines: a terminal belongs to one client, some do not know boolean options."""
         if kind in TOOL_KINDS:
             return b'"terminalId"' in line or self.mirrored
         return kind == OPTION_UPDATE
@@ -454,7 +454,7 @@ class Session:
         self.feed.record(events.record(kind, **facts))
 
     def after_events(self, action: Callable[[], None], client: ClientConnection | None = None) -> None:
-        """Run `action` when everything published so far is out; for a client that is behind, out to that client."""
+        """Run `action` when everything published so far is sent; with `client`, when it is sent to that client."""
 
         def hand_over() -> None:
             attachment = client.attachments.get(self.id) if client is not None else None
@@ -466,19 +466,19 @@ class Session:
         self.feed.then(hand_over)
 
     async def settled(self) -> None:
-        """Wait until everything published so far is stored and handed over."""
+        """Wait until everything published so far is stored and sent."""
         done = asyncio.Event()
         self.feed.then(done.set)
         await done.wait()
 
     def terminals_used(self) -> None:
-        """A replay of this session has terminal references to replace."""
+        """Note that replays of this session have terminal references to replace."""
         if not self.has_terminals:
             self.has_terminals = True
             self.save_extra(terminals=True)
 
     def save(self, changes: SessionChanges) -> None:
-        """Keep the directory up to date, in order with the journal; what cannot be written now is owed."""
+        """Write changes to the directory, in order with the journal; changes that fail are written later."""
         journal = self.journal
         if journal is None:
             return
@@ -505,7 +505,7 @@ class Session:
 
     @property
     def sandbox(self) -> str | None:
-        """The box that it asked for when it was made, or that the command line put it into; its agents always get it."""
+        """The sandbox for all agents of this session: requested at its creation, or set on the command line."""
         name = self.extra.get("sandbox")
         return name if isinstance(name, str) else None
 
@@ -514,7 +514,7 @@ class Session:
         self.save(SessionChanges(extra=self.extra))
 
     def rename(self, title: str) -> None:
-        """A title that a person chose; the agent's own ideas do not replace it any more."""
+        """Set the title that the user chose; titles from the agent do not replace it any more."""
         self.title = title
         self.save_extra(named=True)
         self.save(SessionChanges(title=title))
@@ -522,11 +522,11 @@ class Session:
         self.changed()
 
     def notice(self, title: str, severity: str = "warning") -> None:
-        """Tell people something that they must not miss: as a notice where the client knows it, else as text."""
+        """Send a notice that users must not miss to all clients: as text to a client that does not know notices."""
         log.warning(title, extra={"session": self.id})
         self.record("notice", title=title, severity=severity)
         for attachment in self.attachments:
-            if not attachment.reads_journal:  # those have the record
+            if not attachment.reads_journal:  # journal readers get the record
                 line = self.notice_line(attachment.client, title, severity)
                 self.after_events(partial(attachment.send, line), attachment.client)
 
@@ -541,7 +541,7 @@ class Session:
     # -- the end of things
 
     def late_answer(self) -> None:
-        """The agent answered a prompt that was given up; from now on it speaks of what comes next."""
+        """Publish updates again: a turn begins, or the agent answered a prompt that was given up."""
         self._held = None
 
     def _saved(self, changes: SessionChanges, error: StoreError | None) -> None:
@@ -560,7 +560,7 @@ class Session:
         self.gateway.journal_delayed(self, error)
 
     def journal_congested(self, congested: bool) -> None:
-        """Its own agent waits, and no other session does; the one that waits is let go, whatever became of it."""
+        """Pause this session's agent alone, or release the agent that was paused, even if it was replaced since."""
         if self._congested_agent is not None:
             self._congested_agent.release(self.feed)
         self._congested_agent = self.agent if congested else None
@@ -571,7 +571,7 @@ class Session:
         self.gateway.claim_journal(self)
 
     def hold_agent(self, hold: bool) -> None:
-        """While events wait to be stored, their agent waits too: nothing piles up here."""
+        """Pause the agent while events wait to be stored, so that they do not fill memory."""
         if self._waiting_agent is not None:
             self._waiting_agent.release(self)
         self._waiting_agent = self.agent if hold else None
@@ -580,7 +580,7 @@ class Session:
 
 
 async def settle(sessions: Collection[Session], seconds: float) -> set[Session]:
-    """Wait until everything published so far is stored and handed over; those of which that holds in time."""
+    """Wait until everything published so far is stored and sent; returns the sessions that were ready in time."""
     waits = {asyncio.ensure_future(session.settled()): session for session in sessions}
     if not waits:
         return set()

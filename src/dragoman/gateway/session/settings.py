@@ -1,4 +1,4 @@
-"""Modes, models and config options between clients and agents of different ages (D-35)."""
+"""Sets modes, models and config options between clients and agents of different protocol versions (D-35)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLDER = {MODE: SET_MODE, MODEL: SET_MODEL}
 
 
 def set_in_older_words(client: ClientConnection, request: Request) -> None:
-    """For an agent that knows only config options it sets the one of that category."""
+    """`session/set_mode` or `set_model`: forwarded, or for an agent with config options alone set as an option."""
     session = client.require_session(request)
     category, member = CATEGORY_OF[request.method]
     option = session.options.option(category)
@@ -33,7 +33,7 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
 
 
 def _as_known(client: ClientConnection, reply: Reply) -> Reply:
-    """What the agent answers, without options that this client does not know: some tell them with every answer."""
+    """The agent's answer without options that this client does not know: some agents list options in every answer."""
     told = read_object(reply.result) if not client.capabilities.boolean_options else {}
     options = told.get("configOptions")
     known = without_booleans(options) if isinstance(options, list) else options
@@ -41,13 +41,13 @@ def _as_known(client: ClientConnection, reply: Reply) -> Reply:
 
 
 def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:
-    """Not every agent refuses a mode that it does not have (quirk unknown_mode)."""
+    """Refuse a mode that the agent does not offer: not every agent does (quirk unknown_mode)."""
     if category == MODE and not session.options.offers(MODE, value, older=older):
         raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
 
 
 def set_config_option(client: ClientConnection, request: Request) -> None:
-    """Passed on, unless it is an option that stands in for an old agent's modes or models."""
+    """Forward the request; an option that stands in for an old agent's modes or models is set in the older dialect."""
     session = client.require_session(request)
     params = decode_object(request.params)
     stand_ins = {id: category for category, id in session.options.stand_ins.items()}
@@ -57,7 +57,7 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
         _check_mode(session, MODE, params.get("value"))
 
     def answer(reply: Reply) -> Reply:
-        """All options that this client knows; the agent may have told fewer, or others."""
+        """The reply with all options that this client knows; the agent may have listed fewer, or others."""
         told = read_object(reply.result)
         if not isinstance(told.get("configOptions"), list) and not stand_ins:
             return reply

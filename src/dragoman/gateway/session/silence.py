@@ -1,7 +1,7 @@
-"""Notices an agent that says nothing in the middle of a turn, and says so (quirk silent_retries).
+"""Detects and reports an agent that sends nothing in the middle of a turn (quirk silent_retries).
 
-Nothing happens per message, and next to nothing per turn: a session has one timer, which stays when a turn ends. If it
-is due too early for the next turn, it waits for the rest.
+Nothing is done per message, and little per turn: a session has one timer, which stays when a turn ends. If the timer
+fires too early for the next turn, it is set again for the rest of the time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SilenceWatch:
-    """Looks, while a turn runs, whether anything was published since the last look."""
+    """Checks, while a turn runs, whether anything was published since the last check."""
 
     def __init__(self, session: Session) -> None:
         self.silent = False
@@ -23,9 +23,9 @@ class SilenceWatch:
         self._session = session
         self._timer: asyncio.TimerHandle | None = None
         self._published = 0
-        """Events of the session at the last look."""
+        """Number of published events at the last check."""
         self._due = 0.0
-        """When to look next, by the monotonic clock."""
+        """Time of the next check, by the monotonic clock."""
 
     def turn_begins(self) -> None:
         seconds, journal = self._session.gateway.config.sessions.silent_after, self._session.journal
@@ -41,7 +41,7 @@ class SilenceWatch:
         self.silent = False
 
     def stop(self) -> None:
-        """The session is put away."""
+        """Cancel the timer: the session is unloaded."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -53,7 +53,7 @@ class SilenceWatch:
         session = self._session
         self._timer, journal = None, session.journal
         if session.turn is None or session.turn.call is None:
-            return  # the agent was asked nothing; the next turn starts the timer again
+            return  # no prompt is at the agent; the next turn starts the timer again
         seconds = session.gateway.config.sessions.silent_after
         early = self._due - time.monotonic()
         if early > 0 or journal is None:

@@ -1,14 +1,14 @@
-"""Commands that an agent runs by itself, shown to one client in terminals of its own.
+"""Shows commands that an agent runs by itself in terminals of one client.
 
 The output of such a command is in `_meta` of its tool call (`terminal_info`, `terminal_output`, `terminal_exit`).
-Clients that read that draw it themselves, and others get text. A client beside us that offers terminals is asked for
-one: it runs a follower of ours, which prints the output as it comes and exits as the command does. Terminals are not
-released: a client may stop to show those that are.
+Clients that read `_meta` draw it themselves, others get text. A client on this machine that offers terminals is asked
+for one: it runs a small program of ours, the follower, which prints the output as it comes and exits with the same
+code. Terminals are not released: a client may stop showing a released one.
 
-    ANNOUNCED   the command waits, perhaps for a permission
-    ASKED       it runs; the client was asked for a terminal: the call shows no output meanwhile
+    ANNOUNCED   the command has not started, perhaps it waits for a permission
+    ASKED       the command runs; the client was asked for a terminal: the call shows no output meanwhile
     LINKED      the client has a terminal: the call refers to it
-    TEXT        the client has none: the call shows text, and so do all after it
+    TEXT        the client has none: this call and all later ones show text
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CREATE_PATIENCE = 5.0
-"""Seconds that a client may take to make a terminal; the answer to its prompt waits for that."""
+"""Seconds that a client may take to create a terminal; the answer to its prompt waits so long."""
 START_PATIENCE = 10.0
 """Seconds until output is shown as text too, because the client has not started the terminal's command."""
 ENDED = frozenset({"completed", "failed"})
 CANCELLED = 130
-"""Exit code of a command that ended without one: as after Ctrl+C."""
+"""Exit code for a command that ended without one: the code after Ctrl+C."""
 
 
 class State(enum.Enum):
@@ -66,9 +66,9 @@ class _Call:
         self.terminal = ""
         self.ended = False
         self.shown: list[object] = []
-        """What else its tool call shows."""
+        """The tool call's content without the output."""
         self.text: list[object] = []
-        """Its output as text."""
+        """The output as text content."""
 
     def become(self, state: State) -> None:
         assert state in STEPS[self.state], (self.state, state)
@@ -92,10 +92,10 @@ class TerminalMirror:
         self._calls: dict[str, _Call] = {}
         self._waiting: list[Callable[[], None]] = []
         self._refused = False
-        """The client did not make a terminal; it is not asked again."""
+        """The client did not create a terminal; it is not asked again."""
 
     def view(self, line: bytes) -> bytes:
-        """A tool call as this client sees it; its text stands in it already."""
+        """The line as this client gets it; a tool call comes with its output as text content."""
         return replay.edited(line, self._edit) if b'"tool_call' in line else line
 
     def after(self, action: Callable[[], None]) -> None:
@@ -106,7 +106,7 @@ class TerminalMirror:
             actions.run(action, self._attachment.session.id)
 
     def close(self) -> None:
-        """The client is gone."""
+        """End all followers and run the waiting actions: the client is gone."""
         for call in self._calls.values():
             if call.follower is not None:
                 call.follower.end(CANCELLED)

@@ -1,4 +1,4 @@
-"""One prompt until its stop reason: every prompt is answered exactly once (G-090 to G-095).
+"""A turn: one prompt until its stop reason; every prompt is answered exactly once (G-090 to G-095).
 
     asked ──prompt sent──► running ──agent answers──────────────────► settled
       │ cancel                │ cancel                                   ▲ ▲
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
 TITLE_LENGTH = 80
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|\Z)")
-"""A path such as `/etc/hosts` is none."""
+"""A slash command; a path such as `/etc/hosts` does not match."""
 
 
 class Turn:
@@ -58,7 +58,7 @@ class Turn:
         self.cancelled = False
         """A client asked to cancel it after the agent was sent the prompt."""
         self.recaps = False
-        """The agent is told the conversation so far with this prompt."""
+        """The recap is sent to the agent with this prompt."""
         self._done: asyncio.Event | None = None
         self._params = request.members
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
@@ -82,13 +82,13 @@ class Turn:
     # -- beginning
 
     def check(self) -> None:
-        """Refuse what this agent cannot take (G-058)."""
+        """Raise for content that this agent does not support (G-058), or if it does not read its input."""
         agent = self.session.require_agent()
         self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
         self.session.check_load()
 
     async def revive_and_start(self) -> None:
-        """Bring the agent back, then go on as usual."""
+        """Restart the agent, then start the turn."""
         self.request.on_cancel = self.session.cancel
         TRACE.set({**self._meta, **self._begin().carried})
         ABOUT.set(self._about)
@@ -116,7 +116,7 @@ class Turn:
         blocks = self._blocks
         if (
             session.seed is not None and not self._is_command()
-        ):  # a command must be what the agent reads first
+        ):  # the agent recognizes a command only at the beginning of the prompt
             blocks = [Raw(session.seed), *blocks]
             self.recaps = True
         session.late_answer()
@@ -129,7 +129,7 @@ class Turn:
         params = prompt_params(self._params, session.agent_session_id, blocks, changes)
         self.call = agent.peer.request("session/prompt", params, self._answered)
         if flush is not None:
-            flush()  # the agent works while the rest is done
+            flush()  # the agent works while the gateway does the rest
             self._show_prompt()
         if self.settled:  # its connection was closed already
             return
@@ -143,12 +143,12 @@ class Turn:
             self._later(limit, lambda: self._time_over(limit))
 
     def _begin(self) -> Observed:
-        """From here on it is a turn; what was refused before is none."""
+        """Begin to observe and log the turn, once; a prompt refused before is not counted as a turn."""
         if self._observed is None:
             session = self.session
             self._observed = session.gateway.witness.turn(session.id, session.agent_name, self._meta)
             self._began = time.monotonic()
-            level = logging.INFO if prompts_wanted() else logging.DEBUG  # its end is told in any case
+            level = logging.INFO if prompts_wanted() else logging.DEBUG  # the end is always logged
             if log.isEnabledFor(level):
                 log.log(level, "turn began", extra={**self._about, **self._words()})
         return self._observed
@@ -163,11 +163,11 @@ class Turn:
         }
 
     def _words(self) -> JsonObject:
-        """What was asked, only if the log may have it."""
+        """The prompt for the log, if prompts may be logged."""
         return {"prompt": bytes(self._params.get("prompt", b"")).decode()} if prompts_wanted() else {}
 
     def _show_prompt(self) -> None:
-        """The others see what was asked, and so does whoever loads the session later."""
+        """Publish the prompt, for other clients and for later replays."""
         session = self.session
         if session.feed.reaches(self.client) and not session.follows:
             named = self._named()
@@ -182,7 +182,7 @@ class Turn:
             self._on_shown()
 
     def _is_command(self) -> bool:
-        """Whether the agent will take it for a command; where its commands are not known, whatever looks like one."""
+        """Whether the prompt is a command of the agent; if the commands are unknown, whether it looks like one."""
         found = _COMMAND.match(_first_text(self._blocks))
         if found is None:
             return False
@@ -192,14 +192,14 @@ class Turn:
         return not names or found[1] in names
 
     def when_shown(self, action: Callable[[], None]) -> None:
-        """Run `action` when the prompt is among the session's events."""
+        """Run `action` when the prompt has been published."""
         if self._shown:
             action()
         else:
             self._on_shown = action
 
     def _named(self) -> JsonObject:
-        """The id that the client gave its message: kept, so that it is known again when it is sent again."""
+        """The client's id of its message as `_meta`: stored, so that a message sent twice is recognized."""
         if not self._meta:
             return {}
         message_id = as_object(self._meta.get("dragoman")).get("clientMessageId")
@@ -210,7 +210,7 @@ class Turn:
     # -- ending
 
     def cancel(self, timeout: float) -> None:
-        """Tell the agent at once, answer its open questions, and wait no longer than `timeout` (G-091, G-093)."""
+        """Cancel at the agent, answer its open questions, and wait no longer than `timeout` (G-091, G-093)."""
         if self.settled:
             return
         if self._life.state is TurnState.ASKED:
@@ -226,7 +226,7 @@ class Turn:
         self.session.questions.cancel_all("cancel")
 
     def settle(self, reply: Reply, outcome: JsonObject | None = None) -> None:
-        """Answer the prompt with `reply`; `outcome` is the result or the error in it, if it was read already."""
+        """Answer the prompt with `reply`; `outcome` is its decoded result or error, if already known."""
         if self.settled:
             return
         self._life.send(TurnEvent.SETTLED)
@@ -242,7 +242,7 @@ class Turn:
             self.client.peer.flush()
         self._begin()
         seconds = round(time.monotonic() - self._began, 3)
-        # After the answer is written, which uvloop does at the end of the next turn of the loop.
+        # After the answer is written: uvloop writes at the end of the next turn of the loop.
         loop = asyncio.get_running_loop()
         loop.call_soon(loop.call_soon, self._after_answer, reply.ok, outcome, seconds)
         if self._done is not None:
@@ -264,36 +264,36 @@ class Turn:
         self._begin().end(stop_reason, error)
         facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
         if not ok:
-            # An agent may repeat what it was asked.
+            # `said`: the error of an agent may quote the prompt.
             facts |= {"code": outcome.get("code"), "error": said(error), "data": said(reason(outcome))}
         note(log, "turn ended", facts)
         endings.turn_over(self.session)
 
     def fail(self, error: RpcError) -> None:
-        """The agent is gone; after a cancel that is what the user wanted (G-110)."""
+        """Settle the turn with `error`, or after a cancel as cancelled (G-110)."""
         self.settle(CANCELLED if self.cancelling else Reply.failed(error))
 
     def _answered(self, reply: Reply) -> None:
         if self.settled:
             self.session.late_answer()
         elif reply.ok:
-            if self.recaps:  # now the agent knows; a prompt that failed gets it again
+            if self.recaps:  # after a prompt that failed, the next one has the recap again
                 self.session.seed = None
                 self.session.context_lost = False
             answer, outcome = _read_result(reply)
             if self._killed(answer, outcome):
-                return  # its link ends in a moment, and the turn with it: a prompt before that would reach no agent
+                return  # its link is about to close, which settles the turn; a prompt before that would reach no agent
             if self.session.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
                 self.settle(answer, outcome)
         elif self.cancelling:
-            self.settle(CANCELLED)  # the abort must not surface as an error (G-092)
+            self.settle(CANCELLED)  # a cancelled prompt must not be answered with an error (G-092)
         else:
             self.settle(self.session.reply_for_client(reply))
 
     def _killed(self, answer: Reply, outcome: JsonObject) -> bool:
-        """The program is dead, and what it had started says `cancelled` although no client cancelled (quirk)."""
+        """Whether the agent's program is dead and a child of it answers `cancelled` without a cancel (quirk)."""
         if not answer.ok or outcome.get("stopReason") != "cancelled" or self.cancelling:
             return False
         agent = self.session.agent
@@ -303,19 +303,19 @@ class Turn:
         return end.exit_code is not None or end.signal is not None
 
     async def _fail_in_its_words(self) -> None:
-        """The agent said in the chat why the turn failed (quirk failure_as_end_turn)."""
+        """Fail the turn with the agent's last message, which says why it failed (quirk failure_as_end_turn)."""
         await self.session.settled()
         journal, words = self.session.journal, None
         if journal is not None:
             try:
                 words = await transcript.last_words(journal.store, self.session.id)
-            except StoreError as error:  # the turn ends all the same, only less is said
+            except StoreError as error:  # the turn still ends, with a shorter error
                 log.warning("the agent's last words cannot be read: %s", error, extra=self._about)
         why = f": {words}" if words else "; the agent's last message says why"
         self.settle(Reply.failed(internal(f"The turn failed{why}", "agent_error")))
 
     def _cancel_requested(self) -> None:
-        """`$/cancel_request` for a prompt: passed on, and said in the words that every agent knows (G-095)."""
+        """Forward `$/cancel_request` for a prompt, and also send `session/cancel`, which all agents know (G-095)."""
         agent = self.session.agent
         if agent is not None and self.call is not None:
             agent.peer.cancel(self.call)
@@ -339,12 +339,12 @@ class Turn:
 
 
 def _read_result(reply: Reply) -> tuple[Reply, JsonObject]:
-    """The agent's answer to a prompt as the client gets it, and the result or error in it."""
+    """The agent's answer to a prompt as the client gets it, and its decoded result or error."""
     try:
         result = decode_object(reply.result)
     except Malformed:
         return _failed(internal("The agent answered the prompt with something that is not an object"))
-    if result.get("stopReason") == "error":  # older agents say so; not a v1 stop reason (D-50)
+    if result.get("stopReason") == "error":  # from older agents; not a v1 stop reason (D-50)
         return _failed(internal("The agent ended the turn with an error", "agent_error", result=result))
     changed = dialects.read_stop_reason(result)
     return (reply, result) if changed is None else (Reply(result=encode(changed)), changed)
@@ -356,7 +356,7 @@ def _failed(error: RpcError) -> tuple[Reply, JsonObject]:
 
 
 def _title(blocks: list[Raw]) -> str | None:
-    """The first words of the first prompt, until the agent finds a better title."""
+    """The start of the first prompt, used as title until the agent sends one."""
     text = _first_text(blocks)
     if not text:
         return None
@@ -366,7 +366,7 @@ def _title(blocks: list[Raw]) -> str | None:
 
 def _first_text(blocks: list[Raw]) -> str:
     for raw in blocks:
-        block = read_object(raw)  # an agent may take numbers that we cannot read
+        block = read_object(raw)  # empty if it has numbers that we cannot decode
         text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
         if text:
             return text
