@@ -1,1 +1,1 @@
-"""How sessions begin, come back, wait and end."""
+"""How sessions are created, loaded, parked and ended, and how their agents are restarted."""

@@ -1,11 +1,11 @@
-"""The first load of a session that only its agent knows: the agent's own replay becomes its journal.
+"""Adoption: the first load of a session that only its agent knows journals the agent's own replay.
 
-One load does it; other clients that come meanwhile, in this process or through another, wait for it and then read the
-journal. When it fails, the next of those who wait tries for itself; it is given up when no client waits any more.
+One load does it; other clients that load meanwhile, in this process or through another, wait for it and then read the
+journal. If it fails, the next waiting client tries again; it is cancelled when no client waits any more.
 
 Nothing of a replay is journaled before the agent has answered, and then all of it at once: a load that fails or is cut
-off half way leaves nothing behind that the next one would take for the whole conversation, or journal a second time.
-Only a replay that is larger than memory should hold is journaled as it comes, and marked as partial until it is whole.
+off leaves nothing in the journal that the next load would take for the whole conversation, or journal a second time.
+Only a replay that is too large for memory is journaled as it comes, and marked as partial until it is complete.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_INTERVAL = 0.1
-"""Seconds between looks at how much of a replay is held."""
+"""Seconds between checks of how much of a replay is held in memory."""
 PARTIAL = "The beginning of this conversation is not complete: the agent was cut off while it told it."
 
 
 async def adopt(session: Session, client: ClientConnection, journal: JournalFeed) -> int | None:
     """Journal the agent's own replay, if only the agent knows the session.
 
-    Returns where history ends; None if nothing of it can be stored.
+    Returns the number of the last event of the history; None if nothing of it can be stored.
     """
     while client.may_control and (session.adoption is not None or _needed(session, journal)):
         if journal.broken and session.adoption is None:
@@ -60,7 +60,7 @@ def _needed(session: Session, journal: JournalFeed) -> bool:
 class Adoption:
     def __init__(self, session: Session, client: ClientConnection, journal: JournalFeed) -> None:
         self.client = client
-        """Whose load it is; the others only wait for it."""
+        """The client whose load started the adoption; other clients only wait for it."""
         self._session = session
         self._journal = journal
         self._end = 0
@@ -71,7 +71,7 @@ class Adoption:
         self._task.add_done_callback(self._over)
 
     async def wait(self, client: ClientConnection) -> int | None:
-        """Where history ends, if it was stored; raises the `RpcError` with which it failed."""
+        """The number of the last event of the history, None if it was not stored; raises the load's `RpcError`."""
         self._waiting[client] += 1
         try:
             await asyncio.wait((self._task,))
@@ -92,7 +92,7 @@ class Adoption:
         agent = await session.gateway.pool.take(
             self.client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
         )
-        if not agent.capabilities.load:  # it is brought back by other means, without its history
+        if not agent.capabilities.load:  # the agent is restarted by other means, without its history
             session.gateway.pool.reap(agent)
             return self._journal.delivered
         try:
@@ -123,7 +123,7 @@ class Adoption:
         session.session_result(reply)
 
     def _heard(self, reply: Reply) -> None:
-        """What the agent says after its answer is no history."""
+        """Note the end of the history: what the agent sends after its answer does not belong to it."""
         if reply.ok:
             self._end = self._journal.seq
             self._let_go()
@@ -144,7 +144,7 @@ class Adoption:
         self._journal.let_go()
 
     async def _give_up(self, agent: AgentConnection) -> None:
-        """It came to nothing: its agent ends, and the session is let go unless others want it."""
+        """Undo a failed adoption: end its agent, and close the session unless other clients use it."""
         session = self._session
         if self._timer is not None:
             self._timer.cancel()

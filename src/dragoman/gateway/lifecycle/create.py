@@ -1,4 +1,4 @@
-"""How sessions begin and end: new, fork, close, delete (G-050 to G-057). How they come back is in `comeback`."""
+"""How sessions begin and end: new, fork, close, delete (G-050 to G-057). `load` has load and resume."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 Setup = Callable[["ClientConnection", Request], Awaitable[None]]
 
 CLOSE_TIMEOUT = 5.0
-"""Seconds an agent has to answer `session/close` before it is ended without (G-057)."""
+"""Seconds an agent has to answer `session/close` before it is ended anyway (G-057)."""
 
 
 async def new(client: ClientConnection, request: Request) -> None:
@@ -71,7 +71,7 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
 
 
 def _sandbox(params: JsonObject) -> str | None:
-    """The box that a client asks for in `_meta.dragoman.sandbox`."""
+    """The sandbox that a client asks for in `_meta.dragoman.sandbox`."""
     name = own_meta(params).get("sandbox")
     if name is not None and not isinstance(name, str):
         raise invalid_params("_meta.dragoman.sandbox must be the name of a sandbox", "sandbox")
@@ -79,7 +79,7 @@ def _sandbox(params: JsonObject) -> str | None:
 
 
 async def fork(client: ClientConnection, request: Request) -> None:
-    """By the agent itself where it can; else a copy of the journal, told to a new agent session."""
+    """Fork at the agent if it can; else copy the journal and start a new agent session with a recap."""
     session_id = new_session_id()
     with client.gateway.places.take(client, session_id):
         await _fork(client, request, session_id)
@@ -124,7 +124,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
 
 async def _create(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,
                   method: str, params: bytes, original: Session | None = None) -> None:  # fmt: skip
-    """Ask the agent for a session; the client hears of it before anything else about it (G-082)."""
+    """Create a session at the agent; the client gets the answer before any event of the session (G-082)."""
     agent.expect_session()
     created = kept = False
     try:
@@ -153,7 +153,7 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         agent.session_created(session if created else None)
         if not created:
             client.gateway.pool.reap(agent)
-        if kept and not created:  # nobody has heard of it: it must not be listed
+        if kept and not created:  # no client knows the session: it must not be listed
             client.gateway.spawn(_forget(session))
     agent.release_early(session)
     client.gateway.idle(session)
@@ -169,11 +169,11 @@ async def _forget(session: Session) -> None:
 
 
 async def close(client: ClientConnection, request: Request) -> None:
-    """The prompt's answer first, then ours; the agent is told if it wants to know (G-057)."""
+    """Close a session: the running prompt is answered first; the agent is asked too if it supports close (G-057)."""
     here = client.gateway.sessions.get(session_of(request.params) or "") if client.terms.neighbour else None
     session = here or client.require_session(request)
     if session.remote and session.agent is not None:
-        # For everybody, not only for whoever watches it from here.
+        # For all clients, not only for those of this process.
         await session.agent.ask(
             "session/close", encode({"sessionId": session.agent_session_id}), CLOSE_TIMEOUT
         )
@@ -182,7 +182,7 @@ async def close(client: ClientConnection, request: Request) -> None:
 
 
 async def end_session(session: Session) -> None:
-    """Cancel the turn, tell the agent, let go of everything."""
+    """Cancel the turn, send `session/close` to the agent, and close the session."""
     turn = session.turn
     if turn is not None:
         session.cancel()
@@ -192,7 +192,7 @@ async def end_session(session: Session) -> None:
         try:
             await asyncio.wait_for(agent.call("session/close", params), CLOSE_TIMEOUT)
         except TimeoutError:
-            pass  # it is ended with its process in any case
+            pass  # the agent session ends with its process
     if turn is not None and not turn.settled:
         turn.settle(CANCELLED)
     session.questions.cancel_all("close")
@@ -200,7 +200,7 @@ async def end_session(session: Session) -> None:
 
 
 async def delete(client: ClientConnection, request: Request) -> None:
-    """An unknown session is deleted already (ACP v1, session list)."""
+    """Delete a session; an unknown one counts as deleted (ACP v1, session list)."""
     session_id = str(decode_object(request.params).get("sessionId"))
     gateway = client.gateway
     known = await gateway.directory.get(session_id)
@@ -227,7 +227,7 @@ async def delete(client: ClientConnection, request: Request) -> None:
 
 async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id: str,
                            session: Session | None) -> None:  # fmt: skip
-    """Agents that list their sessions must forget it too, or it would be back in the next list."""
+    """Delete the session at its agent too, or it would be in the agent's next list."""
     running = [agent for agent in client.gateway.pool.agents_of(client) if agent.name == name and agent.alive]
     agent = session.agent if session is not None and session.agent is not None else next(iter(running), None)
     if agent is None and client.bound_agent == name:
@@ -242,7 +242,7 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
 
 def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
                  agent_session_id: str | None = None) -> bytes:  # fmt: skip
-    """What the client sent, with the agent's session id and servers in the shape that the agent takes."""
+    """The client's params, with the agent's session id and MCP servers in the form that the agent accepts."""
     directories = check_directories(params.get("additionalDirectories"))
     if agent.box is not None:
         agent.box.check(str(params.get("cwd")), directories)
@@ -257,7 +257,7 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
 
 
 def take_directories(directories: list[str], agent: AgentCapabilities, agent_name: str) -> None:
-    """Raises for an agent that would ignore them (G-035)."""
+    """Raise for an agent that would ignore the directories (G-035)."""
     if directories and not agent.session("additionalDirectories"):
         raise invalid_params(
             f"The agent {agent_name} does not take additionalDirectories "
@@ -268,7 +268,7 @@ def take_directories(directories: list[str], agent: AgentCapabilities, agent_nam
 
 
 def _keep_own_meta(raw: dict[str, Raw]) -> None:
-    """What is meant for us, such as the name of the agent, would mean something else to a Dragoman behind us."""
+    """Remove `_meta.dragoman`, which is for this gateway: an agent that is a Dragoman too would act on it."""
     meta = message.members(raw["_meta"]) if "_meta" in raw else {}
     if meta.pop("dragoman", None) is not None:
         del raw["_meta"]

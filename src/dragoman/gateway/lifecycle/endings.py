@@ -1,4 +1,4 @@
-"""How a turn ends, and how a session lets go of its agent: nothing is left hanging (G-093, G-110)."""
+"""The end of a turn, and of a session's use of its agent: nothing is left open (G-093, G-110)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN_ON_GRACE = 0.5
 
 
 def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) -> None:
-    """`outcome` is the result or the error in `reply`."""
+    """Close what the turn left open and send its answer; `outcome` is the decoded result or error in `reply`."""
     if session.turn is turn:
         session.turn = None
     session.last_used = time.monotonic()
@@ -57,14 +57,14 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
 
 
 def _end(session_id: str, state: str, facts: JsonObject) -> tuple[bytes, bytes]:
-    """The end of a turn as the journal's record and as the update that other clients see."""
+    """The end of a turn, as the record for the journal and as the update for other clients."""
     update = {"sessionUpdate": "session_info_update", "_meta": {"dragoman": {"state": state, **facts}}}
     return events.record("turn_ended", **facts), update_line(session_id, update)
 
 
 @functools.lru_cache(maxsize=256)
 def _usual_end(session_id: str, state: str, stop_reason: str) -> tuple[bytes, bytes]:
-    """`_end` of the turns that end alike in a session, which are nearly all."""
+    """`_end` for a plain stop reason, cached: nearly all turns of a session end alike."""
     return _end(session_id, state, {"stopReason": stop_reason})
 
 
@@ -77,12 +77,12 @@ def turn_over(session: Session) -> None:
 
 
 def give_up_agent(session: Session) -> None:
-    """It ignores cancel: end it, or, where others share it, leave it alone and begin anew (G-093)."""
+    """End an agent that ignores cancel, or, if other sessions share it, only detach this session (G-093)."""
     agent = session.agent
-    if agent is None or session.follows:  # the process that has the session sees to its agent
+    if agent is None or session.follows:  # the owner deals with the agent
         return
     if session.shares_agent:
-        # What it still says of that turn belongs to an agent session that nobody listens to any more.
+        # Updates that the agent still sends for that turn are for an unknown session, and are dropped.
         agent.sessions.pop(session.agent_session_id, None)
         session.agent_session_id = ""
         error = internal(f"The agent {session.agent_name} ignored a cancel", "agent_exited")
@@ -95,7 +95,7 @@ def give_up_agent(session: Session) -> None:
 
 
 async def _end_command(session: Session, agent: AgentConnection, since: float) -> None:
-    """A command that outlives its cancelled turn ends with its agent; the next prompt resumes it (quirk)."""
+    """End an agent whose command outlives its cancelled turn; the next prompt restarts the agent (quirk)."""
     try:
         await asyncio.sleep(RUN_ON_GRACE)
         if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
@@ -113,7 +113,7 @@ async def _end_command(session: Session, agent: AgentConnection, since: float) -
 
 
 def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
-    """Nothing is left hanging when the agent ends (G-110)."""
+    """Close everything that was open at an agent that ended, and fail the turn (G-110)."""
     _let_go(session, error, crashed=not expected)
     if session.turn is not None:
         session.turn.fail(error)

@@ -1,4 +1,4 @@
-"""`session/list`: everything that is stored, and what the agents know beside it (G-042, G-055)."""
+"""`session/list`: the stored sessions, and those that only the agents know (G-042, G-055)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
 LIST_TIMEOUT = 5.0
-"""Seconds an agent has to answer; a slow one costs the list its part, not its answer."""
+"""Seconds an agent has to answer; the list is answered without the sessions of a slow one."""
 AGENT_PAGES = 10
-"""Pages of an agent's own list that are merged: an agent that always has one more must not keep us."""
+"""Pages of an agent's own list that are merged: an agent whose list never ends must not block the answer."""
 
 
 async def list_sessions(client: ClientConnection, request: Request) -> None:
@@ -50,7 +50,7 @@ async def list_sessions(client: ClientConnection, request: Request) -> None:
 
 
 async def _merge_agents(client: ClientConnection, cwd: object) -> JsonObject:
-    """Ask the agents that run; only a connection to one agent starts it for that (G-055)."""
+    """Ask the running agents; only a connection bound to one agent starts it for that (G-055)."""
     gateway = client.gateway
     agents = [agent for agent in gateway.pool.agents_of(client) if agent.capabilities.result]
     if client.bound_agent is not None and client.may_control and not agents:
@@ -61,7 +61,7 @@ async def _merge_agents(client: ClientConnection, cwd: object) -> JsonObject:
 
 
 async def _ask(client: ClientConnection, agent: AgentConnection, cwd: object) -> str | None:
-    """Merge one agent's own list; a failure is told beside the result, not instead of it."""
+    """Merge one agent's own list; returns a failure as text, which is reported beside the result."""
     params: JsonObject = {} if cwd is None else {"cwd": cwd}
     for _ in range(AGENT_PAGES):
         try:

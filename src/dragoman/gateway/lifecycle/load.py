@@ -1,13 +1,13 @@
-"""How a client comes back to a session: `session/load` and `session/resume` (G-053, G-054, G-081).
+"""`session/load` and `session/resume`: how a client returns to a session (G-053, G-054, G-081).
 
-Where the session is decides the way:
+It depends on where the session is:
 
     live in this process, journaled    another attachment, replayed from the journal
-    stored, nobody owns it             taken over: replayed from the journal, its agent revived
+    stored, without an owner           taken over: replayed from the journal, its agent restarted
     live in another process            passed through to its owner's socket
     no journal                         passed through to the agent's own load or resume
 
-An observer comes to see it as it is: no agent is started for it, and nothing of what it asks for is taken over.
+For an observer no agent is started, and its params (folders, MCP servers) are ignored.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = 15.0
-"""Seconds that people who want to read wait for an agent to come back."""
+"""Seconds that a load or resume waits for the agent's restart before it is answered without."""
 BEYOND = "You have event {after} of another journal: this one ends at {until}. Load the session to see what it has."
 REWOUND = (
     "The journal of this conversation was brought back to an earlier state, from a back-up or by a loss of power: what "
@@ -60,12 +60,12 @@ PRUNED = "The beginning of this conversation was removed (sessions.retain_bytes)
 
 
 async def load(client: ClientConnection, request: Request) -> None:
-    """The whole conversation first, then commands, mode and options as they stand now, then the answer."""
+    """Send the whole conversation, then the current commands, mode and options, then the answer."""
     await _wherever_it_is(_load, client, request)
 
 
 async def resume(client: ClientConnection, request: Request) -> None:
-    """The answer first, then what was missed since `_meta.dragoman.afterSeq`, if the client says so."""
+    """Answer, then send the events after `_meta.dragoman.afterSeq`, if the client gives it."""
     await _wherever_it_is(_resume, client, request)
 
 
@@ -74,7 +74,7 @@ async def _wherever_it_is(
     client: ClientConnection,
     request: Request,
 ) -> None:
-    """Again, if the process that had the session ended meanwhile, which may take a moment to let go of it."""
+    """Try again while an owner that ended meanwhile still has the lease, which may take a moment."""
     lost = False
     for delay in (*DELAYS, None):
         try:
@@ -129,7 +129,7 @@ async def _load(client: ClientConnection, request: Request) -> None:
 
 
 def _tell_trouble(session: Session, attachment: Attachment) -> None:
-    """Tell a client that comes to a session whose events are not stored."""
+    """Send a notice to a client that attaches while the session's events are not stored."""
     journal = session.journal
     trouble = session.gateway.trouble or (journal.trouble if journal is not None else None)
     if trouble is not None:
@@ -137,9 +137,9 @@ def _tell_trouble(session: Session, attachment: Attachment) -> None:
 
 
 async def _announce(session: Session, client: ClientConnection, journal: JournalFeed, until: int) -> int:
-    """Tell another process of ours where the replay begins; returns where it ends.
+    """Notify another process of Dragoman that the replay begins; returns the number of its last event.
 
-    Its other clients are shown everything up to here and nothing of the replay, so there is no gap and no double.
+    The other clients of that process have everything up to here and get nothing of the replay: no gap, no duplicate.
     """
     known = client.attachments.get(session.id)
     while known is not None and not known.live and client.attachments.get(session.id) is known:
@@ -171,7 +171,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         if after is not None:
             facts.update(await _pruned(session, after))
         common = await _common(session, params, after)
-        # From here to the attachment nothing waits that does not look at the end again.
+        # From here to `reattach` only `_announce` awaits, and it reads the end of the journal again.
         until = journal.delivered
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
@@ -199,7 +199,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
 
 
 async def _common(session: Session, params: JsonObject, after: int | None) -> int:
-    """The last event that a client has in common with the journal; it may say which epoch it was told before."""
+    """The last event that a client has in common with the journal, by the epoch that the client was sent before."""
     epoch = own_meta(params).get("epoch")
     journal = session.journal
     if after is None or not isinstance(epoch, int) or journal is None or epoch == journal.epoch:
@@ -211,27 +211,27 @@ async def _common(session: Session, params: JsonObject, after: int | None) -> in
 
 
 async def _pruned(session: Session, after: int) -> JsonObject:
-    """The first event that is kept, for a client that asks for those before it."""
+    """`firstSeq`, the first stored event, for a client that asks for earlier ones; else empty."""
     known = await session.gateway.directory.get(session.id)
     return {"firstSeq": known.first_seq} if known is not None and known.first_seq > after + 1 else {}
 
 
 @contextmanager
 def _coming(session: Session) -> Iterator[None]:
-    """Somebody is on the way in: it is not put away for having nobody."""
+    """Count a client that is about to attach, so that the session is not unloaded meanwhile."""
     session.comers += 1
     try:
         yield
     finally:
         session.comers -= 1
         gateway = session.gateway
-        if not session.attachments and gateway.sessions.get(session.id) is session:  # came in vain
+        if not session.attachments and gateway.sessions.get(session.id) is session:  # no client attached
             gateway.idle(session)
             gateway.left(session)
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:
-    """The session, live or taken over."""
+    """The session, live or taken over, and the checked params; updates the session's folders and MCP servers."""
     params = decode_object(request.params)
     session_id = params.get("sessionId")
     if not isinstance(session_id, str):
@@ -240,7 +240,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
     directories = check_directories(params.get("additionalDirectories"))
     check_mcp_servers(params.get("mcpServers"))
     session = await _reach(client, session_id, params)
-    while client.gateway.sessions.get(session_id) is not session:  # its last client left while this one came
+    while client.gateway.sessions.get(session_id) is not session:  # unloaded since
         session = await _reach(client, session_id, params)
     if not client.may_control:
         return session, params
@@ -253,7 +253,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
 
 
 async def _check_directories(client: ClientConnection, session: Session, directories: list[str]) -> None:
-    """An agent that is not running is asked what it can do; clients can read without its answer."""
+    """Raise if the agent does not support the directories; skipped if that cannot be found out."""
     agent = session.agent
     if agent is not None:
         take_directories(directories, agent.capabilities, session.agent_name)
@@ -305,12 +305,12 @@ async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonOb
 async def _without_journal(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    """Nothing of what its agent told could be stored: the agent shows it, as where no journal is kept.
+    """Let the agent replay directly, as without a journal, because its replay could not be stored.
 
-    The journal stays empty, so that the whole history is stored when the session is loaded anew and there is room.
+    The journal stays empty, so that a later load stores the whole history when there is room.
     """
     journal = session.journal
-    if journal is not None:  # another client that waited for the same may have been faster
+    if journal is not None:  # else another client that waited has done this already
         agent, session.feed = session.agent, DirectFeed(session.id)
         if agent is not None:
             restart_agent.unbind(session, agent)
@@ -324,7 +324,7 @@ async def _without_journal(
 
 
 async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:
-    """Facts for `_meta.dragoman`; an agent that does not come back does not keep people from reading."""
+    """Restart the agent if needed; returns facts for `_meta.dragoman`. A failed restart does not fail the load."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
     if not (client.wakes and wake):
@@ -332,7 +332,7 @@ async def _revive(session: Session, client: ClientConnection, *, wake: bool = Tr
     try:
         revived = await asyncio.wait_for(restart_agent.revive(session, client), PATIENCE)
     except TimeoutError:
-        return {"revived": None, "state": "reviving"}  # it goes on; the next prompt waits for it
+        return {"revived": None, "state": "reviving"}  # the restart goes on; the next prompt waits for it
     except RpcError as error:
         log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
         session.notice(f"The agent is not available: {error.message}")
@@ -341,16 +341,16 @@ async def _revive(session: Session, client: ClientConnection, *, wake: bool = Tr
 
 
 def _caught_up(session: Session) -> bytes:
-    """Behind all that was missed: from here on it is the present, and this is how the session stands.
+    """The update after the last missed event, with the session's state: what follows is live.
 
-    Whoever lost a connection in the middle of a turn knows by it whether its prompt had arrived.
+    A client that lost its connection in the middle of a turn learns from it whether its prompt arrived.
     """
     facts: JsonObject = {"state": session.state, "caughtUp": True}
     return update_line(session.id, {"sessionUpdate": "session_info_update", "_meta": {"dragoman": facts}})
 
 
 def _tell_state(session: Session, attachment: Attachment) -> None:
-    """Commands, mode and options as they stand now; they are no history (G-163)."""
+    """Send the current commands, mode and options, which are not part of the history (G-163)."""
     for kind, line in session.current.items():
         if kind in REMEMBERED:
             attachment.send(attachment.own_view(line))

@@ -1,7 +1,7 @@
-"""The client's MCP servers in the shape that the agent accepts (D-31, G-035).
+"""Checks the client's MCP servers and converts them to the form that the agent accepts (D-31, G-035).
 
-Each member is checked here, for every agent, so that a mistake is named by its place (`mcpServers[0].env[1].name`)
-and not found out later by a program that does not start.
+Each member is checked here, for every agent, so that the error names its place (`mcpServers[0].env[1].name`)
+instead of a server that fails to start later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LINE_ENDS = "\r\n\0"
 
 
 def check_mcp_servers(value: object) -> list[JsonObject]:
-    """The servers in v1's shape; missing or null counts as none. Raises `RpcError` that names the first bad member."""
+    """The servers in v1's form; missing or null counts as none. Raises `RpcError` that names the first bad member."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -29,7 +29,7 @@ def check_mcp_servers(value: object) -> list[JsonObject]:
 
 
 def mcp_servers(value: object, agent: AgentCapabilities, agent_name: str) -> list[JsonObject]:
-    """The same for one agent: a server that it cannot reach is named in the error."""
+    """The servers for one agent; raises for a server whose transport the agent does not support."""
     servers = check_mcp_servers(value)
     for server in servers:
         kind = server.get("type")
@@ -51,7 +51,7 @@ def _checked(entry: object, place: str, index: int) -> JsonObject:
     if kind is not None and not isinstance(kind, str):
         raise _wrong(f"{place}.type", "must be text", f"number {index}")
     if kind not in STDIO and kind not in REMOTE:
-        return server  # an unknown transport is the agent's to judge
+        return server  # the agent decides about an unknown transport
     name = server.get("name")
     name = name if isinstance(name, str) and name else f"number {index}"
     if kind in REMOTE:
@@ -67,7 +67,7 @@ def _checked(entry: object, place: str, index: int) -> JsonObject:
 
 
 def _text(holder: JsonObject, member: str, place: str, name: object, forbidden: str) -> None:
-    """A required text."""
+    """Check a required text."""
     value = holder.get(member)
     if member not in holder or value is None:
         raise _wrong(f"{place}.{member}", "is required", name)
@@ -91,7 +91,7 @@ def _words(value: object, place: str, name: object) -> list[Any]:
 
 
 def _pairs(value: object, place: str, name: object, forbidden: str) -> list[JsonObject]:
-    """`[{name, value}]`; a map is an accepted dialect, and numbers in it."""
+    """A list `[{name, value}]`; a map, also with numbers as values, is an accepted dialect."""
     if value is None:
         return []
     if isinstance(value, dict):
@@ -120,7 +120,7 @@ def _of_map(key: str, text: object, place: str, name: object, forbidden: str) ->
 
 
 def _forbidden_in_names(forbidden: str) -> str:
-    """What ends the name of a variable or of a header."""
+    """The forbidden characters plus those that end the name of a variable or header."""
     return f"={forbidden}" if forbidden == NUL else f": {forbidden}"
 
 

@@ -1,4 +1,4 @@
-"""Idle sessions cost nothing: their agent's process ends and comes back with the next prompt."""
+"""Parks idle sessions: the agent's process is ended, and restarted with the next prompt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CLOSE_PATIENCE = 5.0
-"""Seconds for a shared agent to let go of a session; nothing waits for it."""
+"""Seconds for a shared agent to answer `session/close`; nothing waits for it."""
 
 
 class Parking:
@@ -26,10 +26,10 @@ class Parking:
         self._gateway = gateway
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._since: dict[str, float] = {}
-        """When each session was last idle, by the monotonic clock."""
+        """When each session last became idle, by the monotonic clock."""
 
     def idle(self, session: Session) -> None:
-        """Nothing goes on in it now: start to wait. A timer that runs already looks again when it is due."""
+        """The session is idle: start its timer; one that runs already waits for the rest of the time when it is due."""
         self._since[session.id] = time.monotonic()
         if session.id not in self._timers:
             self._wait(session, self._gateway.config.sessions.park_after)
@@ -65,7 +65,7 @@ class Parking:
         if session.turn is not None or len(session.questions) or session.comers:
             return
         if agent is None and not session.attachments:
-            self._gateway.spawn(self._gateway.put_away(session))  # it died, and nobody looks at it
+            self._gateway.spawn(self._gateway.put_away(session))  # the agent died, and no client is attached
         if agent is None or not _may_park(session):
             return
         log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
@@ -77,7 +77,7 @@ class Parking:
         session.services.release_terminals()
         self._gateway.spawn(session.services.close())
         if agent.sessions and agent.capabilities.session("close"):
-            # It lives on for others, and may have a process for each session: Claude Code does.
+            # The agent goes on for other sessions, and may have a process for each, as Claude Code does.
             params = encode({"sessionId": session.agent_session_id})
             self._gateway.spawn(agent.ask("session/close", params, CLOSE_PATIENCE))
         self._gateway.pool.reap(agent)
@@ -86,9 +86,9 @@ class Parking:
 
 
 def _may_park(session: Session) -> bool:
-    """Only agents that remember; `park = "always"` accepts that the others come back by transcript.
+    """Whether the agent can load or resume the session later; with `park = "always"` a recap is enough.
 
-    An agent in a box whose home goes with its process says that it can resume, but has nothing left to resume from.
+    An agent in a sandbox whose home is removed with the process claims to resume, but has nothing to resume from.
     """
     agent = session.agent
     setting = session.agent_config.park

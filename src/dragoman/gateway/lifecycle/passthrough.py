@@ -1,13 +1,13 @@
 """`session/load` and `session/resume` of a session without a journal here (G-053, G-054).
 
-Whoever has the history replays it: the agent itself, or the process that owns the session. Clients that look already
-have seen it, so that a replay goes only to the one who asked. Where it begins and ends differs:
+The history is replayed by the agent itself or by the owner of the session. Clients that are attached already have it,
+so a replay is sent only to the client that asked. Its begin and end differ:
 
-    the agent           begins with the request, ends with the answer; nobody's turn may run meanwhile
-    another process     says both (`_dragoman/replay`, `_dragoman/replayed`): in between live events are its own affair
+    the agent    begins with the request, ends with the answer; no turn may run meanwhile
+    the owner    marks both (`_dragoman/replay`, `_dragoman/replayed`) and keeps live events out of it
 
-A replay that another process has begun comes to its end whether or not anybody still waits for it; only then may the
-next one begin.
+A replay that the owner has begun runs to its end even if no client waits for it any more; only then may the next one
+begin.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RESUME = "session/resume"
 async def pass_through(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    """Whoever has the history replays and answers; we add nothing."""
+    """Let the owner or the agent replay and answer; this process adds nothing."""
     if session.remote:
         await _from_owner(client, request, session, params, method)
     elif client.may_control:
@@ -49,7 +49,7 @@ async def pass_through(
         _watch(client, request, session)
 
 
-# -- from the process that has the session
+# -- from the owner
 
 
 async def _from_owner(
@@ -61,7 +61,7 @@ async def _from_owner(
     attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
     if isinstance(attachment, JournalAttachment):
         attachment.follow(after or 0)
-        raw = _watching_params(session, {})  # it reads the past by itself
+        raw = _watching_params(session, {})  # the attachment reads the history from the journal itself
     else:
         if not was_attached:
             feed.expect_replay(attachment)
@@ -70,18 +70,18 @@ async def _from_owner(
         else:
             raw = _watching_params(session, params)
     hidden = not attachment.reads_journal and (method == LOAD or after is not None)
-    if not attachment.reads_journal:  # from here on it goes on if the owner dies
+    if not attachment.reads_journal:  # where the client continues if the owner dies
         attachment.position = after if after is not None else owner.position
     relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
     try:
-        reply = await asyncio.shield(relayed)  # a replay that nobody waits for any more is still no news
+        reply = await asyncio.shield(relayed)  # if the request is cancelled, the replay still runs to its end
     except BaseException:
         await _give_up(session, feed, attachment, was_attached=was_attached)
         raise
     if not reply.ok:
         await _give_up(session, feed, attachment, was_attached=was_attached)
         if not (owner.alive or owner.cut_off or request.answered):
-            if attachment.reads_journal:  # it was shown what it read by itself
+            if attachment.reads_journal:  # the client already has what the attachment read
                 request.params = encode(replay.with_after_seq(params, attachment.position))
             gone = owner.gone_error()
             raise OwnerGone(gone.code, gone.message, gone.data)
@@ -98,7 +98,7 @@ async def _relay(
     *,
     hidden: bool,
 ) -> Reply:
-    """`hidden`: what comes before the replay is in it."""
+    """Ask the owner and wait for the end of its replay; `hidden`: the replay contains the events before it."""
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
@@ -125,7 +125,7 @@ async def _relay(
 async def _from_agent(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
-    """One at a time: the first one brings the agent, the others ask the same."""
+    """Load or resume at the agent, one client at a time: the first starts the agent, the others use the same."""
     feed = _feed(session)
     async with feed.replaying:
         began_with = None if session.agent is not None else await _take_agent(client, session)
@@ -181,7 +181,7 @@ async def _replay(
 
 
 async def _quiet(session: Session, attachment: Attachment) -> None:
-    """An agent does not say where its replay begins: what others are told in their turn must not pass for it."""
+    """Wait until no turn runs: an agent does not mark its replay, so a turn's events would be taken for it."""
     while session.turn is not None and any(each is not attachment for each in session.attachments):
         await session.turn.done.wait()
 
@@ -194,7 +194,7 @@ async def _ask(
     request: Request,
     heard: Callable[[Reply], None],
 ) -> Reply:
-    """`resume` is made of `load` for agents that lack it, or advertise it in vain (qwen 0.15): replay swallowed."""
+    """Ask the agent; `resume` is `load` without its replay for agents that lack it, or only claim it (qwen 0.15)."""
     patience = session.gateway.config.limits.session_timeout
     if method == RESUME and agent.capabilities.session("resume"):
         reply = await agent.call(RESUME, raw, request, heard, patience)
@@ -207,7 +207,7 @@ async def _ask(
 
 
 def _watch(client: ClientConnection, request: Request, session: Session) -> None:
-    """An observer of a session that keeps no journal here: what it says from now on, nothing of the past."""
+    """Attach an observer to a session without a journal here: it gets new events only, no history."""
     session.require_agent()
     session.attach(client)
     request.reply(result_line(None, session.result_for(client), {"state": session.state}))
@@ -228,7 +228,7 @@ def _feed(session: Session) -> DirectFeed:
 
 
 def _watching_params(session: Session, params: JsonObject) -> bytes:
-    """What an observer may say to the process that owns the session: which one, and since when."""
+    """The params that the owner gets for an observer: the session, and the last event that the client has."""
     return encode(
         {"sessionId": session.agent_session_id, "cwd": session.cwd, "_meta": params.get("_meta", {})}
     )
@@ -248,7 +248,7 @@ async def _give_up(
     was_attached: bool,
     began_with: AgentConnection | None = None,
 ) -> None:
-    """One client's failed load is not the others' business: the session ends only if no other client wants it."""
+    """Undo one client's failed load; the session is closed only if no other client uses it."""
     if attachment is not None:
         feed.forget_replay(attachment)
         if not was_attached:

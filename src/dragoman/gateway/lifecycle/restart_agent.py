@@ -1,12 +1,12 @@
-"""Bringing a session back to life whose agent is gone: crashed, parked, or of a former process.
+"""Restarts the agent of a session whose agent is gone: crashed, parked, or of an earlier process.
 
-The rungs, best first. Whatever was not possible is said, never hidden: a session that comes back by `seed` tells its
-people that the agent only heard of the conversation and does not remember it.
+The ways, best first. A loss is always reported: after `seed` clients get a notice that the agent does not remember the
+conversation and only has the recap.
 
-    live      the agent never went away
+    live      the agent still runs
     resume    the agent's own `session/resume`
-    load      the agent's own `session/load`; its replay is swallowed, people saw it already
-    seed      a new agent session that is told the conversation so far with its next prompt
+    load      the agent's own `session/load`; its replay is discarded, clients have it already
+    seed      a new agent session, which gets the recap with its next prompt
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BACKOFF = (0.0, 0.5, 2.0)
-"""Seconds before each try; after the last one the crash loop is reported instead of continued."""
+"""Seconds before each try; after the last one the failure is reported."""
 
 LOST = "The agent was started anew and does not remember this conversation. It gets a transcript with your next message."
 
 
 async def revive(session: Session, client: ClientConnection) -> JsonObject:
-    """Give the session an agent again; returns the agent's session result, `_meta.dragoman.revived` says how.
+    """Restart the session's agent; returns the agent's session result, in which `_meta.dragoman.revived` says how.
 
-    Whoever asks while it is under way waits for the same agent: a prompt and a load must not start two.
+    Calls during a restart wait for the same agent: a prompt and a load must not start two.
     """
     _check_here(session)
     if session.reviving is None:
@@ -54,14 +54,14 @@ async def revive(session: Session, client: ClientConnection) -> JsonObject:
 
 
 def _check_here(session: Session) -> None:
-    """Another machine may work in its folder at this moment."""
+    """Raise if another machine may own the session and work in its folder."""
     trouble = session.journal.trouble if session.journal is not None else None
     if isinstance(trouble, SessionAway):
         raise internal(str(trouble), trouble.code, sessionId=session.id)
 
 
 async def ready(session: Session, client: ClientConnection) -> None:
-    """Wait until the session has an agent that may be asked something."""
+    """Wait until the session has an agent that takes requests."""
     if session.settling is not None:
         await asyncio.wait((session.settling,))
     if session.agent is None:
@@ -70,20 +70,20 @@ async def ready(session: Session, client: ClientConnection) -> None:
 
 
 def tell_loss(session: Session) -> None:
-    """Say once that the agent forgot, when those who must know are attached and can be told."""
+    """Send one notice that the agent does not remember the conversation; called when clients are attached."""
     if session.loss_untold:
         session.loss_untold = False
         session.notice(LOST)
 
 
 async def _try(session: Session, client: ClientConnection) -> JsonObject:
-    """A session that was parked needs a place among the live ones first."""
+    """Restart the agent; a parked session first needs a place within the limits of live sessions."""
     with session.gateway.places.wake(client, session):
         return await _try_again(session, client)
 
 
 async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
-    """A few times, each time more patiently."""
+    """Try a few times, with growing delays."""
     error: RpcError | None = None
     for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:
         await asyncio.sleep(delay)
@@ -100,13 +100,13 @@ async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
         "agent_unavailable",
         agent=session.agent_name,
     )
-    session.crashes = 0  # a person who tries again gets the whole ladder again
+    session.crashes = 0  # the next attempt of a user has all tries again
     raise failure
 
 
 async def _once(session: Session, client: ClientConnection) -> JsonObject:
     await takeover.take_over(session, client)
-    if session.follows:  # another process was faster, and has an agent or brings it back
+    if session.follows:  # another process became the owner first, and has or restarts the agent
         return {**session.last_result, "_meta": {"dragoman": {"revived": "live"}}}
     agent = await session.gateway.pool.take(
         client,
@@ -135,7 +135,7 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
 
 
 async def _keep_box(session: Session) -> None:
-    """Its box is in the directory before anything runs in it, so that no later process leaves it out."""
+    """Wait until the sandbox is saved in the directory, so that every later process uses it too."""
     try:
         await session.gateway.directory.get(session.id)
     except StoreError as error:
@@ -158,13 +158,13 @@ async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObj
         else:
             _check_failure(agent, reply)
     if session.journal is None:
-        # Without a journal nobody remembers the conversation: the session is over (G-110).
+        # Without a journal there is no copy of the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
     return "seed", await _seed(session, agent)
 
 
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
-    """The agent's own way; what it replays was journaled long ago and is not shown again."""
+    """Resume or load the session at the agent; its replay is discarded, since the journal has it."""
     former = session.agent_session_id
     params = _params(session, agent, former)
     session.bind(agent, former)
@@ -172,7 +172,7 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     try:
         limit = session.gateway.config.limits.start_timeout
         reply = await agent.ask(method, params, limit, heard=lambda reply: session.mute(False))
-    except BaseException:  # bound to an agent that does not know it, it could never be brought back
+    except BaseException:  # a session bound to an agent that does not know it would never get a working one
         unbind(session, agent)
         raise
     if not reply.ok:
@@ -181,7 +181,7 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
 
 
 async def _remembers(session: Session) -> bool:
-    """Compare the agent's replay with the journal: some agents load anything, with nothing in it (qwen 0.15)."""
+    """Whether the agent's replay matches the journal: some agents load any id, as an empty session (qwen 0.15)."""
     journal = session.journal
     if journal is None or not journal.delivered:
         return True
@@ -203,7 +203,7 @@ async def _remembers(session: Session) -> bool:
 
 
 def _same_words(one: str, other: str) -> bool:
-    """Agents cut, wrap and decorate what they replay."""
+    """Whether two texts are the same prompt: agents cut, wrap and decorate what they replay."""
     mine, theirs = " ".join(one.split())[:200], " ".join(other.split())
     return bool(mine) and mine in theirs
 
@@ -237,7 +237,7 @@ async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
 
 
 async def _rename(session: Session) -> None:
-    """The agent's new id; where another session has the same one, that one is from before a restart (G-040)."""
+    """Save the agent's new session id; another session with the same id has it from before a restart (G-040)."""
     try:
         await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
     except StoreError as error:
@@ -262,7 +262,7 @@ def unbind(session: Session, agent: AgentConnection) -> None:
 
 
 def _check_failure(agent: AgentConnection, reply: Reply) -> None:
-    """ "I cannot" and "I do not know it" lead to the next rung; a dead agent or a login does not."""
+    """Raise if the next way cannot work either: the agent is dead, or asks for a login."""
     error = decode_object(reply.error)
     if not agent.alive:
         raise agent.gone_error()

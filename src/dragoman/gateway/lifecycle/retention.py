@@ -1,4 +1,4 @@
-"""What is old goes, if the settings say so; whatever goes is said in the log, and live sessions are told."""
+"""Removes old sessions if configured; each removal is logged, and clients of a live session get a notice."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_LOOK = 5.0
-"""Seconds after the start: not while an editor waits for us."""
+"""Seconds after the start, so that an editor does not wait for the removal."""
 INTERVAL = 600.0
 
 
 async def run_retention(gateway: Gateway, store: Store) -> None:
-    """Runs as long as the gateway does; does nothing by default."""
+    """Remove old sessions again and again until the gateway closes; does nothing by default."""
     settings = gateway.config.sessions
     if not (settings.expire_after or settings.retain_days or settings.retain_bytes):
         return
@@ -47,7 +47,7 @@ async def run_retention(gateway: Gateway, store: Store) -> None:
 
 
 async def renew_leases(gateway: Gateway, store: Store) -> None:
-    """Runs as long as the gateway does."""
+    """Renew this process's leases until the gateway closes."""
     while not gateway.closing and store.writable:
         await asyncio.sleep(LEASE_RENEWAL)
         try:
@@ -57,7 +57,7 @@ async def renew_leases(gateway: Gateway, store: Store) -> None:
 
 
 async def _expire(gateway: Gateway) -> None:
-    """Close live sessions that nobody used for long (`sessions.expire_after`)."""
+    """Close live sessions that were not used for long (`sessions.expire_after`)."""
     limit = gateway.config.sessions.expire_after
     if not limit:
         return
@@ -103,7 +103,7 @@ async def prune(store: Store, max_bytes: int) -> list[Removed]:
 async def _remove(
     store: Store, session: StoredSession, remove: Callable[[str], Awaitable[bool]]
 ) -> Removed | None:
-    """None for a session that stays: it is live, was used since it was listed, or cannot be removed."""
+    """Remove one session; None if it stays: it is live, was used since it was listed, or cannot be removed."""
     try:
         record = await store.get(session.id)
         if record is None or record.owner == store.owner.id or record.updated_at != session.updated_at:

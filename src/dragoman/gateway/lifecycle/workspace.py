@@ -1,4 +1,4 @@
-"""From a `cwd` to the project that it belongs to (G-152)."""
+"""Finds the project that a `cwd` belongs to, and checks the paths in requests (G-152)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman.wire.errors import invalid_params
 def workspace_root(cwd: str) -> str:
     """Git top level, else the nearest marker file's folder, else `cwd` itself; the agent still gets `cwd`.
 
-    By its real name: a client that comes by a symlink finds the same box, policy and agents.
+    Symlinks are resolved, so that a client that uses one gets the same sandbox, policy and agents.
     """
     return str(find_root(Path(cwd))) if cwd.startswith("/") else cwd
 
 
 def check_cwd(value: object) -> str:
-    """The validated `cwd` of a request: two real agents accept any nonsense, so nothing passes unchecked."""
+    """Check the `cwd` of a request and return it; two real agents accept any value, so it is checked here."""
     if not isinstance(value, str) or not value:
         raise invalid_params("cwd is required: the absolute path of the folder to work in", "cwd")
     if not _is_absolute(value):
@@ -29,7 +29,7 @@ def check_cwd(value: object) -> str:
 
 
 def check_cwd_exists(cwd: str) -> None:
-    """For agents that run on this machine."""
+    """Raise if the folder does not exist; for agents that run on this machine."""
     if not os.path.isdir(cwd):  # noqa: PTH112 (Path.is_dir raises for a path that is too long)
         raise invalid_params(f"cwd does not exist or is not a folder: {cwd}", "cwd", cwd=cwd)
 
@@ -53,7 +53,7 @@ def check_directories(value: object) -> list[str]:
 
 
 def check_agent_path(value: object, member: str) -> None:
-    """A path that an agent names to a client: its working folder is not the client's, and `..` hides where it leads."""
+    """Check a path from an agent to a client: absolute, since their working folders differ, and without `..`."""
     if not isinstance(value, str) or not value:
         raise invalid_params(f"{member} is required: an absolute path", member)
     if not _is_absolute(value):
@@ -65,5 +65,5 @@ def check_agent_path(value: object, member: str) -> None:
 
 
 def _is_absolute(path: str) -> bool:
-    # Windows drive paths count too: a client on Windows may talk to an agent over there.
+    # Windows drive paths count too: client and agent may both run on Windows.
     return path.startswith("/") or (len(path) > 2 and path[1] == ":" and path[2] in "\\/")
