@@ -1,4 +1,4 @@
-"""Sessions known by id, live or not, in the store; without a journal they are in `memory_directory`."""
+"""The directory of sessions, live or not, in the store; without a journal it is in `memory_directory`."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ COPY_BYTES = 1024 * 1024
 ADD_ATTEMPTS = 5
 TORN = "The last write to this conversation's journal was cut off, by a crash or a loss of power: what it held is lost."
 MAX_MISSING = 1000
-"""Sessions whose journals owe a record of what they could not keep."""
+"""Most unloaded sessions whose journals still lack the record of events that were not stored."""
 
 
 class SessionEntry(msgspec.Struct, kw_only=True):
-    """What is known of a session without it being live here."""
+    """What the directory knows of a session, live or not."""
 
     id: str
     agent: str
@@ -57,7 +57,7 @@ class SessionEntry(msgspec.Struct, kw_only=True):
     updated_at: str | None = None
     state: str = "stored"
     live: bool = False
-    """Another process, which is alive, owns it; what lives in this one is in `Gateway.sessions`."""
+    """Another living process owns the session; sessions live in this process are in `Gateway.sessions`."""
     has_terminals: bool = False
     pruned: bool = False
     additional_directories: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class SessionEntry(msgspec.Struct, kw_only=True):
     epoch: int = 0
     extra: JsonObject = {}
     info: JsonObject = {}
-    """What else the agent's own list says of it."""
+    """Further members of the session's entry in the agent's own list."""
 
 
 SessionEntries: TypeAlias = list[SessionEntry]  # within the classes below, `list` is a method
@@ -82,7 +82,7 @@ class SessionEntryPage(msgspec.Struct):
 
 class Directory(Protocol):
     async def create(self, session: Session, original: Session | None) -> None:
-        """Keep a new session; a fork begins with the history of its original."""
+        """Add a new session; a fork begins with the history of its original."""
 
     async def get(self, session_id: str) -> SessionEntry | None: ...
 
@@ -97,33 +97,33 @@ class Directory(Protocol):
     ) -> SessionEntryPage: ...
 
     async def listed(self, agent: str, info: JsonObject) -> None:
-        """A session from an agent's own list; it gets an id when first seen and keeps it (G-042)."""
+        """Add or update a session from an agent's own list; its id stays the same from then on (G-042)."""
 
     async def own(self, session: Session) -> HeldElsewhere | None:
-        """Become the one process that may write it; the other way round, who is."""
+        """Become the owner of a session; returns the owner if another living process is."""
 
     async def release(self, session: Session) -> None: ...
 
     async def claim_journal(self, session: Session) -> None:
-        """Try again to get the right to write it, for a session that goes on without."""
+        """Try again to acquire the lease for a session that runs without storing events."""
 
     async def delete(self, session_id: str) -> None: ...
 
     async def claim(self, agent: str, agent_session_id: str) -> None:
-        """An agent issued this id anew: a session that had it before has lost its agent's memory (G-040)."""
+        """Remove the id from a session that had it: the agent issued it again, for another session (G-040)."""
 
 
 class StoreDirectory:
-    """The store's sessions; makes and repairs their journals."""
+    """The sessions in the store; opens and repairs their journals."""
 
     def __init__(self, store: Store, patience: float) -> None:
-        """`patience`: seconds that events wait for a store that fails."""
+        """`patience`: seconds that events wait while the store fails."""
         self.store = store
         self._patience = patience
         self._unborn: dict[str, SessionRecord] = {}
         """Live sessions that could not be added to the store yet."""
         self._missing: dict[str, Missing] = {}
-        """What sessions that were put away could not keep, and could not say so in their journal."""
+        """Events of unloaded sessions that were not stored, and are not recorded as missing in the journal yet."""
 
     async def create(self, session: Session, original: Session | None) -> None:
         time = events.now()
@@ -159,7 +159,7 @@ class StoreDirectory:
                 raise journal.trouble
 
     async def _add(self, record: SessionRecord) -> None:
-        """Two processes of one agent may issue the same id in the same moment: the later one has it (G-040)."""
+        """Add a record; if two processes of one agent issue the same id at once, the later one gets it (G-040)."""
         for left in reversed(range(ADD_ATTEMPTS)):
             await self.claim(record.agent, record.agent_session_id or "")
             try:
@@ -206,7 +206,7 @@ class StoreDirectory:
             try:
                 await self.store.create(new)
             except SessionExists:
-                pass  # another process, or a session that is just being made, was faster
+                pass  # added meanwhile by another process, or by a session being created
         elif (
             not record.last_seq
             and record.owner is None
@@ -228,11 +228,11 @@ class StoreDirectory:
         if isinstance(lease, HeldElsewhere):
             return lease
         self._open_journal(session, lease.epoch, lease.last_seq)
-        # Only now: until we had the lease, its former owner could end the turn and change everything else.
+        # Only with the lease held: before, the former owner could still end the turn or change the record.
         record = await self.store.get(session.id)
         if record is not None:
             _know(session, record)
-            # The directory may be a second behind the journal. One page of that tells, or it was right already.
+            # The directory may be a second behind the journal; the journal's last page shows a turn begun since.
             if record.state in RUNNING_STATES or await transcript.is_in_turn(self.store, session.id, pages=1):
                 await self._repair(session)
         if lease.torn:
@@ -240,9 +240,9 @@ class StoreDirectory:
         return None
 
     async def _copy(self, original: Session, session: Session) -> None:
-        """A journal of its own with the same history; ids are random, so replacing them is exact.
+        """Copy the original's history into the fork's journal; ids are random, so replacing them is exact.
 
-        What the original has lost is one record: the fork has numbers of its own, and none for events that it lacks.
+        A row of lost events becomes one record: the fork has its own numbers, and none for events that it lacks.
         """
         former, mine = original.id.encode(), session.id.encode()
         position = 0
@@ -253,7 +253,7 @@ class StoreDirectory:
                 for event in row.events():
                     session.feed.record(event.replace(former, mine))
                 position = row.last_seq
-            await session.settled()  # as much memory as one read; and who attaches next comes after all of it
+            await session.settled()  # bounds memory to one read; clients attach after the whole copy
         if original.has_terminals:
             session.terminals_used()
 
@@ -277,7 +277,7 @@ class StoreDirectory:
             self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
 
     async def claim_journal(self, session: Session) -> None:
-        """What failed when the session was made or taken, once more."""
+        """Retry what failed when the session was created or taken over."""
         journal = session.journal
         if journal is None:
             return
@@ -285,7 +285,7 @@ class StoreDirectory:
             unborn = self._unborn.get(session.id)
             if unborn is not None:
                 await self._add(structs.replace(unborn, agent_session_id=session.agent_session_id or None))
-                self._unborn.pop(session.id, None)  # gone already if it was closed meanwhile
+                self._unborn.pop(session.id, None)  # absent if it was closed meanwhile
                 journal.claimed(unborn.epoch, 0)
                 return
             lease = await self.store.acquire(session.id)
@@ -300,7 +300,7 @@ class StoreDirectory:
             journal.claimed(lease.epoch, lease.last_seq)
 
     async def _only_read(self, session: Session, trouble: StoreError, *, for_good: bool) -> None:
-        """What was stored can be shown, also where there is no room even for the name of its owner."""
+        """Open a session whose lease cannot be written: its history can be read, new events are not stored."""
         record = await self.store.get(session.id)
         if record is not None:
             _know(session, record)
@@ -314,13 +314,13 @@ class StoreDirectory:
             self.store, session.id, epoch, last_seq, session, self._patience, missing
         )
         feed.attachments = former
-        if session.remote:  # its process stored more than it said before it was gone
+        if session.remote:  # the former owner may have stored more than it sent
             for attachment in former:
                 attachment.go_on(min(attachment.position, last_seq))
         return feed
 
     async def _repair(self, session: Session) -> None:
-        """Its last turn has no end in the journal: say so, and leave no tool call spinning."""
+        """Close the last turn, which has no end in the journal, with its open tool calls and questions."""
         tools = OpenTools()
         async for update in transcript.updates(self.store, session.id):
             if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
@@ -334,7 +334,7 @@ class StoreDirectory:
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
         session.save(SessionChanges(state="idle"))
-        await session.settled()  # it belongs to the history that whoever loads is shown
+        await session.settled()  # the repair is part of the history that a load replays
 
     async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
         examined, holders = await examine(self.store, records)
@@ -344,10 +344,10 @@ class StoreDirectory:
 async def examine(
     store: Store, records: Sequence[SessionRecord]
 ) -> tuple[list[SessionRecord], dict[str, Owner]]:
-    """The records with their present state, and the living owners of sessions that have one.
+    """The records with their current state, and the living owners of sessions that have one.
 
-    A session that cannot be looked at, because its journal is newer or its lock unreadable, stays as the directory
-    has it.
+    A session that cannot be examined, because its journal is newer or its lock unreadable, keeps the state that the
+    directory has.
     """
     holders = await _holders(store, records)
     examined = []
@@ -373,7 +373,7 @@ async def _holders(store: Store, records: Sequence[SessionRecord]) -> dict[str, 
 
 
 async def _without_holder(store: Store, record: SessionRecord, holders: dict[str, Owner]) -> SessionRecord:
-    """A turn is called interrupted only by a record that was read after its process was seen dead."""
+    """The record of a session without a living owner, read again: only then can its turn be called interrupted."""
     record = await store.get(record.id) or record
     holders.update(await store.holders([record]))  # another process may have taken it since
     if record.owner is None or record.id in holders:
@@ -382,7 +382,7 @@ async def _without_holder(store: Store, record: SessionRecord, holders: dict[str
 
 
 async def _last_state(store: Store, record: SessionRecord) -> str:
-    """Of a session whose process died: the directory may be a second behind the journal."""
+    """The state of a session whose owner died, by its journal: the directory may be a second behind."""
     in_turn = await transcript.is_in_turn(store, record.id, pages=1)
     if in_turn is None:
         return record.state
@@ -390,7 +390,7 @@ async def _last_state(store: Store, record: SessionRecord) -> str:
 
 
 def _know(session: Session, record: SessionRecord) -> None:
-    """What the former owner left behind."""
+    """Update a session from its record, which the former owner may have changed."""
     session.agent_session_id = record.agent_session_id or ""
     session.title = record.title
     session.has_terminals = bool(record.extra.get("terminals"))

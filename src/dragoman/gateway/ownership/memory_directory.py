@@ -1,4 +1,4 @@
-"""Sessions known by id in this process's memory, where no journal is kept."""
+"""The directory of sessions in this process's memory, used without a journal."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The process of ours that has a session, spoken to as if it were the session's agent.
+"""The connection to the process that owns a session, used as if it were the session's agent.
 
-It knows that this process has clients of its own, so it says more than an agent does: where the replay begins and ends
-that one of them asked for, and what they said themselves, marked, so that the others here see it in its place in the
-order and whoever prompted does not. All that it says has its number, so that its clients here can go on from there when
-it is gone.
+The owner knows that this process has several clients, so it sends more than an agent: the begin and end of a replay
+that one client asked for, and what clients here sent themselves, marked, so that the other clients here get it in its
+place in the order and its author does not. Each event has its number, so that clients here can continue from there when
+the owner is gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for itself what its agent can
+OWNER_CAPABILITIES: JsonObject = {  # the owner itself checks what its agent can do
     "agentCapabilities": {
         "loadSession": True,
         "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
@@ -41,24 +41,24 @@ OWNER_CAPABILITIES: JsonObject = {  # the process that owns a session checks for
 }
 
 DELAYS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each try to go on without it."""
+"""Seconds before each try to take over after the owner is gone."""
 
 
 class OwnerGone(RpcError):
-    """The process that had the session ended before it answered: whoever comes again finds the session elsewhere."""
+    """The owner ended before it answered; a retry takes the session over, or finds its new owner."""
 
 
 class OwnerConnection(AgentConnection):
     is_owner = True
     uneven = 0
-    """Up to this event some clients here have what others lack: a replay for all of them is shown by its numbers."""
+    """Up to this event clients here have different positions: each event is sent only to those that lack it."""
     _replaying = False
     _last = 0
-    """The number of the last event that all clients here were shown."""
+    """The number of the last event received live, for all clients here."""
     _last_replayed = 0
-    """The last one that was shown to the client alone whose replay is under way."""
+    """The number of the last event of the replay under way, sent to one client."""
     _replayed = 0
-    """Where the last replay ended: up to there everybody has everything."""
+    """The number of the last event of the last replay; all clients have everything up to it."""
 
     @property
     def position(self) -> int:
@@ -67,7 +67,7 @@ class OwnerConnection(AgentConnection):
 
     @property
     def cut_off(self) -> bool:
-        """It ended in the middle of a replay, of which a client was shown a part."""
+        """Whether the owner ended in the middle of a replay, so that a client has a part of it."""
         return not self.alive and self._last_replayed > 0
 
     def gone_error(self) -> RpcError:
@@ -89,7 +89,7 @@ class OwnerConnection(AgentConnection):
             session.own_update(head.kind, without_own(line))
 
     def _numbered(self, seq: int) -> None:
-        """The next line is event `seq`."""
+        """Note that the next line is event `seq`."""
         if self._replaying:
             self._last_replayed = seq
         else:
@@ -98,7 +98,7 @@ class OwnerConnection(AgentConnection):
             self._even_out(seq)
 
     def _even_out(self, seq: int) -> None:
-        """Show this event to those who lack it."""
+        """Send this event only to clients that lack it; to all again after event `uneven`."""
         self.uneven = self.uneven if seq <= self.uneven else 0
         for session in self.sessions.values():
             if isinstance(session.feed, DirectFeed):
@@ -129,7 +129,7 @@ class OwnerConnection(AgentConnection):
 
 
 async def reach(session: Session, client: ClientConnection, launch: Launch) -> None:
-    """The session lives in another process: speak to that one as if it were the agent."""
+    """Connect to the owner of a session and bind it as the session's agent."""
     owner = OwnerConnection(session.agent_name, AgentConfig(kind="remote", command=[]), client, shared=False)
     timeout = session.gateway.config.limits.start_timeout
     try:
@@ -137,7 +137,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     except RpcError as error:
         ended = owner.handle is not None and owner.peer.closed
         await owner.stop()
-        if ended:  # it was there a moment ago
+        if ended:  # the connection was open a moment ago
             raise OwnerGone(error.code, owner.gone_error().message, {"reason": "session_held"}) from error
         raise internal(
             f"Session {session.id} is open in another Dragoman process, which cannot be reached: {error.message}. "
@@ -151,7 +151,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     session.held_elsewhere()
     feed = session.feed
     assert isinstance(feed, DirectFeed)
-    async with feed.replaying:  # whoever comes meanwhile comes after those who are here
+    async with feed.replaying:  # clients that attach meanwhile come after those attached now
         session.bind(owner, session.id)
         if session.attachments:
             session.settling = session.gateway.spawn(_take_up(session, owner, feed))
@@ -159,7 +159,7 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
 
 
 async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
-    """Clients of a session whose former process is gone go on from the last event that each has."""
+    """Resume at a new owner: each client attached here continues after the last event that it has."""
     positions = [each.position for each in feed.attachments if not each.reads_journal] or [feed.delivered]
     owner.uneven = max(positions) if len(set(positions)) > 1 else 0
     facts = {"afterSeq": min(positions), "wake": False}
@@ -178,10 +178,10 @@ async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:
-    """Whoever watches here may read the other process's journal, where questions have names, and is not alone.
+    """The capabilities sent to the owner: the client's, plus what a process with several clients needs.
 
-    Updates are numbered for all as soon as one may want that: those who did not ask for it do not look at `_meta`.
-    Options come whole, and `models` only as the agent told them: each client here is shown what it knows.
+    Questions have ids, replays are marked and all updates are numbered; a client that did not ask for numbers ignores
+    `_meta`. Options come complete, and `models` only as the agent sent them: they are adapted to each client here.
     """
     meta = as_object(capabilities.get("_meta"))
     own = {
@@ -198,9 +198,9 @@ def _for_owner(capabilities: JsonObject) -> JsonObject:
 
 
 async def _go_on(session: Session) -> None:
-    """Whoever looks at a session whose process is gone goes on looking: it is ours now, or another process's.
+    """Take over a session whose owner is gone, or follow its new owner, for the clients attached here.
 
-    No agent is started for that; the next prompt does. A process that ends well may take its time to let go.
+    No agent is started; the next prompt does that. An owner that shuts down may need time to release its lease.
     """
     for delay in DELAYS:
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Becoming the one process that has a session, or finding the one that does."""
+"""Takes over a session: this process becomes its owner, or connects to the owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ClosedMeanwhile(RpcError):
-    """The last client that looked at it left while it was being taken: a client that comes again finds it."""
+    """The session was closed while this process took it over, because its last client left; a retry finds it again."""
 
     @classmethod
     def of(cls, session: Session) -> ClosedMeanwhile:
@@ -24,7 +24,7 @@ class ClosedMeanwhile(RpcError):
 
 
 async def _check_known(session: Session) -> None:
-    """Raises unless the directory knows it; what it knows is read once the lease is ours."""
+    """Raise unless the directory has the session; its record is read later, with the lease held."""
     try:
         known = await session.gateway.directory.get(session.id)
     except StoreError as error:
@@ -34,14 +34,14 @@ async def _check_known(session: Session) -> None:
 
 
 def unknown(gateway: Gateway, session_id: str) -> RpcError:
-    """Why a session cannot be found: it may be there, in a store that cannot be used."""
+    """The error for a session that cannot be found; it may exist in a store that cannot be used."""
     return session_not_found(session_id, gateway.trouble or "It was deleted, or belongs to another machine")
 
 
 async def take(session: Session, client: ClientConnection) -> Session:
-    """Own a stored session or reach its owner; another client of this process may have been faster.
+    """Own a stored session or connect to its owner; returns the live session if another client was faster.
 
-    Not to be stopped half way: whoever asked may lose interest, others wait for the same.
+    Runs to its end even if the caller is cancelled: other clients may wait for the same.
     """
     while True:
         taking = session.gateway.spawn(_take(session, client))
@@ -54,11 +54,11 @@ async def take(session: Session, client: ClientConnection) -> Session:
             raise
         if taken is session or session.gateway.sessions.get(session.id) is taken:
             return taken
-        # It was taken for somebody else who lost interest, and given up before we could use it.
+        # Taken for another client that was cancelled, and closed before this one could use it.
 
 
 def _unless_used(session: Session) -> None:
-    """It was taken for somebody who does not want it any more."""
+    """Let go of a session that was taken for a cancelled request, unless a client is attached."""
     if session.attachments:
         return
     if session.remote:
@@ -76,7 +76,7 @@ async def _close_unless_used(session: Session) -> None:
 
 async def _take(session: Session, client: ClientConnection) -> Session:
     gateway = session.gateway
-    # One at a time: two that open the same journal would both number their events from its end.
+    # One at a time: two feeds on the same journal would both number their events from its end.
     async with gateway.taking(session.id):
         live = gateway.sessions.get(session.id)
         if live is not None and (live is not session or not session.orphaned):
@@ -96,7 +96,7 @@ async def _take(session: Session, client: ClientConnection) -> Session:
 
 
 def _leave(session: Session) -> None:
-    """It was closed while it was taken; whoever closed it waits for us and gives the lease back."""
+    """Disconnect from the owner of a session that was closed meanwhile; closing it also releases the lease."""
     owner = session.agent
     if owner is not None:
         owner.sessions.pop(session.agent_session_id, None)
@@ -105,7 +105,7 @@ def _leave(session: Session) -> None:
 
 
 async def take_over(session: Session, client: ClientConnection) -> Session:
-    """The process that had this session is gone; its clients here stay attached."""
+    """Take a session over if the connection to its owner is lost; its clients here stay attached."""
     if not session.orphaned:
         return session
     await _check_known(session)
