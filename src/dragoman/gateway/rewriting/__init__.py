@@ -1,1 +1,1 @@
-"""What is changed in messages on their way: session ids, dialects, quirks, content."""
+"""Changes to messages between clients and agents: session ids, dialects, quirks, content."""

@@ -1,4 +1,4 @@
-"""What a prompt may hold, checked before an agent sees it (G-035, G-058, D-14 to D-16)."""
+"""Checks the content of a prompt before it goes to an agent (G-035, G-058, D-14 to D-16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIGNATURES = (  # magic bytes, for images and audio that come without a mimeTyp
 
 
 class _Head(msgspec.Struct, gc=False):
-    """The members of a content block that are looked at; the data itself is not decoded."""
+    """The members of a content block that are checked; the data itself is not decoded."""
 
     type: str = ""
     name: str | None = None
@@ -49,13 +49,13 @@ _resource = msgspec.json.Decoder(_Resource)
 
 
 class Prompt(NamedTuple):
-    """A prompt that says something and is not too long; whether an agent takes it is another question."""
+    """A prompt that is neither empty nor too long; `for_agent` checks it for one agent."""
 
     blocks: list[Raw]
     heads: list[_Head]
 
     def for_agent(self, agent: AgentCapabilities, agent_name: str) -> list[Raw]:
-        """The blocks, completed where a dialect leaves out what v1 requires; raises for what the agent cannot take."""
+        """The blocks, with members added that v1 requires; raises for content that the agent does not support."""
         blocks = list(self.blocks)
         for index, head in enumerate(self.heads):
             _check_capability(head.type, agent, agent_name)
@@ -67,7 +67,7 @@ class Prompt(NamedTuple):
 
 
 def read_prompt(params: Mapping[str, Raw], max_bytes: int) -> Prompt:
-    """Raises for a prompt that no agent should get; `max_bytes` of text, 0 for any length."""
+    """Read a prompt; raises if it is malformed, empty, or has more than `max_bytes` of text (0: no limit)."""
     raw = params.get("prompt", ABSENT)
     if raw is ABSENT:
         raise invalid_params("prompt is required: a list of content blocks", "empty_prompt")
@@ -80,7 +80,7 @@ def read_prompt(params: Mapping[str, Raw], max_bytes: int) -> Prompt:
             break
     else:  # never forwarded: gemini never answers again after an empty prompt (quirk empty_prompt)
         raise invalid_params("The prompt is empty", "empty_prompt")
-    # At least as long in JSON, so that a short prompt need not be read for that.
+    # JSON is at least as long as its text, so that the text of a short prompt need not be counted.
     if max_bytes and len(raw) > max_bytes and (size := sum(map(_text_bytes, heads))) > max_bytes:
         raise invalid_params(
             f"The prompt has {size} bytes of text, at most {max_bytes} are allowed (limits.max_prompt_bytes)",
@@ -90,7 +90,7 @@ def read_prompt(params: Mapping[str, Raw], max_bytes: int) -> Prompt:
 
 
 def _text(raw: Raw) -> str:
-    """Text, as it reads; what is something else, as it stands there."""
+    """The decoded string; of any other value its JSON."""
     if raw is ABSENT:
         return ""
     try:
@@ -100,7 +100,7 @@ def _text(raw: Raw) -> str:
 
 
 def _text_bytes(head: _Head) -> int:
-    """Bytes of text in a block, as UTF-8: images and other data are bounded by `max_message_bytes` alone."""
+    """Bytes of text in a block, as UTF-8; images and other data are limited by `max_message_bytes` alone."""
     if head.type == "resource_link":
         return _length(head.name or "") + _length(_text(head.uri))
     if head.type != "resource":

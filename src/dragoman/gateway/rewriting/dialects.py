@@ -1,7 +1,7 @@
-"""Older and foreign shapes from agents, turned into ACP v1 (the D rows of docs/reference/protocol-rules.md).
+"""Converts older and foreign forms of agents' messages to ACP v1 (the D rows of docs/reference/protocol-rules.md).
 
-Each reader edits a decoded object in place and returns True if it changed anything; what it does not know it leaves
-alone. An update kind without a reader here is passed on as the bytes it came as.
+Each reader edits a decoded object in place and returns True if it changed anything; unknown members stay. An update
+kind without a reader here is passed on byte for byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RENAMED_KINDS = {  # D-60, D-67, D-70
     "config_options": "config_option_update",
 }
 PARTIAL_OPTIONS = "config_options"
-"""A list under this name has only what changed: it is completed and renamed where the rest is known (`Options`)."""
+"""A list under this name has only the changed options; `Options` completes and renames it."""
 TOOL_STATUS = {  # D-64
     "executing": "in_progress",
     "running": "in_progress",
@@ -39,7 +39,7 @@ Reader = Callable[[JsonObject], bool]
 
 
 def read_update(update: JsonObject) -> list[JsonObject] | None:
-    """The v1 updates that an update stands for; None if it is v1 already."""
+    """The update as one or more v1 updates; None if it is v1 already."""
     kind = update.get("sessionUpdate")
     if kind == "user_message":
         return _user_message(update)
@@ -54,7 +54,7 @@ def read_update(update: JsonObject) -> list[JsonObject] | None:
 
 
 def read_tool(tool: JsonObject) -> bool:
-    """A tool call, flat or nested in `toolCall` (D-62 to D-65, D-83)."""
+    """Convert a tool call, flat or nested in `toolCall` (D-62 to D-65, D-83)."""
     changed = _flatten(tool)
     name = tool.pop("toolName", None)
     if name is not None:
@@ -76,7 +76,7 @@ def read_tool(tool: JsonObject) -> bool:
 
 
 def read_plan(update: JsonObject) -> bool:
-    """`steps` instead of `entries`, entries with ids or without a priority (D-66)."""
+    """Convert `steps` to `entries`, and entries with ids or without a priority (D-66)."""
     changed = False
     nested = update.get("plan")
     if isinstance(nested, dict):
@@ -94,7 +94,7 @@ def read_plan(update: JsonObject) -> bool:
 
 
 def read_commands(update: JsonObject) -> bool:
-    """`{unstructured: {hint}}` instead of `{hint}` (D-68), the old member name (D-67)."""
+    """Convert `{unstructured: {hint}}` to `{hint}` (D-68), and the old member name (D-67)."""
     changed = False
     if "availableCommands" not in update and isinstance(update.get("commands"), list):
         update["availableCommands"] = update.pop("commands")
@@ -109,7 +109,7 @@ def read_commands(update: JsonObject) -> bool:
 
 
 def read_mode(update: JsonObject) -> bool:
-    """`currentMode`, and `modeId` as the official example has it (D-69, D-120)."""
+    """Convert `currentMode`, or `modeId` as in the official example, to `currentModeId` (D-69, D-120)."""
     if "currentModeId" in update:
         return False
     for name in ("currentMode", "modeId"):
@@ -120,7 +120,7 @@ def read_mode(update: JsonObject) -> bool:
 
 
 def read_config_options(holder: JsonObject) -> bool:
-    """`values: [{id, name}]` without a type instead of a typed select (D-33)."""
+    """Convert `values: [{id, name}]` without a type to a typed select (D-33)."""
     changed = False
     options = holder.get("configOptions")
     for option in options if isinstance(options, list) else []:
@@ -130,7 +130,7 @@ def read_config_options(holder: JsonObject) -> bool:
 
 
 def read_session_result(result: JsonObject) -> bool:
-    """The result of `session/new`, `load`, `resume` and `fork` (D-33, D-34)."""
+    """Convert the result of `session/new`, `load`, `resume` and `fork` (D-33, D-34)."""
     changed = read_config_options(result)
     modes = result.get("modes")
     if isinstance(modes, dict) and "currentModeId" not in modes and "currentMode" in modes:
@@ -140,7 +140,7 @@ def read_session_result(result: JsonObject) -> bool:
 
 
 def read_permission(params: JsonObject) -> bool:
-    """Options with `title` and no kind, the tool call in its old shape (D-80, D-83)."""
+    """Convert options with `title` and no kind, and a tool call in its old form (D-80, D-83)."""
     tool = params.get("toolCall")
     changed = isinstance(tool, dict) and read_tool(tool)
     options = params.get("options")
@@ -151,7 +151,7 @@ def read_permission(params: JsonObject) -> bool:
 
 
 def read_stop_reason(result: JsonObject) -> JsonObject | None:
-    """A v1 stop reason, the original kept in `_meta` (D-50); None if it is one already or an error."""
+    """The result with a v1 stop reason, the original in `_meta` (D-50); None if it is v1 already or an error."""
     reason = result.get("stopReason")
     if is_one_of(reason, STOP_REASONS) or reason == "error":
         return None
@@ -168,19 +168,19 @@ _LOST_SESSION_CODES = frozenset({-32001, -32602, -32000, -32603})
 
 
 def is_session_lost(error: JsonObject) -> bool:
-    """An agent's way of saying that it does not know the session (D-100; -32603 is claude's and qwen's)."""
+    """Whether an agent's error means that it does not know the session (D-100; -32603: claude, qwen)."""
     return is_one_of(error.get("code"), _LOST_SESSION_CODES) and bool(
         _LOST_SESSION.search(str(error.get("message", "")))
     )
 
 
 def is_one_of(value: object, known: frozenset[Any]) -> bool:
-    """Membership for values that a peer chose: a list or an object is never one of them."""
+    """Whether a peer's value is in `known`; False for a list or object, which cannot be hashed."""
     return isinstance(value, str | int) and value in known
 
 
 def _own_meta(holder: JsonObject) -> JsonObject:
-    """Our own part of an object's `_meta`, which may be absent or null."""
+    """`_meta.dragoman` of an object, created if it is absent or null."""
     meta = holder["_meta"] = as_object(holder.get("_meta"))
     own: JsonObject = as_object(meta.get("dragoman"))
     meta["dragoman"] = own
@@ -188,7 +188,7 @@ def _own_meta(holder: JsonObject) -> JsonObject:
 
 
 def _user_message(update: JsonObject) -> list[JsonObject]:
-    """A whole message, one block or many, becomes one chunk per block (D-61)."""
+    """Split a whole message, of one block or many, into one chunk per block (D-61)."""
     content = update.get("content")
     rest = {key: value for key, value in update.items() if key not in ("content", "sessionUpdate")}
     blocks = content if isinstance(content, list) else [content]
@@ -219,7 +219,7 @@ def _tool_result(tool: JsonObject, result: Any) -> None:
 
 
 def _tool_content(tool: JsonObject) -> bool:
-    """Bare blocks are wrapped, untyped entries get the type that their members tell (D-63, D-121)."""
+    """Wrap bare blocks, and give untyped entries the type that their members imply (D-63, D-121)."""
     items = tool.get("content")
     if not isinstance(items, list):
         return False
@@ -282,7 +282,7 @@ def _permission_option(option: JsonObject) -> bool:
 
 
 def _guess_option_kind(option_id: str) -> str:
-    """Never guesses an approval: what is not plainly an "allow" is shown as a rejection (D-80)."""
+    """The kind of an option without one, by its id: a rejection unless the id begins with "allow" (D-80)."""
     lowered = option_id.lower()
     scope = "always" if "always" in lowered else "once"
     return f"allow_{scope}" if lowered.startswith("allow") else f"reject_{scope}"

@@ -1,4 +1,4 @@
-"""What a session learns from its agent's updates, and what is corrected in them on the way."""
+"""Updates a session's state from its agent's updates, and corrects those updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Observer:
         self._session = session
 
     def see(self, update: JsonObject) -> bool:
-        """Follow what the session must know; True if the update was edited."""
+        """Update the session from a decoded update; True if the update was edited."""
         session, kind = self._session, update.get("sessionUpdate")
         if kind in TOOL_KINDS:
             session.tools.see(update)
@@ -56,12 +56,12 @@ class Observer:
         return False
 
     def _is_of_recap(self, title: object) -> bool:
-        """An agent that was only told of the conversation would name it after that, or after its last words."""
+        """Whether to drop a title: an agent that has only the recap makes titles from it, or from the last prompts."""
         session = self._session
         return (session.context_lost and session.title is not None) or transcript.is_recap(title)
 
     def mode_said(self, line: bytes) -> bool:
-        """A chunk that only announces a mode becomes a mode update (quirk mode_in_the_chat)."""
+        """Replace a chunk that only announces a mode by a mode update; True if it was one (quirk mode_in_the_chat)."""
         update = as_object(as_object(decode_object(line).get("params")).get("update"))
         mode = quirks.mode_said(update)
         if mode is not None:
@@ -70,7 +70,7 @@ class Observer:
         return mode is not None
 
     def _terminals_in_meta(self) -> bool:
-        """Every client that watches draws terminals from `_meta` by itself; where nobody does, who asked counts."""
+        """Whether all attached clients draw terminals from `_meta`; without any, the client that sent the prompt."""
         session = self._session
         clients = [each.client for each in session.attachments]
         if not clients and session.turn is not None:

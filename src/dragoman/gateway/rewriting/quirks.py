@@ -1,7 +1,7 @@
-"""Corrections for what agents were seen to do, so that all of them behave alike.
+"""Corrections for quirks of agents, so that all agents behave alike.
 
-Each fact has a row in `QUIRKS`: who, in which version, what was seen, and the test that proves the correction. A
-correction that cannot harm an agent without the quirk is made for every agent; nothing here asks for a name.
+Each quirk has a row in `QUIRKS`: the agents with versions, the observed fact, and the test of its correction. A
+correction that cannot harm an agent without the quirk is made for every agent, whatever its name.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dragoman.wire.errors import AUTH_REQUIRED, INTERNAL_ERROR, Malformed, RpcEr
 class Quirk:
     name: str
     seen: tuple[str, ...]
-    """Agents with the version in which it was seen."""
+    """Agents with the version in which the quirk was observed."""
     fact: str
     test: str
-    """In one of the files that tests/gateway/test_quirks.py lists."""
+    """Name of a test in one of the files that tests/gateway/test_quirks.py lists."""
 
 
 QUIRKS = (
@@ -171,24 +171,24 @@ QUIRKS = (
 )
 
 RESTARTABLE = 1001
-"""codex-acp: the program behind it could not be started."""
+"""Error code of codex-acp: the program that it runs could not be started."""
 MODE_TEXT = b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE]'
-"""Compared at the place where an update begins in the raw line: a search through every chunk would cost a tenth."""
+"""Compared where the update begins in the raw line: a search through every chunk would cost a tenth of the time."""
 MODE_AT = MODE_TEXT.index(b"[")
-"""A look at one byte tells of almost every chunk that it says no mode."""
+"""Offset of the one byte that rules out almost every other chunk."""
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
 FS_BREAKS = frozenset({"gemini"})
-"""Programs, by their file's name: nobody has said who he is when capabilities are told."""
+"""Matched by executable: capabilities are sent before the agent names itself."""
 KEPT_OUTPUT = 30_000
-"""Characters of a command's output that are shown as text: each update repeats them."""
+"""Characters of a command's output that are sent as text: each update repeats them."""
 CONSOLE = "```console\n"
-"""How the text of a command's output begins."""
+"""First characters of the text of a command's output."""
 _OUTPUT = ("terminal_output_delta", "terminal_output")
 _TERMINAL = frozenset({*_OUTPUT, "terminal_info", "terminal_exit"})
 
 
 class Corrections:
-    """What one session has to remember for them."""
+    """State of one session that the corrections need."""
 
     def __init__(self) -> None:
         self._printed: BoundedDict[str] = BoundedDict(limits.PRINTED_CALLS)
@@ -199,18 +199,18 @@ class Corrections:
         self._failed = False
 
     def failed(self, reply: Reply) -> bool:
-        """Whether an `end_turn` was none."""
+        """Whether a turn that ended with `end_turn` has failed."""
         return self._failed and reply.ok and decode_object(reply.result).get("stopReason") == "end_turn"
 
     def follow_status(self, update: JsonObject) -> None:
-        """Codex tells in `_meta` of a session's facts that its thread failed."""
+        """Note a failed thread, which Codex reports in `_meta` of a `session_info_update`."""
         status = as_object(as_object(update.get("_meta")).get("codex")).get("threadStatus")
         if status is not None:
             kind = as_object(status).get("type", status)
             self._failed = kind == "systemError" or (self._failed and kind == "idle")
 
     def terminal_text(self, update: JsonObject) -> bool:
-        """Show the output that is in the `_meta` of a tool call as text; True if the call was edited."""
+        """Add the output in the `_meta` of a tool call as text content; True if the call was edited."""
         tool, meta = str(update.get("toolCallId")), as_object(update.get("_meta"))
         if not tells_terminal(meta):
             return False
@@ -232,7 +232,7 @@ class Corrections:
 
 
 def tells_terminal(meta: object) -> bool:
-    """Whether a tool call with this `_meta` is a command whose output is in it."""
+    """Whether this `_meta` of a tool call describes a command's terminal."""
     return isinstance(meta, dict) and not _TERMINAL.isdisjoint(meta)
 
 
@@ -243,7 +243,7 @@ def printed_in(meta: JsonObject) -> str:
 
 
 def without_text(content: list[object]) -> tuple[list[object], list[object]]:
-    """What a corrected tool call shows besides its command's output, and that output as text."""
+    """The content of a corrected tool call in two parts: all but the command's output, and that output as text."""
     shown: list[object] = []
     text: list[object] = []
     for item in content:
@@ -256,7 +256,7 @@ def without_text(content: list[object]) -> tuple[list[object], list[object]]:
 
 
 def absolute_paths(tool: JsonObject, cwd: str) -> bool:
-    """Complete the paths of a tool call's diffs and locations in place; True if one was relative."""
+    """Make the paths of a tool call's diffs and locations absolute, in place; True if one was relative."""
     changed = False
     for member in ("content", "locations"):
         items = tool.get(member)
@@ -271,19 +271,19 @@ def absolute_paths(tool: JsonObject, cwd: str) -> bool:
 
 
 def survives_fs(command: Sequence[str]) -> bool:
-    """Whether an agent may be offered `fs`; the program may be a script of an interpreter."""
+    """Whether an agent may be offered `fs`; looks at two words, since the first may be an interpreter."""
     return not any(PurePath(word).stem in FS_BREAKS for word in command[:2])
 
 
 def mode_said(update: JsonObject) -> str | None:
-    """The mode that a chunk of text announces, if that is all it says."""
+    """The mode that a text chunk announces, if it has no other text; else None."""
     text = as_object(update.get("content")).get("text")
     found = _MODE.fullmatch(text) if isinstance(text, str) else None
     return found[1] if found else None
 
 
 def with_rpc_code(reply: Reply) -> Reply:
-    """An HTTP status as an error code becomes one of JSON-RPC's; the agent's own is kept in `data.code`."""
+    """Replace an HTTP status used as error code by a JSON-RPC code; the agent's own code stays in `data.code`."""
     if reply.ok:
         return reply
     try:
@@ -300,6 +300,6 @@ def with_rpc_code(reply: Reply) -> Reply:
 
 
 def announcement(tool: JsonObject) -> JsonObject:
-    """The `tool_call` that should have come before a question about it."""
+    """The `tool_call` that the agent should have sent before a question about it."""
     title = tool.get("title") or tool.get("toolCallId")
     return {"status": "pending", **tool, "sessionUpdate": "tool_call", "title": title}

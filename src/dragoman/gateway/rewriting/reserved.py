@@ -1,12 +1,12 @@
-"""`_meta.dragoman` and methods `_dragoman/…` are reserved: only processes of ours write them.
+"""`_meta.dragoman` and methods `_dragoman/…` are reserved for processes of Dragoman.
 
-Clients, pages and other processes of ours believe what stands there: the number of an event, the name of a question, the
-end of a turn, a notice. An agent that could write it would answer one question with the consent to another, or end a
-turn that runs. So it is removed where an agent's messages enter, in every place where it is read: in `_meta` of params
-and results, of an update (also of the tool call or the plan that older shapes nest in it), of a question's tool call and
-of its options.
+Clients, pages and other processes of Dragoman trust these members: the number of an event, the id of a question, the
+end of a turn, a notice. An agent that wrote them could answer one question with the consent to another, or end a
+running turn. So they are removed where an agent's messages arrive, in every place where they are read: in `_meta` of
+params and results, of an update (also of the tool call or the plan that older forms nest in it), of a question's tool
+call and of its options.
 
-Agents that are part of Dragoman mark what they say there and keep it: `OURS`.
+Agents that are part of Dragoman may use them: `OURS`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _BELOW: dict[str, object] = {
     "params": {"update": {**_TOOL_CALL, "plan": {}}, "toolCall": _TOOL_CALL, "options": {_EACH: {}}},
     "result": {},
 }
-"""Where `_meta` stands in a message; `_EACH` is every entry of a list."""
+"""Objects in a message that may have `_meta`; `_EACH` is every entry of a list."""
 
 _MAYBE = re.compile(rb"dragoman|\\u00[67]")
-"""A line without it cannot hold the key, not even with escaped letters."""
+"""A line without a match cannot have the key, not even with escaped letters."""
 
 
 def is_reserved(method: str) -> bool:
@@ -41,7 +41,7 @@ def is_reserved(method: str) -> bool:
 
 
 def cleaned(line: bytes) -> bytes:
-    """Any message, or a batch of them, without what is reserved; the same bytes if there is nothing of it."""
+    """Any message, or a batch, without reserved members; the same object if there are none."""
     if not _MAYBE.search(line):
         return line
     try:
@@ -50,10 +50,10 @@ def cleaned(line: bytes) -> bytes:
             found = [cleaned(entry) for entry in entries]
             return line if found == entries else b"[" + b",".join(found) + b"]"
         without = _without(line, _BELOW)
-        # Of a member that comes twice only the last is in it: a client may prefer the first.
+        # `without` has only the last of duplicate members: a client may prefer the first.
         return without if _marks(without) < _marks(line) else line
     except Malformed:
-        return line  # the code that reads it says what is wrong with it
+        return line  # reported by the code that decodes it
 
 
 def _marks(line: bytes) -> int:
@@ -61,7 +61,7 @@ def _marks(line: bytes) -> int:
 
 
 def _without(raw: bytes | Raw, below: dict[str, object]) -> bytes:
-    """An object, each member once, without our key in its `_meta`, nor in those below; anything else as it is."""
+    """An object, each member once, without our key in its `_meta` and those below; any other value unchanged."""
     try:
         members = message.members(raw)
     except Malformed:

@@ -1,4 +1,4 @@
-"""Session ids in requests, results and errors (G-043): the named members change, every other byte stays."""
+"""Replaces session ids in requests, results and errors (G-043); all other values keep their bytes."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _ESCAPED_LETTER = re.compile(rb"\\u00[4-7]")
 
 
 def hides_letters(raw: bytes) -> bool:
-    """Whether letters are written as `\\u0073`, as only a name does that shall not be found."""
+    """Whether letters are escaped, as `\\u0073`, which may hide a member name from a byte search."""
     return b"\\u00" in raw and _ESCAPED_LETTER.search(raw) is not None
 
 
 def one_session(params: bytes) -> bytes:
-    """Params that name one session at most: of several `sessionId` the last stays, which is the one we go by.
+    """Params with one `sessionId` at most: of several the last stays, which is the one that the gateway uses.
 
-    A reader that prefers the first would otherwise take the message for one of another session.
+    A receiver that prefers the first would otherwise take the message for another session's.
     """
     if params.count(b'"sessionId"') < 2 and not hides_letters(params):
         return params
     try:
         return encode(message.members(params))
     except Malformed:
-        return params  # no object, so that there is no session in it
+        return params  # not an object, so it has no session id
 
 
 def without_session(params: bytes) -> bytes:
-    """Params of what belongs to no session: an id in it is the agent's own, or made up."""
+    """Params without `sessionId`, for a message of no session: the id is the agent's own, or invented."""
     if b'"sessionId"' not in params:
         return params
     return encode({name: value for name, value in message.members(params).items() if name != "sessionId"})
 
 
 def with_session(params: bytes, session_id: str) -> bytes:
-    """The same params addressed to another session id."""
+    """The params with another session id."""
     return with_members(params, sessionId=session_id)
 
 
 def with_members(params: bytes, **changes: object) -> bytes:
-    """The same object with some members replaced."""
+    """The object with some members replaced."""
     members = message.members(params)
     for name, value in changes.items():
         members[name] = Raw(encode(value))
@@ -91,7 +91,7 @@ def meta_in(members: Mapping[str, Raw]) -> JsonObject:
 
 
 def reply_for_client(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
-    """An agent's answer as the client sees it: the client's session id wherever the agent's stands."""
+    """An agent's answer with the client's session id in place of the agent's."""
     if reply.ok:
         return _result(reply, agent_session_id, session_id)
     return Reply(error=_error(reply.error, agent_session_id, session_id))
@@ -111,7 +111,7 @@ def _result(reply: Reply, agent_session_id: str, session_id: str) -> Reply:
 
 
 def _error(raw: bytes, agent_session_id: str, session_id: str) -> bytes:
-    """Error objects pass unchanged but for `data.sessionId`, and "unknown session" gets its proper code (D-100)."""
+    """Replace `data.sessionId` in an error, and give "unknown session" its proper code (D-100)."""
     try:
         error = decode_object(raw)
     except Malformed:

@@ -1,4 +1,4 @@
-"""What a tool call shows, as text: its output, and its diffs as unified ones."""
+"""The content of a tool call as text: its output, and its diffs in unified format."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 MAX_COMPARED_LINES = 4000
-"""Longer files are not compared: that takes seconds, while somebody waits for a question."""
+"""Longer files are not compared: that takes seconds, while the user waits for a question."""
 MAX_KEPT_CALLS = 1000
-"""Agents may leave calls without an end; their content is forgotten from the oldest on."""
+"""Calls remembered: agents may never end some, and the oldest are forgotten first."""
 
 
 class ToolContents:
-    """The content of calls that have not ended: an update without any leaves what was shown before."""
+    """The content of open calls: an update without content leaves the earlier content valid."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[object]] = {}
@@ -27,24 +27,24 @@ class ToolContents:
                 del self._kept[next(iter(self._kept))]
 
     def of(self, tool: JsonObject) -> list[object]:
-        """What the call of an update or a question shows."""
+        """The content of the call in an update or a question."""
         content = tool.get("content")
         return content if isinstance(content, list) else self._kept.get(str(tool.get("toolCallId")), [])
 
     def take(self, update: JsonObject) -> list[object]:
-        """The same, when the call has ended."""
+        """The content of a call that has ended; it is forgotten."""
         content = self.of(update)
         self._kept.pop(str(update.get("toolCallId")), None)
         return content
 
 
 def said_already(update: JsonObject) -> bool:
-    """The agent says in its message what the call brought."""
+    """Whether the agent's message repeats the output of the call."""
     return own_meta(update).get("told") is True
 
 
 def lines(content: list[object]) -> Iterator[str]:
-    """Line by line; pictures and terminals have none."""
+    """The content as lines of text; images and terminals have none."""
     for part in map(as_object, content):
         if part.get("type") == "diff":
             yield from diff_lines(part)
@@ -66,7 +66,7 @@ def diff_lines(part: JsonObject) -> Iterator[str]:
 
 
 def unfenced(text: str) -> list[str]:
-    """Agents put output into a code block of Markdown; without Markdown the fence is noise."""
+    """The lines of a text without the Markdown fence that agents put around output."""
     found = text.strip("\n").splitlines()
     fenced = len(found) > 1 and found[0].startswith("```") and set(found[-1]) == {"`"}
     return found[1:-1] if fenced and found[0].startswith(found[-1]) else found

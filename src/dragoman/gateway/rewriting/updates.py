@@ -1,9 +1,9 @@
-"""Where a `session/update` is rewritten on its way from an agent to the clients (G-043, G-061).
+"""Rewrites a `session/update` between an agent and the clients (G-043, G-061).
 
-Two ways, the same result. Almost every update is a text chunk in the member order that agents write, so the session id
-is spliced into the bytes as they came. Everything else is taken apart one level at a time, with all values still
-encoded, and only what must change is changed: unknown members, explicit nulls and large integers pass as they are. Of a
-member that comes twice the last stays, which is the one that the gateway goes by.
+Two ways, the same result. Almost every update is a text chunk in the member order that agents use, so the session id is
+spliced into the raw bytes. Everything else is decoded one level at a time, with all values still encoded, and only what
+must change is changed: unknown members, explicit nulls and large integers stay as they are. Of a duplicate member the
+last one stays, which is the one that the gateway uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dragoman.wire.errors import Malformed
 from dragoman.wire.message import ABSENT
 
 UPDATE = "session/update"
-HISTORY_KINDS = frozenset(  # what a replay shows (G-163); the rest is state that is sent as it stands now
+HISTORY_KINDS = frozenset(  # kinds in a replay (G-163); other kinds are state, of which the latest is sent
     {
         "user_message_chunk",
         "agent_message_chunk",
@@ -44,13 +44,13 @@ LOOKED_AT = frozenset(
         "current_model_update",
     }
 )
-"""Kinds that a session follows or that have dialects; all others are spliced unread."""
+"""Kinds that a session tracks or that have dialects; all others are spliced without decoding."""
 
 
 class _Kind(msgspec.Struct, gc=False):
     sessionUpdate: str = ""  # noqa: N815  the wire's spelling
     meta: Raw = msgspec.field(name="_meta", default=ABSENT)
-    toolCall: Raw = ABSENT  # noqa: N815  where older shapes nest what they tell
+    toolCall: Raw = ABSENT  # noqa: N815  older forms nest their members here
     plan: Raw = ABSENT
 
 
@@ -67,29 +67,29 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class UpdateHead(msgspec.Struct, gc=False):
-    """As much of a line as routing needs."""
+    """The parts of a line that routing needs."""
 
     session_id: str
     kind: str
     size: int
-    """Bytes of the update."""
+    """Length of the update in bytes."""
     meta: Raw
     """`_meta` of the params."""
     marked: bool
-    """It has a place where something reserved may stand."""
+    """The line has a member in which `_meta.dragoman` may be."""
 
 
 _message = msgspec.json.Decoder(_Message)
 _kind = msgspec.json.Decoder(_Kind)
 _one_value = msgspec.json.Decoder(Raw)
 _WITH_ID = (b'{"jsonrpc":"2.0","id":', b'{"jsonrpc": "2.0", "id": ')
-"""How a request or a response usually begins; an update has no id."""
+"""First bytes of most requests and responses; an update has no id."""
 _END = b"}}"
-"""Of the params and of the message."""
+"""End of the params and of the message."""
 
 
 def read_head(line: bytes) -> UpdateHead | None:
-    """The head of a line that is a well-formed update; None for everything else, which takes the general way."""
+    """The head of a line that is a well-formed update; None for everything else, which `Peer.receive` handles."""
     if line.startswith(_WITH_ID):
         return None
     try:
@@ -105,7 +105,7 @@ def read_head(line: bytes) -> UpdateHead | None:
 
 
 def holds_update(params: bytes) -> bool:
-    """Whether these are the params of an update at all: an object that holds one."""
+    """Whether the params have a member `update` that is an object."""
     try:
         return bytes(message.members(params).get("update", ABSENT))[:1] == b"{"
     except Malformed:
@@ -113,7 +113,7 @@ def holds_update(params: bytes) -> bool:
 
 
 class UpdateRewriter:
-    """Rewrites the updates of one session; `see` is shown what was looked into and returns True if it edited it."""
+    """Rewrites the updates of one session; `see` gets each decoded update and returns True if it edited it."""
 
     def __init__(self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool]) -> None:
         start = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
@@ -124,7 +124,7 @@ class UpdateRewriter:
         self._see = see
 
     def splice(self, line: bytes, size: int = -1) -> bytes:
-        """The line with our session id and no other byte changed; its update has `size` bytes, if that is known."""
+        """The line with our session id and no other byte changed; `size`: length of the update, if known."""
         if line.startswith(self._before) and self.is_all(line, size):
             return self._after + line[self.cut :]
         envelope = message.members(line)
@@ -132,9 +132,9 @@ class UpdateRewriter:
         return self._rebuild(envelope, params, params["update"])
 
     def is_all(self, line: bytes, size: int) -> bool:
-        """Whether a line that begins as usual ends with its update.
+        """Whether nothing follows the update in a line that begins as usual.
 
-        A second `sessionId` may stand behind it, in any spelling, and a client may prefer it to the first.
+        A second `sessionId` may follow, even with escaped letters, and a client may prefer it to the first.
         """
         if size == len(line) - self.cut - len(_END):
             return True
@@ -145,10 +145,10 @@ class UpdateRewriter:
         return line.endswith(_END)
 
     def rewrite(self, line: bytes, size: int = -1) -> list[bytes]:
-        """A line of a kind in `LOOKED_AT`: one line, except for a dialect that packs several updates into one."""
+        """Rewrite a line of a kind in `LOOKED_AT`; several lines for a dialect that has several updates in one."""
         try:
             update, write = self._open(line)
-        except Malformed:  # a number that Python cannot hold, such as 1e400: passed on unread
+        except Malformed:  # such as the number 1e400, which Python cannot hold: passed on as it is
             return [self.splice(line, size)]
         changed = dialects.read_update(update)
         if changed is None:
@@ -158,18 +158,18 @@ class UpdateRewriter:
         return [write(each) for each in changed]
 
     def _open(self, line: bytes) -> tuple[JsonObject, Callable[[JsonObject], bytes]]:
-        """The update in a line, and how another one becomes such a line."""
+        """The decoded update of a line, and a function that writes an update back into such a line."""
         if line.startswith(self._before) and line.endswith(_END):
             try:
                 return decode_object(line[self.cut : -len(_END)]), self._usual_line
             except Malformed:
-                pass  # more stands behind the update
+                pass  # more members follow the update
         envelope = message.members(line)
         params = message.members(envelope["params"])
         return decode_object(params["update"]), lambda each: self._rebuild(envelope, params, encode(each))
 
     def _usual_line(self, update: JsonObject) -> bytes:
-        """As almost everybody writes it: nothing else stands in the line."""
+        """The line that almost all agents write: nothing but session id and update."""
         return self._after + encode(update) + _END
 
     def _rebuild(self, envelope: dict[str, Raw], params: dict[str, Raw], update: bytes | Raw) -> bytes:
@@ -178,7 +178,7 @@ class UpdateRewriter:
 
 
 def update_line(session_id: str, update: object) -> bytes:
-    """An update of the gateway's own making."""
+    """The line of an update that the gateway made."""
     return b'{"jsonrpc":"2.0","method":"session/update","params":%b}' % encode(
         {"sessionId": session_id, "update": update}
     )
