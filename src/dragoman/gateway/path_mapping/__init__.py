@@ -1,1 +1,1 @@
-"""Host paths to sandbox paths and back."""
+"""Translates host paths to sandbox paths and back."""

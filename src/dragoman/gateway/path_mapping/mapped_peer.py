@@ -1,4 +1,4 @@
-"""Where paths are translated: at the agent's door, so that everything behind it knows host paths only (G-151)."""
+"""Translates paths at the connection to an agent in a sandbox; all other code sees host paths only (G-151)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TEXT_CHUNKS = tuple(
     b'{"sessionUpdate":"%b","content":{"type":"text",' % kind
     for kind in (b"agent_message_chunk", b"agent_thought_chunk", b"user_message_chunk")
 )
-"""How almost every update begins; text holds no paths, and to see that here is cheaper than to search the line."""
+"""First bytes of almost every update; text has no paths to translate, and this check is cheaper than a search."""
 
 
 class MappedRequest(Request):
-    """A request of an agent in a box; its answer goes in translated, from a client or from the gateway."""
+    """A request from an agent in a sandbox; paths in the answer become sandbox paths."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class MappedRequest(Request):
 
 
 class MappedPeer(Peer):
-    """An agent in a box: what it is told goes in translated, what it says comes out translated."""
+    """The peer of an agent in a sandbox: paths in messages to and from the agent are translated."""
 
     request_type = MappedRequest
 
@@ -72,12 +72,12 @@ class MappedPeer(Peer):
         return Reply(result=path_fields.answered(method, reply.result, self.paths.to_host))
 
     def _error_object(self, raw: bytes) -> bytes:
-        """What the agent answered; errors of our own about it have host paths already."""
+        """Translate an error from the agent; errors that the gateway makes have host paths already."""
         return path_fields.failed(super()._error_object(raw), self.paths.to_host)
 
 
 class MappedRewriter(UpdateRewriter):
-    """Updates of an agent in a box; those that are not looked into stay undecoded unless a URI is in them."""
+    """Rewrites updates of an agent in a sandbox; kinds not in `LOOKED_AT` are decoded only if they have a URI."""
 
     def __init__(
         self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool], paths: PathMap
@@ -108,6 +108,6 @@ def update_params(params: bytes | Raw, paths: PathMap) -> bytes | Raw:
     try:
         members = message.members(params)
         update = decode_object(members["update"])
-    except (Malformed, KeyError):  # such as a number that Python cannot hold: passed on unread
+    except (Malformed, KeyError):  # such as a number that Python cannot hold: passed on as it is
         return params
     return encode({**members, "update": update}) if path_fields.updated(update, paths.to_host) else params

@@ -1,7 +1,7 @@
-"""Which members of which messages hold paths (G-151), and their translation.
+"""Tables of the members of messages that have paths (G-151), and their translation.
 
-A member holds a path or a `file:` URI, as a whole. Nothing else is touched: not text, `rawInput`, `rawOutput`, `_meta`,
-environment values or a terminal's command. Errors are the exception: their message and data are searched for paths.
+The whole value of a member is a path or a `file:` URI. Nothing else is changed: not text, `rawInput`, `rawOutput`,
+`_meta`, environment values or a terminal's command. Errors are the exception: message and data are searched for paths.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dragoman.wire import message
 from dragoman.wire.errors import INTERNAL_ERROR, Malformed
 
 Fields = tuple[str, ...]
-"""Members by their way from the top: `a.b` is a member of a member, `a[]` every entry of a list, `a.**` all below."""
+"""Paths of members from the top: `a.b` is a member of a member, `a[]` every entry of a list, `a.**` all below."""
 
 _MCP: Fields = ("mcpServers[].command", "mcpServers[].args[]")
 _SETUP: Fields = ("cwd", "additionalDirectories[]", *_MCP)
@@ -31,7 +31,7 @@ _QUESTION: Fields = (
     *(
         "content[].uri",
         "content[].resource.uri",
-    ),  # a bare block, and a call in a call: dialects are read later
+    ),  # a bare block; below, a nested call: dialects are converted later
     *(f"toolCall.{field}" for field in _TOOL),
 )
 _SUGGEST: Fields = (
@@ -54,7 +54,7 @@ ASKED: Mapping[str, Fields] = {
     "session/list": ("cwd",),
     "session/prompt": ("prompt[].uri", "prompt[].resource.uri"),
     "session/request_permission": tuple(f"toolCall.{field}" for field in _QUESTION),
-    "elicitation/create": ("requestedSchema.properties.**",),  # values to choose from, and to begin with
+    "elicitation/create": ("requestedSchema.properties.**",),  # values to choose from, and defaults
     "fs/read_text_file": ("path",),
     "fs/write_text_file": ("path",),
     "terminal/create": ("cwd",),
@@ -80,19 +80,19 @@ UPDATES: Mapping[str, Fields] = {
 }
 
 URI_MEMBER = b'"uri"'
-"""What a message chunk must contain to be worth decoding: it holds no paths anywhere else."""
+"""A message chunk is decoded only if it has this: it has no paths anywhere else."""
 
 MAX_ERROR_BYTES = 256 * 1024
-"""The largest error that is searched for paths, which takes 25 ms: all clients wait meanwhile."""
+"""The largest error that is searched for paths; a search takes 25 ms, and all clients wait meanwhile."""
 MAX_MESSAGE = 16 * 1024
-"""What is left of the text of a larger one."""
+"""Length to which the message of a larger error is cut."""
 
 _Walk = Callable[[Any, Translation], bool]
-"""Translates some fields of an object in place and tells whether any changed."""
+"""A function that translates some fields of an object in place and returns whether any changed."""
 
 
 def asked(method: str, params: bytes, translation: Translation) -> bytes:
-    """The params of a request with its paths on the other side."""
+    """The params of a request with translated paths."""
     walk = _ASKED.get(method)
     if walk is None or (
         method in _URIS_ONLY and URI_MEMBER not in params
@@ -102,7 +102,7 @@ def asked(method: str, params: bytes, translation: Translation) -> bytes:
 
 
 def answered(method: str, result: bytes, translation: Translation) -> bytes:
-    """The result of a request with its paths on the other side."""
+    """The result of a request with translated paths."""
     walk = _ANSWERED.get(method)
     return result if walk is None else _rewritten(walk, result, translation)
 
@@ -116,15 +116,15 @@ def failed(error: bytes, translation: Translation) -> bytes:
         told: JsonObject = {
             name: _searched(value[name], translation) for name in ("message", "data") if name in value
         }
-    except (Malformed, RecursionError):  # such as a number that Python cannot hold: passed on unread
+    except (Malformed, RecursionError):  # such as a number that Python cannot hold: passed on as it is
         return error
     if all(value[name] == new for name, new in told.items()):
         return error
-    return encode(message.members(error) | told)  # the code and what is unknown stay as they are
+    return encode(message.members(error) | told)  # the code and unknown members are unchanged
 
 
 def shortened(error: bytes) -> bytes:
-    """An error small enough to be searched: of a huge one the code and the beginning of its message are left."""
+    """An error small enough to be searched: a larger one is cut to its code and the start of its message."""
     if len(error) <= MAX_ERROR_BYTES:
         return error
     value = read_object(error)
@@ -140,7 +140,7 @@ def updated(update: JsonObject, translation: Translation) -> bool:
 
 
 def _searched(value: Any, translation: Translation) -> Any:
-    """A copy with every string translated as prose, names of members too."""
+    """A copy with the paths in every string translated, in names of members too."""
     if isinstance(value, str):
         return translation.text(value)
     if isinstance(value, list):
@@ -153,13 +153,13 @@ def _searched(value: Any, translation: Translation) -> Any:
 def _rewritten(walk: _Walk, raw: bytes, translation: Translation) -> bytes:
     try:
         value = decode_object(raw)
-    except Malformed:  # the other side says what is wrong with it
+    except Malformed:  # the receiver reports what is wrong
         return raw
     return encode(value) if walk(value, translation) else raw
 
 
 def _compile(fields: Fields) -> _Walk:
-    """One walk over all fields, so that every list is gone through once."""
+    """One walk over all fields, so that every list is iterated once."""
     below: dict[str, list[str]] = {}
     for field in fields:
         step, _, rest = field.partition(".")
@@ -227,7 +227,7 @@ def _everything(name: str) -> _Walk:
 
 
 def _each_value(value: Any, translation: Translation) -> Any:
-    """A copy with every string that is a path, as a whole, translated."""
+    """A copy in which every string that is a path is translated."""
     if isinstance(value, str):
         return translation.value(value)
     if isinstance(value, list):

@@ -1,13 +1,13 @@
 """The path map: the two-way translation between host paths and paths inside a sandbox (G-150).
 
-A value is translated only if it is, as a whole, an absolute path equal to or below a mapped root, compared component
-by component; the longest root wins. All else, relative paths and paths elsewhere included, comes back as the very
-same object. A path that goes into a box is normalised (`/a//b/../c/` is `/a/c`). The way back gives the client's own
-spelling: of that very path as it was last told, and of what is below a folder as the folder was told. What a box says is
-carried over as text.
+A value is translated only if all of it is an absolute path equal to or below a mapped root, compared component by
+component; the longest root wins. Any other value, such as a relative path or a path elsewhere, is returned as the same
+object. A path that goes into a sandbox is normalised (`/a//b/../c/` is `/a/c`). The way back restores the client's own
+spelling: of a path as the client last sent it, and of paths below a root as the root was spelled. Paths from a sandbox
+are not normalised.
 
-Prose is another matter: only what an error says is searched for paths (`text`), because a path in there that is the
-other side's cannot be used, and tells what should not be told.
+Only errors are searched for paths inside text (`text`): a path of the other side in an error is of no use, and reveals
+what should stay hidden.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from urllib.parse import quote, unquote_to_bytes
 
 _DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|\Z)")
 _PCHAR = "!$&'()*+,;=:@~-._"
-"""What RFC 3986 lets stand in a path's component without an escape."""
+"""Characters that RFC 3986 allows in a path component without an escape, besides letters and digits."""
 _URI = re.compile(
     r"(?P<start>file:(?://(?P<authority>[^/?#]*))?)(?P<path>/[^?#]*)(?P<end>.*)", re.IGNORECASE | re.DOTALL
 )
-"""RFC 8089: `file:///x` and `file:/x` are the same, schemes and hosts have no case."""
+"""RFC 8089: `file:///x` and `file:/x` are the same, schemes and hosts are case-insensitive."""
 _GAP = re.compile(r"/(?:\.?/)*")
 _LOCAL = frozenset({"", "localhost"})
 _TOKEN = r"[^\s\"'`<>|]"
-"""What prose does not end a path with."""
+"""A character that does not end a path in text."""
 _PUNCTUATION = ".,;:!?)]}"
 REMEMBERED = 512
-"""Translated paths that are kept per direction; a path has a few hundred bytes."""
+"""Translated paths that are cached per direction; a path has a few hundred bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Root:
     """One end of a mapping: a folder, POSIX or Windows."""
 
     text: str
-    """Without a separator at the end: the root folder is empty."""
+    """The path without a separator at the end; empty for the root folder."""
     windows: bool
     spelled: str
-    """How it is called in what is translated to it."""
+    """The spelling used in paths that are translated to this root."""
 
     @classmethod
     def of(cls, path: str, *, as_spelled: bool = False) -> Root:
-        """`as_spelled`: what is translated to it begins with the very text of `path`."""
+        """`as_spelled`: paths translated to this root begin with the text of `path`, not with its normal form."""
         if _DRIVE.match(path):
             text = path.replace("/", "\\").rstrip("\\")
             return cls(text, True, text)
@@ -62,7 +62,7 @@ class Root:
         return part.lower() == other.lower() if self.windows else part == other
 
     def rest_of(self, path: str) -> str | None:
-        """What of `path` stands below this root, with `/` before each component; None if it is not there."""
+        """The part of `path` below this root, with `/` before each component; None if it is not below."""
         if self.windows:
             path = path.replace("\\", "/")
             own = self.text.replace("\\", "/")
@@ -77,7 +77,7 @@ class Root:
         return None if ".." in rest and _climbs(rest.split("/")) else rest
 
     def _rest_of_odd(self, path: str) -> str | None:
-        """As `rest_of` for a path that names nothing between the root's components: `//a/./b` is `/a/b`."""
+        """As `rest_of` for a path with empty or `.` components inside the root: `//a/./b` is `/a/b`."""
         if self.windows or path[:1] != "/" or ("//" not in path and "/./" not in path):
             return None
         at = 0
@@ -101,10 +101,10 @@ class Translation:
     """One direction of a path map."""
 
     def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
-        # Stable: of two roots of one length the first named is tried first.
+        # The sort is stable: of two roots of equal length the first one given is tried first.
         self._pairs = sorted(pairs, key=lambda pair: -len(pair[0].parts))
         self.path: Callable[[str], str] = lru_cache(REMEMBERED)(self._path)
-        """The path on the other side; agents name the same files over and over."""
+        """Translates a path, with a cache: agents name the same files over and over."""
 
     def _path(self, value: str) -> str:
         for source, target in self._pairs:
@@ -114,11 +114,11 @@ class Translation:
         return value
 
     def value(self, value: str) -> str:
-        """A path or a `file:` URI on the other side, whichever it is."""
+        """Translate a path or a `file:` URI."""
         return self.uri(value) if value[:5].lower() == "file:" else self.path(value)
 
     def uri(self, value: str) -> str:
-        """A `file:` URI on the other side; escapes below the root, query and fragment stay as they are."""
+        """Translate a `file:` URI; escapes below the root, query and fragment stay as they are."""
         found = _URI.fullmatch(value)
         if found is None or (found["authority"] or "").lower() not in _LOCAL:
             return value
@@ -132,7 +132,7 @@ class Translation:
         return value
 
     def text(self, value: str) -> str:
-        """Prose with the paths in it on the other side: those that begin where a word could, whatever is around."""
+        """Translate the paths inside a text: those that begin where a word could begin."""
         return self._in_text.sub(self._found, value)
 
     @cached_property
@@ -153,12 +153,12 @@ class Translation:
 
 
 class Inwards(Translation):
-    """The direction into a box: paths are normalised, and how they were spelled is remembered for the way back."""
+    """The direction into a sandbox: paths are normalised; their spelling is remembered for the way back."""
 
     def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
         super().__init__(pairs)
         self.told: dict[str, str] = {}
-        """Paths in the box whose client spelled them otherwise than the map would."""
+        """The client's spelling by path in the sandbox, where it is not the normal form."""
         self._normalised = lru_cache(REMEMBERED)(self._path)
         self.path = self._remembered
 
@@ -176,12 +176,12 @@ class Inwards(Translation):
             return super()._path(value)
         normal = _normal(value)
         path = super()._path(normal)
-        # Of a path that is the same inside only the spelling changes; one that is elsewhere is left alone.
+        # A path that is the same inside is normalised too; a path elsewhere is left unchanged.
         return path if path != normal or self.covers(normal) else value
 
 
 class Outwards(Translation):
-    """The direction out of a box."""
+    """The direction out of a sandbox; uses the client's spelling of a path where it is known."""
 
     def __init__(self, pairs: Iterable[tuple[Root, Root]], told: Mapping[str, str]) -> None:
         super().__init__(pairs)
@@ -195,9 +195,9 @@ class Outwards(Translation):
 
 
 class PathMap:
-    """Host paths to box paths and back.
+    """Both directions of the mapping.
 
-    Several host roots may lead to one box root (a workspace and the folder that it is a symlink to); the way back
+    Several host roots may map to one sandbox root (a workspace and the folder that it is a symlink to); the way back
     leads to the first of them.
     """
 
@@ -209,11 +209,11 @@ class PathMap:
             back.setdefault(box.text, (box, host))
         self.to_host = Outwards(back.values(), self.to_box.told)
         self.changes = any(host.text != box.text or host.spelled != host.text for host, box in roots)
-        """False where every path is the same on both sides."""
+        """False if every path is the same on both sides."""
 
 
 def _is_odd(path: str) -> bool:
-    """Whether a path that is not relative has another spelling that is plainer."""
+    """Whether an absolute path is not in its normal form."""
     if not path.startswith("/") or path == "/":
         return False
     return ("//" in path or "/." in path or path.endswith("/")) and _normal(path) != path
@@ -224,14 +224,14 @@ def _normal(path: str) -> str:
 
 
 def _pattern(root: Root) -> str:
-    """How a root stands in prose."""
+    """The regular expression for a root inside a text."""
     if not root.windows:
         return re.escape(root.text) or r"(?=/[\w.~])"
     return "(?i:" + r"[\\/]".join(map(re.escape, root.parts)) + ")"
 
 
 def _matching(root: Root, parts: Sequence[str]) -> int | None:
-    """How many components the root takes of a URI's, if they are the root's own, with nothing in between."""
+    """How many of a URI's components the root covers, empty and `.` components included; None if it does not match."""
     at = 0
     for own in root.parts:
         while at < len(parts) and parts[at] in ("", "."):
