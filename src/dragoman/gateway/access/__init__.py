@@ -1,1 +1,1 @@
-"""What a client is and may do: handshake, login, capabilities, roles, quotas, rate limits."""
+"""A client's identity and rights: handshake, login, capabilities, roles, quotas, rate limits."""

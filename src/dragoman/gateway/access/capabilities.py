@@ -1,6 +1,6 @@
-"""Who can do what: reading capabilities, narrowing them, and the merge table (G-030 to G-037).
+"""Reads, narrows and merges the capabilities of clients and agents (G-030 to G-037).
 
-Capability objects stay plain dicts, so that what a newer protocol adds travels on; these views only read them.
+Capability objects stay plain dicts, so that members of a newer protocol are passed on; these views only read them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 PROTOCOL_VERSION = 1
 
-# Sessions belong to the gateway, so these hold for every agent, bound or not (G-033, G-034).
+# The gateway itself implements these for sessions of every agent, bound or not (G-033, G-034).
 OWN_SESSION_CAPABILITIES = ("list", "resume", "close", "delete", "fork")
 
 
@@ -35,7 +35,7 @@ class ClientCapabilities:
         return self.raw.get("terminal") is True
 
     def elicitation(self, mode: str) -> bool:
-        """`{}` alone advertises no mode, unlike MCP."""
+        """Whether the client offers this mode of elicitation; `{}` alone offers none, unlike in MCP."""
         return as_object(self.raw.get("elicitation")).get(mode) is not None
 
     @property
@@ -50,17 +50,17 @@ class ClientCapabilities:
 
     @property
     def notices(self) -> bool:
-        """An object marker; `{}` counts as on, as elsewhere in the protocol."""
+        """Whether the client knows notices; `{}` counts as yes, as elsewhere in the protocol."""
         return as_object(self.raw.get("session")).get("notices") not in (None, False)
 
     @property
     def draws_terminals(self) -> bool:
-        """It reads the output of an agent's own commands from `_meta` of their tool calls."""
+        """The client reads the output of an agent's own commands from `_meta` of their tool calls."""
         return bool(as_object(self.raw.get("_meta")).get("terminal_output"))
 
     @property
     def replays(self) -> bool:
-        """The client is another process of ours, with clients of its own: it wants to know where a replay begins."""
+        """The client is another process of Dragoman, with several clients: it wants replays to be marked."""
         return bool(own_meta(self.raw).get("replays"))
 
     @property
@@ -70,16 +70,16 @@ class ClientCapabilities:
 
     @property
     def turn_ends(self) -> bool:
-        """The client wants the ends of turns in a replay too, as the `session_info_update` that it would see live."""
+        """The client wants the ends of turns in a replay too, as the `session_info_update` that is sent live."""
         return bool(own_meta(self.raw).get("turnEnds"))
 
     @property
     def question_ids(self) -> bool:
-        """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that name."""
+        """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that id."""
         return bool(own_meta(self.raw).get("questions"))
 
     def for_agent(self, *, serve_fs: bool, serve_terminal: bool) -> JsonObject:
-        """What the agent is told (G-032): the client's own, less what cannot work through a gateway."""
+        """The capabilities sent to the agent (G-032): the client's, without what cannot work through a gateway."""
         told = copy.deepcopy(self.raw)
         auth = as_object(told.get("auth"))
         if auth.pop("terminal", None) is not None:
@@ -106,7 +106,7 @@ class AgentCapabilities:
         return self._caps.get("loadSession") is True
 
     def session(self, name: str) -> bool:
-        """An object marker; a bare `true` is an accepted dialect (D-12)."""
+        """Whether the agent has this session capability, an object; `true` is an accepted dialect (D-12)."""
         marker = as_object(self._caps.get("sessionCapabilities")).get(name)
         return marker is not None and marker is not False
 
@@ -127,12 +127,12 @@ class AgentCapabilities:
 
 
 def fingerprint(capabilities: JsonObject) -> str:
-    """Equal for equal capabilities: processes are shared only between clients that offer the same (G-032)."""
+    """A hash of capabilities: agents are shared only between clients that offer the same (G-032)."""
     return hashlib.sha256(msgspec.json.encode(capabilities, order="sorted")).hexdigest()[:16]
 
 
 def bound_result(agent_name: str, agent: JsonObject, *, journal: bool) -> JsonObject:
-    """The answer to `initialize` on a connection to one agent: the agent's own, plus what the gateway adds (G-033)."""
+    """The result of `initialize` on a connection bound to one agent: the agent's, plus the gateway's (G-033)."""
     result = copy.deepcopy(agent)
     result["protocolVersion"] = PROTOCOL_VERSION
     caps = as_object(result.get("agentCapabilities"))
@@ -144,7 +144,7 @@ def bound_result(agent_name: str, agent: JsonObject, *, journal: bool) -> JsonOb
 def unbound_result(
     default_agent: str, agents: list[str], agent: JsonObject | None, *, journal: bool
 ) -> JsonObject:
-    """The answer when each session picks its agent: the gateway's guarantees and the default agent's prompts (G-034)."""
+    """The result of `initialize` if each session has its own agent: the gateway's, plus the default agent's (G-034)."""
     caps: JsonObject = {
         "loadSession": False,
         "mcpCapabilities": {},
@@ -185,7 +185,7 @@ def _with_own_sessions(caps: JsonObject, journal: bool) -> JsonObject:
 
 
 def _auth_methods(methods: object) -> list[JsonObject]:
-    """Terminal methods cannot be offered: the client would re-run the gateway instead of the agent (G-071)."""
+    """The methods without those of type terminal: the client would run the gateway instead of the agent (G-071)."""
     if not isinstance(methods, list):
         return []
     return [

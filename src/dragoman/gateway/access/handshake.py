@@ -1,4 +1,4 @@
-"""`initialize`: who the client is, what it may, and what it is told the agent can do (G-030 to G-034)."""
+"""`initialize`: checks the client's token, and answers with the agent's capabilities (G-030 to G-034)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 
 LOGGED_INFO = 100
-"""Characters of each thing that a client says about itself."""
+"""Characters logged of each member of `clientInfo`."""
 
 
 def _in_words(info: object) -> str:
-    """`zed 1.2.3 (Zed)`, of a bounded length whatever a client sent; the log keeps it on one line."""
+    """`clientInfo` for the log, such as `zed 1.2.3 (Zed)`, with a bounded length."""
     told = [as_object(info).get(name) for name in ("name", "version", "title")]
     name, version, title = (each[:LOGGED_INFO] if isinstance(each, str) else "" for each in told)
     words = " ".join(filter(None, (name, version, title and f"({title})")))
@@ -31,7 +31,7 @@ def _in_words(info: object) -> str:
 
 
 class Handshake:
-    """One client's; `done` from a valid `initialize` on, before its answer."""
+    """The handshake of one client; `done` is set by a valid `initialize`, before it is answered."""
 
     def __init__(self, client: ClientConnection) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Handshake:
         terms = self._client.terms
         if terms.token is not None:
             given = own_meta(params).get("token")
-            # In constant time, so that a token cannot be guessed letter by letter.
+            # In constant time, so that a token cannot be guessed character by character.
             if not isinstance(given, str) or not hmac.compare_digest(given.encode(), terms.token.encode()):
                 self._hang_up()
                 raise invalid_request(
@@ -77,7 +77,7 @@ class Handshake:
         asyncio.get_running_loop().call_soon(self._client.peer.link.close)  # the answer goes first
 
     def _log_client(self, params: JsonObject) -> None:
-        """Which program it is, on every front."""
+        """Log which program the client is."""
         if params.get("clientInfo") is not None:
             extra = {"client": self._client.key, "clientInfo": _in_words(params["clientInfo"])}
             log.info("client initializes", extra=extra)
@@ -98,13 +98,13 @@ class Handshake:
         request.reply(self._answer)
 
     async def _agent_result(self, name: str) -> JsonObject:
-        """At once from the cache while the agent warms up; without one, as soon as the agent has answered."""
+        """The agent's `initialize` result: from the cache while the agent starts, else when it has answered."""
         gateway = self._client.gateway
         config = gateway.agent_config(name)
         box = gateway.box_for(name, None, None)
         told = gateway.pool.told(self._client, name, box)
         cached = gateway.cached_capabilities(config, told, box)
-        # Which box a session will need is not known yet, so there is nothing to warm up but for the question.
+        # The sandbox of a later session is not known yet, so an agent is started only to ask it.
         if cached is not None and (box is not None or not self._client.terms.spare):
             return cached
         if not self._client.terms.spare:

@@ -1,7 +1,7 @@
-"""Who a client is and what it may do: observe, control, administer; each role may all that the ones before it may.
+"""Identities of clients and their roles; each role includes the rights of the ones before it.
 
-observe    initialize, list sessions, load or resume them, read along; it is asked nothing and answers nothing
-control    everything with sessions: prompt, answer, choose, cancel, close, delete
+observe    initialize, list sessions, load or resume them, read along; gets no questions
+control    everything with sessions: prompt, answer, set options, cancel, close, delete
 admin      also tokens and limits
 """
 
@@ -16,7 +16,7 @@ from dragoman.wire.errors import RpcError, forbidden
 
 
 class Role(enum.IntEnum):
-    """In the order of what they may; `str` gives the name that people write."""
+    """Roles in the order of their rights; `str` gives the name used in configuration and messages."""
 
     OBSERVE = 1
     CONTROL = 2
@@ -27,30 +27,30 @@ class Role(enum.IntEnum):
 
 
 ROLES = {str(role): role for role in Role}
-"""Roles by the name that people write."""
+"""Roles by the name used in configuration and messages."""
 
 WATCHING = frozenset({"initialize", "session/list", "session/load", "session/resume"})
-"""The methods that an observer may call; what is not listed needs `control`, also methods of the future."""
+"""The methods that an observer may call; all others, future ones too, need `control`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose token was shown."""
+    """The identity of a client, by its token."""
 
     name: str
     role: Role = Role.ADMIN
     key: str = ""
-    """Tells a token from a later one of the same name."""
+    """Distinguishes a token from a later one of the same name."""
     quota: QuotaConfig = field(default_factory=QuotaConfig, compare=False)
     login: str = field(default="", compare=False)
-    """The browser's login that stood for the token; empty when the token itself was shown."""
+    """The browser login used instead of the token; empty when the token itself was sent."""
 
     @property
     def may_control(self) -> bool:
         return self.role >= Role.CONTROL
 
     def refusal(self, needed: Role, what: str) -> RpcError | None:
-        """Why `what`, which needs a role, is not done for this one; None when it may."""
+        """The error if this identity lacks the role that `what` needs; else None."""
         if self.role >= needed:
             return None
         return forbidden(
@@ -61,12 +61,12 @@ class Identity:
         )
 
     def method_refusal(self, method: str) -> RpcError | None:
-        """The same for a method of the protocol."""
+        """The error if this identity may not call a method of the protocol; else None."""
         return None if method in WATCHING else self.refusal(Role.CONTROL, method)
 
 
 def name_refusal(name: str, allow_from: Collection[str], deny_by_default: bool) -> str | None:
-    """Why the holder of the token `name` may not come in over the network; None when it may."""
+    """Why a client with the token `name` may not connect over the network; None if it may."""
     if name in allow_from or not (allow_from or deny_by_default):
         return None
     reason = "is not in serve.allow_from" if allow_from else "is refused by serve.deny_by_default"
@@ -74,9 +74,9 @@ def name_refusal(name: str, allow_from: Collection[str], deny_by_default: bool) 
 
 
 INSTANCE = Identity("admin")
-"""Whoever has the instance's own token."""
+"""A client with the instance's own token."""
 
 LOCAL = Identity("local")
-"""This user's own processes, on stdio and on the unix socket: their file mode is the lock."""
+"""Processes of the same user, on stdio and on the unix socket, which file permissions protect."""
 
 TAKEN_NAMES = frozenset({INSTANCE.name, LOCAL.name})

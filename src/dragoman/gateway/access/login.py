@@ -1,4 +1,4 @@
-"""`authenticate` and `logout`: one login holds for every process of an agent (G-050, G-051)."""
+"""`authenticate` and `logout`: one login is valid for every process of an agent (G-050, G-051)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Login:
         self._done: dict[str, bytes] = {}
 
     async def authenticate(self, request: Request) -> None:
-        """To the agent that offers the method; where sessions pick their agent, its name stands before the id."""
+        """Log in at the agent that offers the method; on an unbound connection its name is a prefix of the id."""
         client = self._client
         method = decode_object(request.params).get("methodId")
         if not isinstance(method, str):
@@ -48,13 +48,13 @@ class Login:
         request.answer(reply)
 
     async def repeat(self, agent: AgentConnection) -> None:
-        """A process that was started later than the user logged in."""
+        """Log in at an agent process that was started after the user logged in."""
         params = self._done.get(agent.name)
         if params is not None:
             await agent.call("authenticate", params)
 
     async def logout(self, request: Request) -> None:
-        """Every agent of this client that can."""
+        """Log out at every agent of this client that supports it."""
         self._done.clear()
         client = self._client
         name = client.bound_agent or client.gateway.config.default_agent

@@ -1,7 +1,7 @@
-"""How much there may be at once: live sessions of the gateway, and live sessions and turns of one token.
+"""Limits of live sessions of the gateway, and of live sessions and turns of one token.
 
-Counted when asked for, so nothing can be lost. A session takes its place before the first wait on its way to being live
-(`Places.take`), so that requests which come together, in one write or in one batch, see each other.
+They are counted anew for each check, so no count can drift. A session takes its place before the first await of its
+setup (`Places.take`), so that simultaneous requests, in one write or in one batch, count each other.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 WAIT_FOR_TURN = 5.0
 WAIT_FOR_SESSION = 60.0
-"""Seconds until it is worth asking again; nobody knows when a turn ends."""
+"""Seconds that a refused client is asked to wait; the end of a turn is not known."""
 
 MAKES_SESSION = frozenset({"session/new", "session/fork"})
 
 
 class Places:
-    """Live sessions and those that are about to be; parked and stored ones have no place."""
+    """Counts live sessions and those being set up; parked and stored ones do not count."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._coming: list[tuple[str, str]] = []
-        """Sessions on their way, each with the token that it is for; one may be asked for twice."""
+        """Sessions being set up, each with the name of its token; one session may be in the list twice."""
 
     @contextmanager
     def take(self, client: ClientConnection, session_id: str) -> Iterator[None]:
-        """Hold a place until the session is live, or comes to nothing; raises when there is none.
+        """Hold a place until the session is live or its setup fails; raises when there is none.
 
-        Observers have no quota of sessions: what they look at stays parked, or is another's.
+        Observers have no quota of sessions: the sessions they view are parked, or started by others.
         """
         self._check_room(session_id)
         if client.may_control:
@@ -50,7 +50,7 @@ class Places:
 
     @contextmanager
     def wake(self, client: ClientConnection, session: Session) -> Iterator[None]:
-        """The same while an agent is brought to a session; one that is not parked has its place already."""
+        """Hold a place while an agent is restarted; a session that is not parked has its place already."""
         if not session.parked:
             yield
             return
@@ -59,7 +59,7 @@ class Places:
             session.owner = client.terms.identity.name
 
     def of(self, owner: str) -> set[str]:
-        """Sessions that were created, or brought back, with this token."""
+        """Ids of the live sessions that were created or made live again with this token."""
         live = {each.id for each in self._live() if each.owner == owner}
         return live | {session_id for session_id, token in self._coming if token == owner}
 
@@ -80,7 +80,7 @@ class Places:
 
 
 def check(client: ClientConnection, method: str) -> None:
-    """Raises when this method would be one too many."""
+    """Raise if this method would exceed a quota of the client's token."""
     if method in MAKES_SESSION:
         check_sessions(client)
     elif method == "session/prompt":
@@ -88,7 +88,7 @@ def check(client: ClientConnection, method: str) -> None:
 
 
 def check_sessions(client: ClientConnection, session_id: str = "") -> None:
-    """Raises when there may be none beside those that there are; `session_id` itself does not count."""
+    """Raise if the token has all the live sessions that it may have; `session_id` itself does not count."""
     owner, limit = client.terms.identity.name, client.terms.identity.quota.sessions
     if not limit:
         return

@@ -1,4 +1,4 @@
-"""How fast one token may ask: buckets that fill up again, shared by all of its connections."""
+"""Rate limit of one token: token buckets for requests and bytes, shared by all its connections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTE = 60.0
 
 
 class RateLimit:
-    """A limit of 0 is none. A minute's worth may come at once; after that it comes as it fills up."""
+    """Two token buckets, each with a capacity of one minute; a limit of 0 means none."""
 
     def __init__(self, quota: QuotaConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self.quota = quota
@@ -37,7 +37,7 @@ class RateLimit:
         self._bytes -= size
 
     def received(self, size: int) -> None:
-        """Bytes of a request that was counted before they came: what is too much now is waited for later."""
+        """Count bytes of a request after it was admitted; an excess delays the next requests."""
         self._bytes -= size
 
     def _fill(self) -> None:
