@@ -1,1 +1,1 @@
-"""What the gateway needs from the outside: stores and agents implement these."""
+"""Interfaces that the gateway needs; stores, agents, sandboxes and services implement them."""

@@ -1,4 +1,4 @@
-"""What the gateway needs of an agent, however it runs: a link that speaks ACP, and custody of what is behind it."""
+"""The interface of a running agent: a link that speaks ACP, and control of the process behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AgentEnd:
     signal: str | None = None
     stderr_tail: str = ""
     reason: str | None = None
-    """In words, where there is no process whose end could tell."""
+    """The cause as text, for an agent without a process of its own."""
 
     def describe(self) -> str:
         if self.reason is not None:
@@ -39,13 +39,13 @@ class AgentHandle(Link, Protocol):
     def pid(self) -> int | None: ...
 
     def end(self) -> AgentEnd:
-        """How it ended, as far as is known yet."""
+        """How the agent ended, as far as known."""
 
     async def runs_since(self, moment: float) -> bool:
-        """Whether anything of it runs that was started after `moment` of the monotonic clock, as far as we can see."""
+        """Whether a process of the agent runs that was started after `moment` of the monotonic clock, if visible."""
 
     async def stop(self) -> None:
-        """End it with its whole process tree: asked first, then forced, within a bounded time."""
+        """End the agent with its whole process tree: first by request, then by force, within a bounded time."""
 
 
 class AgentUnavailable(Exception):
@@ -56,16 +56,16 @@ class Launcher(Protocol):
     """Starts agents by their configuration."""
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """Changes whenever the agent's program or arguments do: the key of the capability cache; None if unknown."""
+        """The key of the capability cache: changes with the agent's program or arguments; None if unknown."""
 
     async def launch(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
     ) -> AgentHandle:
-        """Start it, inside a sandbox if there is one; raises `AgentUnavailable`."""
+        """Start an agent, inside `box` if given; raises `AgentUnavailable`."""
 
 
 class CapabilityCache(Protocol):
-    """Remembers `initialize` results over runs of the gateway."""
+    """Stores `initialize` results of agents between runs of the gateway."""
 
     def get(self, identity: str, fingerprint: str) -> dict[str, object] | None: ...
 

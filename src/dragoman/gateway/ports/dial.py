@@ -1,4 +1,4 @@
-"""How one process of Dragoman reaches another that owns a session."""
+"""The interface for a connection to another process of Dragoman, which owns a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of ours that a client runs in a terminal of its own, to show what a command elsewhere prints."""
+"""Followers: small programs of ours that a client runs in its terminal, to show the output of an agent's command."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Protocol
 
 
 class Follower(Protocol):
-    """One command as its terminal shows it."""
+    """The program that shows the output of one command."""
 
     @property
     def command(self) -> str:
-        """What the client runs, with `args`."""
+        """The program that the client runs, with `args`."""
 
     @property
     def args(self) -> Sequence[str]: ...
 
     @property
     def connected(self) -> bool:
-        """The client has started it."""
+        """Whether the client has started the follower."""
 
     def write(self, text: str) -> None:
-        """More of the command's output."""
+        """Show more of the command's output."""
 
     def end(self, code: int) -> None:
-        """The command has ended: the follower exits with the same code."""
+        """End the follower with the exit code of the command."""
 
 
 class Followers(Protocol):
     def open(self) -> Follower | None:
-        """A follower for one command; None where none can be had."""
+        """A follower for one command; None if none is available."""
 
     async def close(self) -> None:
-        """End them all."""
+        """End all followers."""

@@ -1,4 +1,4 @@
-"""What the gateway needs of a sandbox: which box a session's agent runs in, and how to start something inside."""
+"""The interface of sandboxes: which one a session's agent runs in, and how to start a command inside."""
 
 from __future__ import annotations
 
@@ -17,76 +17,76 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Enclosed:
-    """A command as it is started on this machine so that it runs inside a box."""
+    """A command line for this machine that runs a command inside a sandbox."""
 
     words: Sequence[str]
     env: Mapping[str, str]
     cwd: str | None = None
     preface: bytes = b""
-    """Lines for its stdin, before anything else."""
+    """Lines to write to its stdin first."""
     leave: Callable[[], Awaitable[None]] = _nothing
-    """Ends what it left running inside; called once, when the process on this machine has ended."""
+    """Ends what the command left running inside; called once, when the process on this machine has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A file or folder of this machine that is the same inside a box."""
+    """A file or folder of this machine that is also visible inside a sandbox."""
 
     path: str
     writable: bool
     covered: tuple[str, ...] = ()
-    """What of it something else hides inside."""
+    """Paths below it that something else hides inside."""
     hidden: frozenset[tuple[int, int]] = frozenset()
-    """Device and inode of what is covered, as it was when the box was made: an agent may rename a folder above it."""
+    """Device and inode of each covered path when the sandbox was made: an agent may rename a folder above it."""
 
 
 class Box(Protocol):
-    """The box of one workspace; all sessions below that root share it."""
+    """The sandbox of one workspace; all sessions below that root share it."""
 
     @property
     def name(self) -> str:
-        """The sandbox's, as the configuration calls it."""
+        """The sandbox's name in the configuration."""
 
     @property
     def key(self) -> str:
-        """Differs wherever two boxes differ."""
+        """Identifies the sandbox: two different ones have different keys."""
 
     def paths_for(self, cwd: str | None) -> PathMap | None:
-        """How the client that calls its folder `cwd` names what is inside; None where every path is the same."""
+        """The path map for a client that names its folder `cwd`; None if all paths are the same inside."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What commands inside may know of this machine's environment."""
+        """The variables of this machine's environment that commands inside get."""
 
     def identity(self, agent: AgentConfig) -> str | None:
-        """Changes whenever the agent inside may be another: the key of the capability cache; None if unknown."""
+        """The key of the capability cache: changes when the agent inside may have changed; None if unknown."""
 
     def check(self, cwd: str, directories: Sequence[str]) -> None:
         """Raise `RpcError` for folders that do not exist inside."""
 
     @property
     def apart(self) -> bool:
-        """Whether it keeps this machine from what runs inside; False for a sandbox by name only."""
+        """Whether the sandbox isolates this machine from what runs inside; False for a sandbox by name only."""
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the files inside are another machine's."""
+        """Whether the files inside are on another machine."""
 
     @property
     def remembers(self) -> bool:
-        """Whether the home inside is still there when a process has ended."""
+        """Whether the home folder inside outlives the agent's process."""
 
     def shared(self) -> Sequence[Shared]:
-        """What of this machine is seen inside, and may be served to what runs there."""
+        """The files and folders of this machine that are visible inside, and may be served to the agent."""
 
     async def agent(self, name: str, agent: AgentConfig, cwd: str | None) -> Enclosed:
-        """An agent's command; makes the box if there is none yet. Raises `AgentUnavailable`."""
+        """The command of an agent; makes the sandbox if there is none yet. Raises `AgentUnavailable`."""
 
     async def command(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Enclosed:
-        """Any other command, in a folder named by its path on this machine. Raises `AgentUnavailable`."""
+        """Any other command, in a folder given by its path on this machine. Raises `AgentUnavailable`."""
 
     def explain(self, end: AgentEnd) -> str:
-        """What the end of a process inside says about the box, and what to do; empty if nothing."""
+        """What the end of a process inside means for the sandbox, and what to do; empty if nothing."""
 
 
 class Boxes(Protocol):
@@ -104,11 +104,11 @@ class Boxes(Protocol):
         workspace: str | None,
         wanted: str | None = None,
     ) -> Box | None:
-        """The box for a session, None for an agent that runs beside the gateway; raises `RpcError`.
+        """The sandbox for a session; None for an agent that runs without one. Raises `RpcError`.
 
         `wanted` is the name that the session itself asks for.
-        Without a folder, before any session: a box over an empty workspace, to ask an agent what it can do.
+        Without `cwd`, before any session: a sandbox with an empty workspace, to ask an agent for its capabilities.
         """
 
     async def close(self) -> None:
-        """Leave every box, and remove those that are not to be kept."""
+        """Leave every sandbox, and remove those that the configuration does not keep."""

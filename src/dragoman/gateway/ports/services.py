@@ -1,4 +1,4 @@
-"""`fs/*` and `terminal/*` answered by the gateway itself, for clients that do not offer them."""
+"""The interface of the services that answer `fs/*` and `terminal/*` for clients that do not offer them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dragoman.rpc.request import Request
 
 
 class LocalServices(Protocol):
-    """Serves one session inside its workspace."""
+    """Files and terminals of one session, inside its workspace."""
 
     def serve(self, request: Request) -> None:
-        """Answer the request, now or later; `RpcError` for what is not allowed."""
+        """Answer the request, now or later; raises `RpcError` if it is not allowed."""
 
     def terminal_output(self, terminal: str) -> bytes | None:
-        """What `terminal/output` would answer now; None when there is no such terminal."""
+        """The result that `terminal/output` would have now; None if there is no such terminal."""
 
     async def close(self) -> None:
-        """End what is still running."""
+        """End all running commands."""
 
 
 class ServicesFactory(Protocol):
     def open(self, roots: list[str], cwd: str, box: Box | None = None) -> LocalServices:
-        """Serve these folders; where the agent runs in a box, as that box allows and with commands inside it."""
+        """Serve these folders; with a sandbox, only what it allows, and with commands inside it."""

@@ -1,15 +1,15 @@
 """What the gateway needs from a store: journals, a directory of sessions, and leases on them.
 
-Nothing here knows how it is kept. An engine implements `Store`; the gateway sees these names alone.
+Nothing here depends on how data is stored. An engine implements `Store`; the gateway uses these names alone.
 
 A journal is a session's events, numbered from 1 without gaps. An event is opaque bytes without a line feed.
-A lease says which process may append; its `epoch` grows whenever it is given, and an append that carries an older one is
-refused, so that a process which only believes itself the owner can do no harm.
+A lease says which process may append; its `epoch` grows whenever it is given, and an append with an older epoch is
+refused, so that a process which wrongly believes itself the owner can do no harm.
 
 An append ends in one of three ways. *Stored*: the events survive the death of any process. *Refused* (`Fenced`):
-another process owns the session. *Unknown* (`OutcomeUnknown`): they may be stored or not; the same append, with the
-same epoch and numbers, is tried again until it ends otherwise, and nothing of it is shown before. Every other error
-says that nothing was stored.
+another process owns the session. *Unknown* (`OutcomeUnknown`): the events may be stored or not; the same append, with
+the same epoch and numbers, is retried until the outcome is known, and its events are not sent to clients before. Every
+other error means that nothing was stored.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-# -- errors: the caller asked for what cannot be, or the store cannot do it now ------------------------------
+# -- errors: the request is invalid, or the store cannot do it now -------------------------------------------
 
 LEASE_RENEWAL = 15.0
-"""Seconds: a session that was taken from this process while nothing happens in it is noticed within them."""
+"""Seconds between renewals: within them a process notices that an idle session was taken from it."""
 
 LIST_PAGE = 50
-"""Sessions in one page of a list, unless more are asked for."""
+"""Default number of sessions in one page of a list."""
 
 
 class StoreError(Exception):
@@ -37,13 +37,13 @@ class StoreError(Exception):
 
 
 class UnknownSession(StoreError):
-    """No such session here: never was, deleted, or made on another machine."""
+    """No such session in this store: it never existed, was deleted, or was made on another machine."""
 
     code = "unknown_session"
 
 
 class SessionExists(StoreError):
-    """The id, or the agent's own id for it, belongs to a session already."""
+    """The id, or the agent's session id, belongs to another session already."""
 
     code = "session_exists"
 
@@ -74,11 +74,11 @@ class SequenceGap(Fenced):
     def __init__(self, message: str, last_seq: int) -> None:
         super().__init__(message)
         self.last_seq = last_seq
-        """The last event that is in the journal: go on with the next number."""
+        """The number of the last event in the journal; the next append continues after it."""
 
 
 class OutcomeUnknown(StoreError):
-    """An append that may be stored or not; only the same append can tell."""
+    """An append may be stored or not; only a retry of the same append can find out."""
 
     code = "outcome_unknown"
 
@@ -94,7 +94,7 @@ class SessionHeld(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The store itself is the trouble, whatever is asked of it."""
+    """The store itself has failed, whatever the request."""
 
     code = "store_unavailable"
 
@@ -106,7 +106,7 @@ class StoreClosed(StoreUnavailable):
 
 
 class StoreBusy(StoreUnavailable):
-    """Other processes kept the store locked for too long; trying again later may help."""
+    """Other processes held the store's lock for too long; a later retry may succeed."""
 
     code = "store_busy"
 
@@ -118,25 +118,25 @@ class StoreFull(StoreUnavailable):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """It can be read but not written."""
+    """The store can be read but not written."""
 
     code = "store_read_only"
 
 
 class SessionAway(StoreReadOnly):
-    """Another machine had the session last, and nothing proves that it does not have it any more."""
+    """Another machine owned the session last, and may still own it."""
 
     code = "session_away"
 
 
 class StoreCorrupt(StoreUnavailable):
-    """Damaged, or not a store at all. It is left as it is."""
+    """The store is damaged, or is no store at all; it is left unchanged."""
 
     code = "store_corrupt"
 
 
 class SchemaTooNew(StoreUnavailable):
-    """Written by a newer Dragoman."""
+    """The store was written by a newer Dragoman."""
 
     code = "schema_too_new"
 
@@ -145,7 +145,7 @@ class SchemaTooNew(StoreUnavailable):
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the directory knows of a session. Times are ISO 8601 in UTC with milliseconds."""
+    """The directory's record of a session. Times are ISO 8601 in UTC with milliseconds."""
 
     id: str
     agent: str
@@ -161,18 +161,18 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: str | None = None
     extra: dict[str, Any] = {}
     owner: str | None = None
-    """Who leased it last and did not give it back; may be dead (see `Leases.holders`)."""
+    """The process that acquired the lease last and did not release it; may be dead (see `Leases.holders`)."""
     node: str | None = None
-    """The machine that had it last: folders and the agent's own id mean something there."""
+    """The machine of the last owner, on which the folders and the agent's session id are valid."""
     epoch: int = 0
     first_seq: int = 1
-    """The oldest event still kept; more than 1 after `prune`."""
+    """The oldest event still stored; more than 1 after `prune`."""
     last_seq: int = 0
-    """In a list as it was at most a second before its last change; exact from `Directory.get`."""
+    """The last event; in a list up to a second old, from `Directory.get` exact."""
 
 
 class SessionChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a record to change; what is left out stays."""
+    """Changes to a record; fields that are not set stay as they are."""
 
     agent_session_id: str | UnsetType | None = UNSET
     cwd: str | UnsetType = UNSET
@@ -196,7 +196,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """The events, joined by line feeds; none at the end."""
     epoch: int = 0
     damaged: bool = False
-    """Its events are lost: these numbers stand for nothing that can be read."""
+    """The events with these numbers are lost and cannot be read."""
 
     @property
     def last_seq(self) -> int:
@@ -207,7 +207,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A part of the list; `next_cursor` is None at its end."""
+    """One page of a list; `next_cursor` is None on the last page."""
 
     records: tuple[SessionRecord, ...]
     next_cursor: str | None
@@ -220,27 +220,27 @@ class Owner(msgspec.Struct, frozen=True):
     """Its machine."""
     id: str
     address: str
-    """Where it listens for other processes: `unix:PATH` on the same machine."""
+    """Where the process listens for others: `unix:PATH` on the same machine."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to append, until it is released, lost, or another process takes over after this one's death."""
+    """The right to append, until it is released or lost, or another process takes over after this one has died."""
 
     session_id: str
     epoch: int
     last_seq: int
     torn: int = 0
-    """Bytes at the end of the journal that were no whole batch, and are cut off."""
+    """Number of bytes of an incomplete batch that were cut off at the end of the journal."""
 
 
 class HeldElsewhere(msgspec.Struct, frozen=True):
-    """A living process has the session."""
+    """Another living process owns the session."""
 
     owner: Owner
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What retention took away."""
+    """What retention removed of one session."""
 
     session_id: str
     title: str | None
@@ -249,12 +249,12 @@ class Removed(msgspec.Struct, frozen=True):
 
 
 class StoredSession(msgspec.Struct, frozen=True):
-    """How old a session is, and how large."""
+    """Age and size of a session."""
 
     id: str
     updated_at: str
     bytes: int
-    """Of its journal."""
+    """Size of the journal."""
 
 
 # -- the port ------------------------------------------------------------------------------------------------
@@ -264,31 +264,31 @@ Lost: TypeAlias = Callable[[str, StoreError], None]
 
 
 class Journal(Protocol):
-    """Appends never wait; reads do. Call everything from the event loop's thread."""
+    """Journals of sessions: appends never wait, reads do. All calls come from the event loop's thread."""
 
     @property
     def backlog(self) -> int:
         """Bytes appended and not yet stored."""
 
     def append(self, session_id: str, epoch: int, first_seq: int, events: list[bytes], done: Done) -> None:
-        """Store `events` as `first_seq` and on; `done` is called with the outcome, maybe before this returns.
+        """Store `events`, numbered from `first_seq`; `done` is called with the outcome, maybe before this returns.
 
-        The store keeps the list: do not change it afterwards. Calls of `done` follow the order of a session's appends,
-        and what comes behind an append that failed fails too. After it, go on with the number that failed.
+        The store keeps a reference to the list: do not change it afterwards. Calls of `done` follow the order of a
+        session's appends; appends after a failed one fail too. The next append then starts with the number that failed.
         """
 
     async def read(self, session_id: str, after_seq: int, max_bytes: int) -> list[Row]:
         """Rows from `after_seq` + 1 on, whole rows until `max_bytes` is reached; empty at the end."""
 
     async def read_before(self, session_id: str, before_seq: int, limit: int) -> list[Row]:
-        """The last events before `before_seq`, oldest first: `limit` of them, fewer when they are large."""
+        """The last events before `before_seq`, oldest first: up to `limit`, fewer if they are large."""
 
     async def last_seq(self, session_id: str) -> int: ...
 
     async def common_seq(self, session_id: str, epoch: int, seq: int) -> int:
-        """The last event that the journal shares with a reader who was told `epoch` and has everything up to `seq`.
+        """The last event that the journal shares with a reader who was sent `epoch` and has everything up to `seq`.
 
-        Less than `seq` where the journal was brought back to an earlier state, from a back-up or by a loss of power.
+        Less than `seq` if the journal is in an earlier state, after a restore from a backup or a loss of power.
         """
 
 
@@ -296,18 +296,18 @@ class Directory(Protocol):
     """The table of sessions, live and past."""
 
     async def create(self, record: SessionRecord) -> None:
-        """Add a session; with this store's `owner_id` as `owner` it is leased from birth, at its `epoch`."""
+        """Add a session; if its `owner` is this process, it is leased at once, with the record's `epoch`."""
 
     def update(self, session_id: str, epoch: int, changes: SessionChanges, done: Done | None = None) -> None:
-        """Change a record soon; needs the current epoch but not a lease."""
+        """Change a record soon, without waiting; needs the current epoch but not a lease."""
 
     def touch(self, session_id: str, epoch: int, state: str, done: Done) -> None:
-        """Note that a session is used now, and its state; written within a second, and of several the last one."""
+        """Set the time of use and the state; written within a second, of several calls only the last."""
 
     async def get(self, session_id: str) -> SessionRecord | None: ...
 
     async def find(self, agent: str, agent_session_id: str) -> SessionRecord | None:
-        """The session that stands for an agent's own one."""
+        """The session with this agent's session id."""
 
     async def list(
         self,
@@ -318,7 +318,7 @@ class Directory(Protocol):
         cursor: str | None = None,
         limit: int = LIST_PAGE,
     ) -> Page:
-        """Newest `updated_at` first. `query` is looked for in title, cwd and id."""
+        """A page of sessions, newest `updated_at` first; `query` is searched in title, cwd and id."""
 
     async def delete(self, session_id: str) -> bool:
         """Remove record and journal; False if there was none, `SessionHeld` if it is live elsewhere."""
@@ -328,43 +328,43 @@ class Leases(Protocol):
     """One owner per session among the processes that share the store."""
 
     owner: Owner
-    """This process, and where it shall listen for the others."""
+    """This process, with the address at which it must listen for others."""
     on_lost: Lost | None
-    """Called with a session whose lease was lost, before any append of it is refused."""
+    """Called with a session whose lease was lost, before an append to it is refused."""
 
     async def acquire(self, session_id: str, *, force: bool = False) -> Lease | HeldElsewhere:
-        """Become the owner, at an epoch that was never given before, if no living process is.
+        """Become the owner with a new epoch, unless another living process is the owner.
 
-        Raises `SessionAway` if another machine may have it; `force` takes it all the same.
+        Raises `SessionAway` if another machine may own it; with `force` it is acquired anyway.
         """
 
     async def renew(self) -> None:
-        """Say that this process still has its sessions, every `LEASE_RENEWAL` seconds; `on_lost` tells which it lost."""
+        """Renew all leases of this process; called every `LEASE_RENEWAL` seconds. `on_lost` reports lost ones."""
 
     async def release(self, session_id: str, epoch: int) -> None:
-        """Give it back; nothing happens if it was taken over meanwhile."""
+        """Release a lease; does nothing if another process took the session over meanwhile."""
 
     async def holders(self, records: Sequence[SessionRecord]) -> dict[str, Owner]:
-        """The living owners of these sessions, this process too; those without one are left out."""
+        """The living owners of these sessions, this process included; sessions without one are left out."""
 
 
 class Retention(Protocol):
-    """What removal of old sessions needs (`dragoman.gateway.lifecycle.retention`)."""
+    """Methods to remove old sessions (`dragoman.gateway.lifecycle.retention`)."""
 
     async def stored(self, older_than: str | None = None) -> list[StoredSession]:
-        """All sessions, or those not updated since that time; longest untouched first."""
+        """All sessions, or those not updated since `older_than`; least recently updated first."""
 
     async def empty(self, session_id: str) -> bool:
-        """Remove the events of a session; its record stays, with `first_seq` moved on.
+        """Remove the events of a session; its record stays, with a higher `first_seq`.
 
-        False if there are none, or this process owns it; `SessionHeld` if another one does.
+        False if there are no events, or this process owns it; raises `SessionHeld` if another process does.
         """
 
 
 class Store(Journal, Directory, Leases, Retention, Protocol):
-    """All of it, as one engine offers it."""
+    """The complete interface of a store engine."""
 
     writable: bool
 
     async def close(self) -> None:
-        """Store what is queued, give every lease back, let go of all files."""
+        """Store what is queued, release all leases, close all files."""

@@ -1,6 +1,6 @@
-"""Who is told what the gateway does, to count, time or trace it. Nothing here happens per message.
+"""The interface for metrics and traces of the gateway. Nothing here is called per message.
 
-Something that takes time is an `Observed`: it is made when it begins and told once how it ended.
+An operation that takes time is an `Observed`: made when it begins, and ended once with its outcome.
 """
 
 from __future__ import annotations
@@ -10,43 +10,43 @@ from contextvars import ContextVar
 from typing import Protocol
 
 TRACE: ContextVar[Mapping[str, object]] = ContextVar("trace", default={})  # noqa: B039 (never written to)
-"""`_meta` of the request that the present work is done for: it may say whose trace that belongs to."""
+"""`_meta` of the request that is being handled, which may have its trace context."""
 
 
 class Observed(Protocol):
-    """Something that has begun."""
+    """An operation that has begun."""
 
     @property
     def carried(self) -> Mapping[str, str]:
-        """What whoever continues this elsewhere is told in `_meta`."""
+        """The trace context to pass on in `_meta`, so that the receiver continues the trace."""
 
     def first(self) -> None:
-        """Of a turn: the agent says something."""
+        """The first update of a turn has arrived."""
 
     def end(self, outcome: str, error: str = "") -> None: ...
 
 
 class Witness(Protocol):
-    """All of it is told in the event loop."""
+    """Receives what happens in the gateway; all calls come from the event loop."""
 
     def turn(self, session_id: str, agent: str, meta: Mapping[str, object]) -> Observed:
-        """Ends with its stop reason, or with `error`."""
+        """A turn begins; ends with its stop reason, or with `error`."""
 
     def start(self, agent: str) -> Observed:
-        """An agent is being started; ends with `ok` or `error`."""
+        """An agent is being started; ends with `ok`, `error` or `cancelled`."""
 
     def crash(self, agent: str) -> None:
-        """An agent ended that should not have."""
+        """An agent ended unexpectedly."""
 
     def question(self, session_id: str, kind: str) -> Observed:
-        """An agent waits for a person; ends with who answered."""
+        """A question to the user is open; ends with `by` of its answer, such as `user`."""
 
     def request(self, method: str, failed: bool) -> None:
         """A client's request was answered."""
 
 
 class Several:
-    """Implements `Witness` for many, also for none."""
+    """Implements `Witness` for any number of witnesses, also for none."""
 
     def __init__(self, witnesses: Iterable[Witness] = ()) -> None:
         self._all = list(witnesses)
@@ -86,7 +86,7 @@ class _SeveralObserved:
             each.first()
 
     def end(self, outcome: str, error: str = "") -> None:
-        everybody, self._all = self._all, []  # what ends twice ended the first time
+        everybody, self._all = self._all, []  # only the first end counts
         for each in everybody:
             each.end(outcome, error)
 
