@@ -1,1 +1,1 @@
-"""Sessions, routing, permissions: what Dragoman is. Defines the ports that everything else implements."""
+"""The gateway: sessions, routing, permissions. Defines the ports that the outer layers implement."""

@@ -1,4 +1,4 @@
-"""One live agent: its handshake, its sessions, and where each of its messages goes."""
+"""One running agent: its handshake, its sessions, and the routing of its messages."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ log = logging.getLogger(__name__)
 Launch = Callable[[LinkHandler], Awaitable[AgentHandle]]
 
 OF_A_SESSION = ("fs/", "terminal/", "session/")
-"""What an agent asks of a client in the name of one of its sessions, by the beginning of the method."""
+"""Prefixes of methods that an agent may call only for one of its sessions."""
 MAX_TOLD = 200
-"""Letters of an agent's own session id that the log is told."""
+"""Characters of an agent's session id in logs and errors."""
 
 
 class SilentAgent(RpcError):
-    """It says nothing although it was asked."""
+    """The agent sent nothing for too long while a request was open."""
 
 
 class AgentConnection:
-    """An agent process and the sessions in it; `Receiver` of what it says."""
+    """An agent process and its sessions; `Receiver` of its messages."""
 
     is_owner = False
-    """Not an agent, but the process of ours that has the session."""
+    """The peer is no agent, but the process of Dragoman that owns the session."""
 
     def __init__(
         self,
@@ -71,18 +71,18 @@ class AgentConnection:
         box: Box | None = None,
         cwd: str | None = None,
     ) -> None:
-        """`cwd` is the folder of its first session, as the client calls it."""
+        """`cwd` is the folder of its first session, as the client spells it."""
         self.name = name
         self.config = config
         self.ours = self.is_owner or config.kind in reserved.OURS
-        """What it says about Dragoman's own affairs is believed (`reserved`)."""
+        """The agent may use reserved members and methods (`reserved`)."""
         self.client = client
         """The client it was started for: unknown requests without a session go there."""
         self.shared = shared
         self.box = box
-        """The sandbox that it runs in."""
+        """The sandbox that the agent runs in."""
         self.folder: str | None = None
-        """The folder that its process runs in; None where that decides nothing."""
+        """The working folder of its process; None if it does not matter for this agent."""
         self.paths = box.paths_for(cwd) if box is not None else None
         self.peer = (
             Peer(f"The agent {name}", self, strict=False, intercept=self._intercept)
@@ -96,13 +96,13 @@ class AgentConnection:
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
         self._early = EarlyMessages()
         self._stray: str | None = None
-        """The session that is not ours and was heard of last: a flood of its words is one line in the log."""
+        """The last unknown session whose updates were dropped: only the first of its updates is logged."""
         self._garbage = 0
         self._holds: set[object] = set()
         self.elicitations: BoundedDict[ClientConnection] = BoundedDict(limits.ELICITATIONS)
-        """Who was shown which URL; only that client hears of its completion (G-066)."""
+        """The client that got each elicitation; only that client gets its completion (G-066)."""
         self.origins: dict[object, bytes] = {}
-        """Our ids of forwarded requests and the client's own, for elicitations about a request."""
+        """The client's id of a forwarded request by our id, for elicitations about a request."""
         self._gone: RpcError | None = None
 
     # -- life
@@ -117,7 +117,7 @@ class AgentConnection:
             self._gone = internal(str(error), "agent_unavailable", agent=self.name)
             raise self._gone from error
         if self.peer.closed:
-            self._gone = None  # it was said before there was a handle to ask how it ended
+            self._gone = None  # made before there was a handle that knows how the agent ended
             failure = self.gone_error()
             raise internal(f"It did not start: {failure.message}", "agent_unavailable", agent=self.name)
         log.info("agent started", extra={"agent": self.name, "pid": self.handle.pid})
@@ -187,7 +187,7 @@ class AgentConnection:
     def rewriter(
         self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool]
     ) -> UpdateRewriter:
-        """What turns this agent's updates of a session into the clients'."""
+        """The rewriter for this agent's updates of a session."""
         if self.paths is None:
             return UpdateRewriter(agent_session_id, session_id, see)
         return MappedRewriter(agent_session_id, session_id, see, self.paths)
@@ -202,10 +202,10 @@ class AgentConnection:
         heard: Callable[[Reply], None] | None = None,
         patience: float | None = None,
     ) -> Reply:
-        """Ask and wait, for the few requests that set something up.
+        """Send a request and wait for its answer, for the few requests that set something up.
 
-        `origin` is the client's request behind it; `heard` is called with the answer before anything that the agent
-        said after it is handled. An agent that says nothing for `patience` seconds is not waited for any longer.
+        `origin` is the client's request behind it; `heard` is called with the answer before any later message of the
+        agent is handled. Raises `SilentAgent` if the agent sends nothing for `patience` seconds.
         """
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
@@ -215,7 +215,7 @@ class AgentConnection:
             try:
                 if heard is not None:
                     heard(reply)
-            except (RpcError, Malformed) as error:  # whoever waits is told instead
+            except (RpcError, Malformed) as error:  # raised in the waiting caller
                 future.set_exception(error)
             else:
                 future.set_result(reply)
@@ -236,7 +236,7 @@ class AgentConnection:
         return reply
 
     async def _within(self, answer: asyncio.Future[Reply], method: str, patience: float | None) -> Reply:
-        """The answer, unless the agent is silent; one that asks back, or that is held, has a reason to be."""
+        """Wait for the answer unless the agent is silent; it may be while its own request is open, or while paused."""
         while patience is not None:
             reads, excused = self.peer.reads, self._may_be_silent
             await asyncio.wait((answer,), timeout=patience)
@@ -263,7 +263,7 @@ class AgentConnection:
         timeout: float,
         heard: Callable[[Reply], None] | None = None,
     ) -> Reply:
-        """`call` that waits no longer than `timeout`; no answer is an answer too."""
+        """`call` that waits no longer than `timeout`; returns an error reply if there is no answer."""
         try:
             return await asyncio.wait_for(self.call(method, params, heard=heard), timeout)
         except TimeoutError:
@@ -272,17 +272,17 @@ class AgentConnection:
             )
 
     def expect_session(self) -> None:
-        """Updates for ids that nobody knows yet are held from now on (G-044)."""
+        """Hold updates for unknown session ids from now on: a session is being created (G-044)."""
         self._creating += 1
 
     def session_created(self, session: Session | None) -> None:
-        """Register what `expect_session` announced; None if it came to nothing."""
+        """End what `expect_session` began; None if no session was created."""
         self._creating -= 1
         if not self._creating:
             self._early.forget(except_for=session.agent_session_id if session is not None else None)
 
     def release_early(self, session: Session) -> None:
-        """Hand over what came before the session was known; called once its creation was answered."""
+        """Handle the messages that came before the session was known; called once its creation was answered."""
         for line in self._early.take(session.agent_session_id):
             if not self._intercept(line):
                 self.peer.receive(line)
@@ -295,17 +295,17 @@ class AgentConnection:
 
     @property
     def expecting(self) -> bool:
-        """A session is being created in it."""
+        """Whether a session is being created at this agent."""
         return self._creating > 0
 
     def overloaded(self) -> bool:
-        """It does not read its stdin; more would only pile up here."""
+        """Whether too much waits to be sent, because the agent does not read its stdin."""
         return self.handle is not None and self.handle.backlog > limits.AGENT_BACKLOG_BYTES
 
     # -- back-pressure
 
     def hold(self, holder: object) -> None:
-        """Stop reading this agent until `holder` lets go."""
+        """Stop reading from this agent until `holder` releases it."""
         if not self._holds and self.handle is not None:
             self.handle.pause()
         self._holds.add(holder)
@@ -318,13 +318,13 @@ class AgentConnection:
     # -- Receiver
 
     def _intercept(self, line: bytes) -> bool:
-        """The message path: an update goes to its session without further ado."""
+        """The message path: hand an update directly to its session; False for other messages."""
         head = read_head(line)
         if head is None:
             return not self.ours and self._receive_cleaned(line)
         if head.marked and not self.ours:
             line = reserved.cleaned(line)
-            head = read_head(line) or head  # shorter by now
+            head = read_head(line) or head  # the size has changed
         session = self.sessions.get(head.session_id)
         if session is not None and not self.is_owner:
             session.agent_update(head.kind, line, head.size)
@@ -333,7 +333,7 @@ class AgentConnection:
         return True
 
     def _receive_cleaned(self, line: bytes) -> bool:
-        """A message that claims to be ours in places goes its way without them; False if it does not."""
+        """Receive a message without its reserved members; False if it has none."""
         cleaned = reserved.cleaned(line)
         if cleaned is line:
             return False
@@ -366,7 +366,7 @@ class AgentConnection:
             self._translate(request)
             session.agent_request(request)
         elif request.method.startswith(OF_A_SESSION):
-            # Passed on as it is, it would reach the client's files and commands past the session's box and policy.
+            # Without a session it would reach the client's files and commands past the session's sandbox and policy.
             raise invalid_params("sessionId is required: the id of the session that asks", "sessionId")
         elif (asked := self._prompted(request)) is not None:
             self._translate(request)
@@ -378,7 +378,7 @@ class AgentConnection:
             raise method_not_found(request.method)
 
     def _prompted(self, request: Request) -> Session | None:
-        """A question about a prompt belongs to that prompt's session, for those who see all of it."""
+        """The session of the prompt that an elicitation is about, if the prompt's client reads the journal."""
         if request.method != ELICITATION:
             return None
         call = decode_object(request.params).get("requestId")
@@ -435,7 +435,7 @@ class AgentConnection:
         return error.id != b"null"  # a request that cannot be read must not leave the agent waiting (G-143)
 
     def peer_writable(self, writable: bool) -> None:
-        """An agent that reads slowly is handled by `overloaded`, so that other sessions go on (G-084)."""
+        """Do nothing: `overloaded` handles an agent that reads slowly, so that other sessions go on (G-084)."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
         error = self.gone_error()
@@ -469,5 +469,5 @@ class AgentConnection:
         return f". Its last words:\n{self._outside(tail)}" if tail else ""
 
     def _outside(self, text: str) -> str:
-        """What the agent wrote for people, with host paths."""
+        """A text from the agent for the user, with host paths."""
         return text if self.paths is None else self.paths.to_host.text(text)

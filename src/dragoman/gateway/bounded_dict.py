@@ -1,4 +1,4 @@
-"""A mapping whose keys a peer chose: what came first is forgotten first, so that no peer can fill our memory with it."""
+"""A dict for keys that a peer chose: the oldest entries are dropped, so that no peer can fill memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class BoundedDict(dict[str, T]):
-    """At most `most` entries; a key that is longer than an id has reason to be is not remembered at all."""
+    """At most `most` entries; a key longer than `limits.PEER_ID_LENGTH` is not stored."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

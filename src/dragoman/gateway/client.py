@@ -1,4 +1,4 @@
-"""One client: its methods, its sessions, its end. Everything it sends arrives here."""
+"""One client connection: its methods, its sessions, its end. Everything that the client sends arrives here."""
 
 from __future__ import annotations
 
@@ -51,47 +51,47 @@ log = logging.getLogger(__name__)
 SETUP_TIMEOUT = 5.0
 """Seconds that a request which waits for an agent has after the client closed its side."""
 LOGGED_MALFORMED = 20
-"""Lines about one client that sends no messages: it is answered each time, but does not fill the log."""
+"""Malformed messages logged per client: each is answered, but they must not fill the log."""
 GOODBYE_TIMEOUT = 2.0
-"""Seconds that turns have to end after their client went, before their agents are ended (G-113)."""
+"""Seconds that turns have to end after their client left, before their agents are ended (G-113)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On what terms a client is connected; its transport knows them."""
+    """The terms of a client's connection, set by its transport."""
 
     agent: str | None = None
-    """All its sessions get this agent."""
+    """The agent of all its sessions."""
     token: str | None = None
-    """What `_meta.dragoman.token` of its `initialize` must be."""
+    """The required value of `_meta.dragoman.token` in `initialize`."""
     refusal: str | None = None
-    """Why it is not let in, whatever it shows."""
+    """Why the client is refused, whatever token it sends."""
     repeat_initialize: bool = True
     """stdio answers a second `initialize` as the first, network transports refuse it (G-030)."""
     keep_sessions: bool = False
     """Its sessions and turns go on when it leaves."""
     leave_turns: bool = False
-    """Its turns in sessions that another process has go on when it leaves."""
+    """Its turns in sessions that another process owns go on when it leaves."""
     warm: bool = True
-    """Ask the agent at `initialize` what it can do."""
+    """Get the agent's capabilities at `initialize`, if needed by starting it."""
     spare: bool = True
     """Keep that agent for the first session: right for one editor, not for a thousand clients at a port."""
     wake: bool = True
-    """Bring the agent of a session back as soon as it is loaded, not only when it is needed."""
+    """Restart the agent of a session as soon as it is loaded, not only when it is needed."""
     beside: bool = False
-    """It runs on this machine, as its terminals do: stdio."""
+    """The client and its terminals run on this machine: stdio."""
     neighbour: bool = False
-    """Another process of ours: it may also close what it is not attached to."""
+    """The client is another process of Dragoman: it may also close sessions that it is not attached to."""
     list_limit: int = LIST_PAGE
     """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL
-    """Whose token it showed, and so what it may do."""
+    """The identity of its token, which decides what it may do."""
     rate_limit: RateLimit | None = None
-    """Counts its requests, where its transport does not."""
+    """Counts its requests if its transport does not."""
 
 
 class ClientConnection:
-    """`Receiver` of what a client says."""
+    """`Receiver` of a client's messages."""
 
     def __init__(self, gateway: Gateway, key: int, terms: Terms) -> None:
         self.gateway = gateway
@@ -99,7 +99,7 @@ class ClientConnection:
         self.terms = terms
         self.bound_agent = terms.agent
         self.may_control = terms.identity.may_control
-        """Observers watch: they change nothing, are asked nothing, and nothing is started or ended for them."""
+        """False for observers: they change nothing, get no questions, and no agent is started or ended for them."""
         self.wakes = terms.wake and self.may_control
         self._has_quota = bool(terms.identity.quota.sessions or terms.identity.quota.turns)
         batches = gateway.config.protocol.batches == "accept"
@@ -110,9 +110,9 @@ class ClientConnection:
         self.info: object = None
         self.attachments: dict[str, Attachment] = {}
         self.writable = True
-        """It takes what it is sent."""
+        """The client reads what it is sent."""
         self.left = asyncio.Event()
-        """Set when everything of this client has been cleaned up."""
+        """Set when the client is gone and everything of it has been cleaned up."""
         self.on_left: Callable[[], None] | None = None
         self.handshake: Handshake = Handshake(self)
         self.login: Login = Login(self)
@@ -122,13 +122,13 @@ class ClientConnection:
 
     @property
     def shows_terminals(self) -> bool:
-        """Commands that an agent runs by itself are shown in terminals that it makes."""
+        """Whether commands that an agent runs by itself are shown in this client's terminals."""
         can = self.capabilities
         return self.terms.beside and can.terminal and not can.draws_terminals and self.may_control
 
     @property
     def backlog(self) -> int:
-        """Bytes that it has not taken yet; none before its link is open."""
+        """Bytes that the client has not read yet; 0 before its link is open."""
         link = getattr(self.peer, "link", None)
         return link.backlog if link is not None else 0
 
@@ -181,7 +181,7 @@ class ClientConnection:
         return True
 
     def peer_writable(self, writable: bool) -> None:
-        """A client that reads slowly holds its agents back, with a journal only for moments (G-086)."""
+        """Apply back-pressure: a client that reads slowly pauses its agents, with a journal only briefly (G-086)."""
         self.writable = writable
         self._backpressure.writable_changed(writable)
 
@@ -192,7 +192,7 @@ class ClientConnection:
     # -- sessions
 
     def check(self, method: str) -> None:
-        """Raises when this client may not ask that: by its role, or because of what it has running already."""
+        """Raise if this client may not call the method, by its role or its quota."""
         if not self.may_control:
             refused = self.terms.identity.method_refusal(method)
             if refused is not None:
@@ -201,7 +201,7 @@ class ClientConnection:
             quotas.check(self, method)
 
     def session(self, session_id: str) -> Session | None:
-        """Only what this client created, loaded or resumed (G-046)."""
+        """A session that this client created, loaded or resumed; None for any other (G-046)."""
         attachment = self.attachments.get(session_id)
         return attachment.session if attachment is not None else None
 
@@ -225,19 +225,19 @@ class ClientConnection:
         return self.gateway.agent_for(cwd, asked)
 
     def check_agent(self, agent: str, session_id: str) -> None:
-        """A connection to one agent does not reach another's sessions."""
+        """Raise if this connection is bound to another agent than the session's."""
         if self.bound_agent is not None and agent != self.bound_agent:
             raise session_not_found(
                 session_id, f"It belongs to the agent {agent}, this connection is to {self.bound_agent}"
             )
 
     def setup(self, request: Request, work: create.Setup) -> None:
-        """Answer a request that has to wait; cancelled by `$/cancel_request` or the client's end."""
+        """Answer a request in a task; `$/cancel_request` or the client's end cancels it."""
         task = self.gateway.spawn(self._run(request, work))
 
         def done(task: asyncio.Task[None]) -> None:
             self._setups.discard(task)
-            if task.cancelled():  # also before its first step, where nothing in it could answer
+            if task.cancelled():  # also before its first step, when its own code cannot answer
                 request.fail(RpcError(-32800, "Request cancelled"))
 
         self._setups.add(task)
@@ -260,7 +260,7 @@ class ClientConnection:
             request.fail(internal("Internal error in the gateway; its log has the details"))
 
     def _about(self, request: Request) -> JsonObject:
-        """For the log: whose request it is, and of which session."""
+        """Facts about a request for the log: client, request and session."""
         named = session_of(request.params)
         return {"client": self.key, "request": request.label, "session": named}
 
@@ -274,7 +274,7 @@ class ClientConnection:
         request.on_cancel = lambda: self.peer.cancel(call)
 
     def agent_notification(self, agent: AgentConnection, method: str, params: bytes) -> None:
-        """It is in no journal from which a slow client could read on: one that does not read misses it."""
+        """Forward a notification; dropped for a client that does not read, since it is in no journal."""
         if self.backlog > limits.CLIENT_BACKLOG_BYTES:
             log.info(
                 "notification for a client that does not read, dropped",
@@ -284,7 +284,7 @@ class ClientConnection:
             self.peer.notify(method, params)
 
     def _elicitation(self, agent: AgentConnection, params: bytes) -> bytes:
-        """About a request instead of a session: the agent names its own id for it, the client knows another (G-065)."""
+        """Replace the agent's id of the request that an elicitation is about by the client's id (G-065)."""
         asked = decode_object(params)
         if not self.capabilities.elicitation(str(asked.get("mode"))):
             raise invalid_params(f"The client does not offer elicitation mode {asked.get('mode')!r}")
@@ -300,7 +300,7 @@ class ClientConnection:
     # -- the rest
 
     def _unknown_request(self, request: Request) -> None:
-        """Forwarded where it can be routed: a method of the future is not ours to refuse (G-019)."""
+        """Forward an unknown method if it can be routed: it may belong to a later protocol version (G-019)."""
         session_id = session_of(request.params)
         if session_id is not None:
             self.require_session(request).forwarding.to_agent(request)
@@ -314,11 +314,11 @@ class ClientConnection:
         request.answer(await agent.call(request.method, one_session(request.params), request))
 
     async def _leave(self) -> None:
-        """The client is gone: end or let go what was its own."""
+        """Clean up after a client that is gone."""
         try:
             await self._finish_setups()
             await self._let_go()
-        finally:  # whatever fails above, nobody waits for this client any more
+        finally:  # whatever fails above, `left` must be set
             await self.gateway.pool.client_gone(self)
             self.peer.link.close()
             self.gateway.client_left(self)
@@ -340,18 +340,18 @@ class ClientConnection:
             )
 
     async def _finish_setups(self) -> None:
-        """What was asked before the client closed its side is still answered, if it does not take too long."""
+        """Wait a bounded time for requests that came before the client closed its side, then cancel them."""
         if self._setups and not self.terms.keep_sessions and not self.gateway.closing:
             await asyncio.wait(list(self._setups), timeout=SETUP_TIMEOUT)
         for task in list(self._setups):
             task.cancel()
 
     async def _cancel_turns(self, sessions: list[Session]) -> None:
-        """Cancel what this client started and give it a moment to end well: stdout may still be read (G-113)."""
+        """Cancel this client's turns and wait briefly for their end: stdout may still be read (G-113)."""
         turns = [each.turn for each in sessions if each.turn is not None and each.turn.client is self]
         for turn in turns:
             if self.terms.leave_turns and turn.session.follows:
-                turn.settle(CANCELLED)  # here; where it runs, it goes on
+                turn.settle(CANCELLED)  # only here; at the owner the turn goes on
             else:
                 turn.session.cancel()
         if turns:
@@ -360,10 +360,10 @@ class ClientConnection:
             )
 
     async def _send_answers(self, sessions: list[Session]) -> None:
-        """Of sessions that end now: a store that hangs or fails does not keep their last answers."""
+        """Send the last answers of sessions that end now, even if the store hangs or fails."""
         settled = await settle(sessions, GOODBYE_TIMEOUT)
         for session in sessions:
-            # Another client may have come meanwhile: for it the session goes on, and its journal with it.
+            # If another client attached meanwhile, the session and its journal go on.
             if session.journal is not None and len(session.attachments) == 1 and not session.comers:
                 session.journal.end(answered=session in settled)
 
@@ -384,7 +384,7 @@ def _prompt(client: ClientConnection, request: Request) -> None:
 
 
 def _cancel(client: ClientConnection, request: Request) -> None:
-    """A notification by right; sent as a request it is carried out and answered (G-015)."""
+    """`session/cancel` is a notification; sent as a request it is carried out and answered too (G-015)."""
     session = client.session(session_of(request.params) or "")
     if session is not None:
         session.cancel()

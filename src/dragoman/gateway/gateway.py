@@ -1,4 +1,4 @@
-"""The gateway itself: its sessions, its clients, its agents. Everything that does IO is handed in."""
+"""The gateway: its sessions, clients and agents. Everything that does IO is passed in as `Outside`."""
 
 from __future__ import annotations
 
@@ -41,32 +41,32 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 SETTLE_TIMEOUT = 2.0
-"""Seconds that the last events have to be stored at shutdown."""
+"""Seconds to wait at shutdown until the last events are stored."""
 
 
 class AgentDirectory(Protocol):
     """Agents by name."""
 
     def find(self, name: str) -> AgentConfig:
-        """Raises `RpcError` naming the nearest names."""
+        """The agent's configuration; raises `RpcError` that suggests the nearest names."""
 
     def names(self) -> list[str]: ...
 
 
 class SessionWatcher(Protocol):
-    """Who wants to know what becomes of sessions; called in the middle of things, so it only takes note."""
+    """Is notified of changes of sessions; called in the middle of other work, so it must only note them."""
 
     def session_changed(self, session: Session) -> None: ...
 
     def session_stopping(self, session: Session) -> None:
-        """A cancel was asked for, by any client, whether a turn runs or not."""
+        """A client asked for a cancel, whether a turn runs or not."""
 
     def session_deleted(self, session_id: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Everything that the gateway needs from the world."""
+    """Everything that the gateway needs from outside."""
 
     agents: AgentDirectory
     launcher: Launcher
@@ -76,10 +76,10 @@ class Outside:
     followers: Followers | None = None
     store: Store | None = None
     trouble: str | None = None
-    """Why there is no store although there should be one."""
+    """Why there is no store although one is configured."""
     boxes: Boxes | None = None
     policy_for: Callable[[str], PolicyConfig] | None = None
-    """The policy as a workspace narrows it; without one, the same for all."""
+    """The policy for a workspace, which may narrow the general one; None: the same for all."""
     witness: Witness = field(default_factory=Several)
 
 
@@ -105,11 +105,11 @@ class Gateway:
         self.clients: set[ClientConnection] = set()
         self._request_budget = ByteBudget(limits.GATEWAY_REQUEST_BYTES)
         self._request_shares: WeakValueDictionary[str, ByteBudget] = WeakValueDictionary()
-        """By the name of a token, as long as a client with it is here."""
+        """By the name of a token, as long as a client with that token is connected."""
         self.watchers: list[SessionWatcher] = []
         self.closing = False
         self.said_goodbye = asyncio.Event()
-        """Set when every client has been told that this is the end."""
+        """Set at shutdown, when the links of all clients are closed."""
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._someone_left = asyncio.Event()
         self._housekeeping: list[asyncio.Task[None]] = []
@@ -130,7 +130,7 @@ class Gateway:
     # -- clients
 
     def connect(self, terms: Terms) -> ClientConnection:
-        """A new client; its transport opens the link."""
+        """Add a new client; its transport opens the link."""
         client = ClientConnection(self, next(self._keys), terms)
         self.clients.add(client)
         return client
@@ -141,7 +141,7 @@ class Gateway:
         return self.agents.find(name)
 
     def agent_for(self, cwd: str, asked: object) -> str:
-        """Which agent a session of an unbound client gets (G-036)."""
+        """The agent for a session of an unbound client (G-036)."""
         if isinstance(asked, str) and asked:
             return asked
         for rule in self.config.workspaces:
@@ -152,8 +152,8 @@ class Gateway:
     def box_for(
         self, name: str, cwd: str | None, workspace: str | None, wanted: str | None = None
     ) -> Box | None:
-        """The sandbox that an agent's session runs in; before any session, one over an empty workspace."""
-        if self.boxes is None or self.agent_config(name).kind == "remote":  # that one runs where it is
+        """The sandbox for a session of an agent; before any session, one with an empty workspace."""
+        if self.boxes is None or self.agent_config(name).kind == "remote":  # remote agents have no sandbox
             if wanted is not None:
                 raise invalid_params(f"There is no sandbox {wanted} for the agent {name}", "sandbox")
             return None
@@ -168,7 +168,7 @@ class Gateway:
     def remember_capabilities(
         self, config: AgentConfig, told: JsonObject, result: JsonObject, box: Box | None = None
     ) -> None:
-        """A changed agent corrects the cache."""
+        """Update the cache if the agent's result has changed."""
         identity = (box or self.launcher).identity(config)
         if identity is not None and self.cache.get(identity, fingerprint(told)) != result:
             self.cache.put(identity, fingerprint(told), result)
@@ -176,12 +176,12 @@ class Gateway:
     # -- sessions
 
     def changed(self, session: Session) -> None:
-        """Something about it that a list of sessions shows; never called for a message."""
+        """Notify the watchers of a change that a list of sessions shows; never called per message."""
         for watcher in self.watchers:
             watcher.session_changed(session)
 
     def request_share(self, token: str) -> ByteBudget:
-        """Bytes of requests in flight that all clients with this token may have together."""
+        """The byte budget for requests in flight of all clients with this token."""
         share = self._request_shares.get(token)
         if share is None:
             share = ByteBudget(limits.TOKEN_REQUEST_BYTES, self._request_budget)
@@ -189,7 +189,7 @@ class Gateway:
         return share
 
     def stopping(self, session: Session) -> None:
-        """Before the turn is cancelled: what waits for its end is held first."""
+        """Notify the watchers before a turn is cancelled, so that they hold queued prompts back."""
         for watcher in self.watchers:
             watcher.session_stopping(session)
 
@@ -202,7 +202,7 @@ class Gateway:
         self.changed(session)
 
     async def keep(self, session: Session, original: Session | None) -> None:
-        """Give a new session its journal; one that cannot have it goes on without and says so."""
+        """Create the journal of a new session; if that fails, the session goes on without, and clients get a notice."""
         try:
             await self.directory.create(session, original)
         except StoreError as error:
@@ -217,13 +217,13 @@ class Gateway:
         await self.directory.claim(agent, agent_session_id)
 
     async def reach(self, session: Session, client: ClientConnection, held: HeldElsewhere) -> None:
-        """Over the socket of the process that has it."""
+        """Connect to the owner of a session over its socket."""
         await owner_connection.reach(
             session, client, lambda handler: self.dialer.dial(held.owner.address, handler)
         )
 
     def taking(self, session_id: str) -> asyncio.Lock:
-        """Held by whoever changes what this process is to a session: its owner, a neighbour of its owner, neither."""
+        """The lock held while this process becomes the owner of a session, starts to follow it, or releases it."""
         lock = self._taking.get(session_id)
         if lock is None:
             lock = self._taking[session_id] = asyncio.Lock()
@@ -252,7 +252,7 @@ class Gateway:
             self.pool.reap(agent)
 
     async def put_away(self, session: Session) -> None:
-        """Nobody looks at it and nothing runs in it: only the store has it from now on."""
+        """Unload a session: detach its clients, drop it from memory and release its lease."""
         self.parking.forget(session)
         for attachment in list(session.attachments):
             session.detach(attachment.client)
@@ -264,13 +264,13 @@ class Gateway:
             session.journal.stop()
         try:
             async with self.taking(session.id):
-                if session.id not in self.sessions:  # or somebody came back for it meanwhile
+                if session.id not in self.sessions:  # else it was loaded again meanwhile
                     await self.directory.release(session)
         except StoreError as error:
             log.warning("lease was not given back: %s", error, extra={"session": session.id})
 
     def left(self, session: Session) -> None:
-        """A client detached; without one, a parked session need not be in memory, nor another process's be followed."""
+        """A client detached: unload a parked session, or stop following one, when no client is attached."""
         if (session.parked or session.remote) and not session.attachments:
             self.spawn(self._put_away_unless_used(session))
 
@@ -279,7 +279,7 @@ class Gateway:
             return
         if self.sessions.get(session.id) is not session:
             return
-        if session.remote:  # its owner may be waiting for the last one to leave
+        if session.remote:  # the owner may wait until the last client has left
             await self.close_session(session)
         elif session.parked:
             await self.put_away(session)
@@ -297,23 +297,23 @@ class Gateway:
     # -- journal
 
     def journal_state_changed(self, session: Session, state: JournalState, error: StoreError | None) -> None:
-        """What becomes of a session when its events can be stored no more, or again."""
+        """React to a change of the journal's state: pause or release the agent, notify clients, end the session."""
         session.hold_agent(state is JournalState.WAITING)
         if state is JournalState.FENCED:
             self._taken_over(session, error)
         elif state is JournalState.UNKEPT:
             session.notice(f"This conversation is not being saved any more: {error}", "error")
-            for attachment in list(session.attachments):  # from now on a slow client holds its agent back
+            for attachment in list(session.attachments):  # from now on a slow client pauses its agent
                 attachment.client.peer_writable(attachment.client.writable)
         elif state is JournalState.STORED:
             for attachment in list(session.attachments):  # a slow client reads on from the journal again
                 if session.agent is not None:
                     session.agent.release(attachment.client)
-                    attachment.client.peer_writable(attachment.client.writable)  # not that of another session
+                    attachment.client.peer_writable(attachment.client.writable)  # keeps other sessions' holds
             session.save(SessionChanges())
 
     def _taken_over(self, session: Session, error: StoreError | None) -> None:
-        """Its agent ends too: two must not work in one folder. What it said last is refused, and so not shown."""
+        """Close a session that another process took over, with its agent: two must not work in one folder."""
         title = f"Another process took this session over: {error} Load it again to go on with it."
         log.error(title, extra={"session": session.id})
         for attachment in session.attachments:
@@ -351,14 +351,14 @@ class Gateway:
     # -- life
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run something beside the message path; what goes wrong in it is logged, never lost."""
+        """Run a coroutine in the background; its errors are logged."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task
 
     async def close(self) -> None:
-        """Settle every turn, end every agent (G-115)."""
+        """Shut down: settle every turn, disconnect every client, end every agent, close the store (G-115)."""
         self.closing = True
         self.parking.close()
         error = internal("Dragoman is shutting down", "shutdown")
@@ -370,7 +370,7 @@ class Gateway:
             task.cancel()
         for client in list(self.clients):
             client.peer.link.close()
-            client.peer.link_closed("shutdown")  # what it leaves behind is cleaned up while the store is open
+            client.peer.link_closed("shutdown")  # starts the client's clean-up while the store is open
         self.said_goodbye.set()
         await self.pool.close()
         pending = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -383,7 +383,7 @@ class Gateway:
             self.store = None
 
     async def _settle_sessions(self) -> None:
-        """The last answers go out before the links close; a store that hangs or fails does not keep them."""
+        """Send the last answers before the links close, even if the store hangs or fails."""
         settled = await settle(self.sessions.values(), SETTLE_TIMEOUT)
         for session in list(self.sessions.values()):
             if session.journal is not None:

@@ -1,4 +1,4 @@
-"""Session ids: unique over agents, processes and restarts, and legal in an HTTP header (G-040, G-041)."""
+"""Session ids: unique across agents, processes and restarts, and valid in an HTTP header (G-040, G-041)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ PREFIX = "dgm_"
 
 
 def new_session_id() -> str:
-    """Random, never derived from the agent's own id: agents issue the same id again after a restart."""
+    """A random id, never derived from the agent's own: agents issue the same id again after a restart."""
     return PREFIX + base64.b32encode(secrets.token_bytes(15)).decode().lower()
 
 
 def new_question_id() -> str:
-    """Names a question to everybody who may answer it, in this process and in others."""
+    """The id by which clients of this process and of others answer a question."""
     return "ask_" + secrets.token_hex(8)

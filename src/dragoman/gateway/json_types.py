@@ -1,4 +1,4 @@
-"""Plain JSON values, for the few messages that are looked into."""
+"""Plain JSON values, for the few messages that are decoded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ JsonObject = dict[str, Any]
 
 
 def as_object(value: object) -> JsonObject:
-    """The value if it is an object, else an empty one: a malformed optional value counts as absent (ACP schema)."""
+    """The value if it is an object, else an empty object: a malformed optional value counts as absent (ACP schema)."""
     return value if isinstance(value, dict) else {}
 
 
 def own_meta(holder: JsonObject) -> JsonObject:
-    """`_meta.dragoman` of an object: what processes of ours tell each other there; empty if there is none."""
+    """`_meta.dragoman` of an object, Dragoman's own extension; empty if there is none."""
     return as_object(as_object(holder.get("_meta")).get("dragoman"))
 
 
@@ -35,7 +35,7 @@ def decode_object(raw: bytes | Raw) -> JsonObject:
 
 
 def read_object(raw: bytes | Raw) -> JsonObject:
-    """As `decode_object` for what a peer answered: anything that is no object counts as an empty one."""
+    """As `decode_object` for a peer's answer, but any value that is not an object counts as an empty one."""
     try:
         return decode_object(raw)
     except Malformed:

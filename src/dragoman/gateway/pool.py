@@ -1,4 +1,4 @@
-"""Which agent process serves which session: one each by default, shared where the agent's `share` says so."""
+"""The pool of agent processes: one per session by default, shared if the agent's `share` says so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key = tuple[str, ...]
 
 ANYWHERE = frozenset({"remote", "claude", "codex", "builtin"})
 """Kinds of agents that find a stored session from any folder: they run elsewhere, start a program per session, or are
-our own. Any other may look for it in the project of its own process's folder (gemini 0.61)."""
+our own. Any other may look for it only in the project of its process's working folder (gemini 0.61)."""
 
 
 class Pool:
@@ -35,7 +35,7 @@ class Pool:
         self._gateway = gateway
         self._agents: set[AgentConnection] = set()
         self._spares: dict[Key, asyncio.Task[AgentConnection]] = {}
-        """Started ahead: at `initialize`, for the first session of that client."""
+        """Agents started at `initialize`, each for the first session of its client."""
         self._shared: dict[Key, asyncio.Task[AgentConnection]] = {}
         self._asked: dict[Key, asyncio.Task[JsonObject]] = {}
 
@@ -63,14 +63,14 @@ class Pool:
         return task
 
     async def abilities(self, client: ClientConnection, name: str) -> JsonObject:
-        """What an agent said that it can do, or says when it is asked."""
+        """An agent's `initialize` result, from the cache or from an agent started for that."""
         gateway = self._gateway
         config, box = gateway.agent_config(name), gateway.box_for(name, None, None)
         cached = gateway.cached_capabilities(config, self.told(client, name, box), box)
         return cached if cached is not None else await self.describe(client, name)
 
     async def describe(self, client: ClientConnection, name: str) -> JsonObject:
-        """What an agent can do, from one that runs for this question alone, whoever asks meanwhile."""
+        """The `initialize` result of an agent started for this alone; simultaneous calls share it."""
         key = self._shared_key(client, name, "")
         task = self._asked.get(key)
         if task is None:
@@ -94,16 +94,16 @@ class Pool:
         *,
         returning: bool = False,
     ) -> AgentConnection:
-        """The agent for a session of this client, in the `sandbox` that it asks for.
+        """The agent for a session of this client, in the `sandbox` that the session asks for.
 
-        `returning`: it will be asked to load or resume a session, so its process has to run in the session's folder.
+        `returning`: the agent has to load or resume a session, so its process must run in the session's folder.
         """
         share = self._gateway.agent_config(name).share
         box = self._gateway.box_for(name, cwd, workspace, sandbox)
         if share == "session":
             spare = await self._spare(client, name, cwd if returning else None) if box is None else None
             return spare or await self._launch(client, name, cwd, shared=False, box=box)
-        # Different roots never share a box, whatever `share` says.
+        # Different roots never share a sandbox, whatever `share` says.
         key = self._shared_key(
             client, name, workspace if share == "workspace" or box is not None else "", box
         )
@@ -114,13 +114,13 @@ class Pool:
             if agent.alive and not (returning and _elsewhere(agent, cwd)):
                 return agent
             if agent.alive:
-                key = (*key, cwd)  # one more, shared by the sessions that come back to this folder
+                key = (*key, cwd)  # another agent, shared by sessions that are loaded in this folder
             else:
-                self._shared.pop(key, None)  # it died since: once more
+                self._shared.pop(key, None)  # the agent has died: try again
         raise agent.gone_error()
 
     async def borrow(self, client: ClientConnection, name: str) -> AgentConnection:
-        """An agent for a question that belongs to no session: any that runs, else a spare."""
+        """An agent for a request that belongs to no session: any running one, else one started ahead."""
         for agent in self.agents_of(client):
             if agent.name == name and agent.alive and agent.capabilities.result:
                 return agent
@@ -145,7 +145,7 @@ class Pool:
             self._gateway.spawn(agent.stop())
 
     async def client_gone(self, client: ClientConnection) -> None:
-        """End what was started ahead for it and never used."""
+        """End the agents that were started ahead for a client that is gone."""
         for key, task in list(self._spares.items()):
             if key[0] == str(client.key):
                 del self._spares[key]
@@ -161,7 +161,7 @@ class Pool:
         await asyncio.gather(*(agent.stop() for agent in list(self._agents)))
 
     async def _spare(self, client: ClientConnection, name: str, folder: str | None) -> AgentConnection | None:
-        """The agent that was started ahead, unless `folder` is given and its process runs in another one."""
+        """The agent that was started ahead; None if it is dead, or if its process does not run in a given `folder`."""
         task = self._spares.pop((str(client.key), name), None)
         if task is None:
             return None
@@ -184,10 +184,10 @@ class Pool:
         return task
 
     def told(self, client: ClientConnection, name: str, box: Box | None) -> JsonObject:
-        """The capabilities that this agent hears of (G-032)."""
+        """The client capabilities that are sent to this agent (G-032)."""
         config = self._gateway.agent_config(name)
         told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
-        if box is not None and box.apart:  # the gateway's, whatever the client offers: see `services.py`
+        if box is not None and box.apart:  # the gateway serves `fs`, not the client: see `services.py`
             told.pop("fs", None)
             if not box.elsewhere:
                 told["fs"] = {"readTextFile": True, "writeTextFile": True}
@@ -213,7 +213,7 @@ class Pool:
             result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
             gateway.remember_capabilities(config, told, result, box)
             await client.login.repeat(agent)
-        except BaseException:  # whatever it was, nobody else would end the process
+        except BaseException:  # no other code would end the process
             self._agents.discard(agent)
             gateway.spawn(agent.stop())
             raise
@@ -234,16 +234,16 @@ class Pool:
 
 
 def _spelling(cwd: str, workspace: str) -> Key:
-    """What keeps clients apart that call the same folders by other names: each is told its own."""
+    """Part of a key that separates clients which spell the same folders differently: each gets its own spelling."""
     usual = cwd == os.path.realpath(cwd) and f"{cwd}/".startswith(f"{workspace.rstrip('/')}/")
     return () if usual else (cwd,)
 
 
 def _elsewhere(agent: AgentConnection, folder: str) -> bool:
-    """Whether its process runs in another folder, where that may matter."""
+    """Whether the agent's process runs in another folder, if that matters for this agent."""
     return agent.folder is not None and agent.folder != os.path.realpath(folder)
 
 
 def _failed(task: asyncio.Task[AgentConnection]) -> bool:
-    """Whoever asks again gets another try, not the old error."""
+    """Whether a start has failed; the next caller then starts anew instead of getting the old error."""
     return task.done() and (task.cancelled() or task.exception() is not None)

@@ -1,4 +1,4 @@
-"""What the log says about a request that an agent refused."""
+"""Logs requests that an agent answered with an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def log_refusal(agent: AgentConnection, method: str, params: bytes, reply: Reply) -> None:
-    """With `data`: many agents say "Internal error" and put there what is wrong."""
+    """Log an error with its `data`: many agents answer "Internal error" and put the cause there."""
     error = read_object(reply.error)
     level = logging.DEBUG if error.get("code") == METHOD_NOT_FOUND else logging.INFO
     session = agent.sessions.get(session_of(params) or "")
@@ -30,7 +30,7 @@ def log_refusal(agent: AgentConnection, method: str, params: bytes, reply: Reply
 
 
 def reason(error: JsonObject) -> str:
-    """An error's `data` as one line, without secrets that are known by their names; empty without any."""
+    """An error's `data` as one line, without secrets recognized by their names; empty if there is none."""
     data = error.get("data")
     if data is None:
         return ""
