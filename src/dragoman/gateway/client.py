@@ -75,7 +75,7 @@ class Terms:
     warm: bool = True
     """Get the agent's capabilities at `initialize`, if needed by starting it."""
     spare: bool = True
-    """Keep that agent for the first session: right for one editor, not for a thousand clients at a port."""
+    """Use that agent for the first session: right for one editor, not for a thousand clients at a port."""
     wake: bool = True
     """Restart the agent of a session as soon as it is loaded, not only when it is needed."""
     beside: bool = False

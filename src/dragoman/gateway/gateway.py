@@ -323,7 +323,7 @@ class Gateway:
         self.spawn(self.close_session(session))
 
     def journal_delayed(self, session: Session, error: StoreError | None) -> None:
-        """Sent to all attached clients at once, past the events that wait."""
+        """Send a notice to all attached clients at once, ahead of the events that wait."""
         patience = self.config.sessions.write_patience
         end = (
             f" After {patience:g} s (sessions.write_patience) it goes on without being saved."

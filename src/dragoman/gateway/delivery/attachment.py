@@ -73,8 +73,8 @@ class Attachment:
         self._hides_booleans = not client.capabilities.boolean_options
         self._bulk = self._plain and self._outlet is None  # the stored lines themselves, without numbers
         self._due: deque[tuple[int, Callable[[], None]]] = deque()
-        self._first = -1  # events until the loop gets a turn to send them
-        self._history_until = 0  # up to here only what belongs to the conversation is shown
+        self._first = -1  # events left until the loop gets a turn to send the first ones
+        self._history_until = 0  # up to this event only updates of the conversation are sent
         self._terminals: dict[str, str] = {}
         self._corrections = Corrections()
         self.mirror = TerminalMirror(self) if client.shows_terminals else None

@@ -144,7 +144,7 @@ class JournalFeed:
         self.attachments = [each for each in self.attachments if each is not attachment]
 
     def agent_gone(self) -> None:
-        """Replays come from the journal."""
+        """Do nothing: replays come from the journal, not from the agent."""
 
     def then(self, action: Action) -> None:
         if self._open is not None:

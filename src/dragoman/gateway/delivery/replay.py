@@ -131,7 +131,7 @@ def replace_terminals(update: JsonObject, outputs: dict[str, str] | ForeignTermi
 
 
 def without_booleans(line: bytes) -> bytes:
-    """A `config_option_update` for a client that does not know boolean options."""
+    """Remove boolean options from a `config_option_update`, for a client that does not know them."""
     return edited(line, _leave_out_booleans)
 
 

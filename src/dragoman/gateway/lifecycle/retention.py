@@ -90,7 +90,7 @@ async def expire(store: Store, older_than: str) -> list[Removed]:
 
 
 async def prune(store: Store, max_bytes: int) -> list[Removed]:
-    """Empty the journals of sessions longest untouched until all are small enough; those with a living owner stay."""
+    """Empty the least recently updated journals until all fit into `max_bytes`; those with a living owner stay."""
     stored = await store.stored()
     total, removed = sum(session.bytes for session in stored), []
     for session in stored:

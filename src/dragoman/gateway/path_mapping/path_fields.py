@@ -108,7 +108,7 @@ def answered(method: str, result: bytes, translation: Translation) -> bytes:
 
 
 def failed(error: bytes, translation: Translation) -> bytes:
-    """An error with the paths in its message and its data on the other side."""
+    """An error with the paths in its message and its data translated."""
     if len(error) > MAX_ERROR_BYTES:
         return error
     try:

@@ -100,7 +100,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreClosed(StoreUnavailable):
-    """Used after `close`."""
+    """The store was used after `close`."""
 
     code = "store_closed"
 
@@ -217,7 +217,7 @@ class Owner(msgspec.Struct, frozen=True):
     """A process that owns sessions."""
 
     node: str
-    """Its machine."""
+    """The machine that the process runs on."""
     id: str
     address: str
     """Where the process listens for others: `unix:PATH` on the same machine."""

@@ -107,7 +107,7 @@ class Session:
         self.current: dict[str, bytes] = {}
         self.last_used = time.monotonic()
         self.crashes = 0
-        """Deaths of the agent since the last turn that ended well."""
+        """Number of crashes of the agent since the last turn that ended well."""
         self.failed = False
         """The last turn ended with an error."""
         self.stopped = False
