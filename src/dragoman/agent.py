@@ -59,7 +59,7 @@ class Turn:
     async def update(self, update: Json) -> None:
         """Send any `session/update`; waits while the client reads slowly."""
         self.client.update(self.session, update)
-        await self.client.room()
+        await self.client.wait_writable()
 
     async def allowed(self, title: str, kind: str = "other") -> bool:
         """Ask the user for permission; returns whether it was given."""

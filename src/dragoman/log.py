@@ -1,7 +1,7 @@
 """Logging: one line per event, never on stdout, never blocking.
 
-Each key of `extra={"session": ...}` and of `ABOUT` becomes a field of the line. Log no secrets, and text of users or
-agents only through `said`.
+Each key of `extra={"session": ...}` and of `LOG_CONTEXT` becomes a field of the line. Log no secrets, and text of users
+or agents only through `redact_prompt`.
 If the log's target is slow, closed or full, lines are dropped: nothing here blocks or raises. Lines below warning level
 are formatted and written a moment later in batches, so that no turn waits for them.
 """
@@ -28,7 +28,7 @@ from dragoman.terminal import escape, escape_json
 if TYPE_CHECKING:
     import asyncio
 
-ABOUT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noqa: B039 (never written to)
+LOG_CONTEXT: ContextVar[Mapping[str, object]] = ContextVar("about", default={})  # noqa: B039 (never written to)
 """Log fields of the current work: its session, client and request."""
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -63,7 +63,7 @@ def setup(
 ) -> None:
     """Send the log to `file`, or else to stderr; raises OSError only if `file` cannot be opened.
 
-    With `prompts`, `said` returns the text itself instead of its length.
+    With `prompts`, `redact_prompt` returns the text itself instead of its length.
     """
     global _prompts, _quick
     _prompts = prompts
@@ -92,7 +92,7 @@ def setup(
 def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> None:
     """A cheaper `logger.info(message, extra=facts)` for lines of every turn: the line is formatted later.
 
-    `ABOUT` is not added: `facts` must hold session, client and request.
+    `LOG_CONTEXT` is not added: `facts` must hold session, client and request.
     """
     if not logger.isEnabledFor(logging.INFO):
         return
@@ -102,7 +102,7 @@ def note(logger: logging.Logger, message: str, facts: Mapping[str, object]) -> N
         _quick.add_note(Note(logger.name, message, facts))
 
 
-def said(words: bytes | str) -> str:
+def redact_prompt(words: bytes | str) -> str:
     """Text of a user or an agent for a log line: its length only, unless `log.prompts` is set."""
     if not _prompts:
         return (
@@ -165,7 +165,7 @@ class FdHandler(logging.Handler):
 
     def add(self, record: logging.LogRecord | Note) -> None:
         if not isinstance(record, Note):
-            record.about = ABOUT.get()
+            record.about = LOG_CONTEXT.get()
         loop = _running_loop()
         if loop is not None and not self._waiting:
             loop.call_later(LINGER, self._write_some, loop)
@@ -248,10 +248,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 def fields(record: logging.LogRecord | Note) -> Mapping[str, Any]:
-    """The fields of a line: those of `ABOUT`, and what the caller passed as `extra`."""
+    """The fields of a line: those of `LOG_CONTEXT`, and what the caller passed as `extra`."""
     if isinstance(record, Note):
         return record.facts
-    about: Mapping[str, object] = getattr(record, "about", None) or ABOUT.get()
+    about: Mapping[str, object] = getattr(record, "about", None) or LOG_CONTEXT.get()
     passed = {key: value for key, value in record.__dict__.items() if key not in _STANDARD}
     return {**{key: value for key, value in about.items() if value is not None}, **passed}
 

@@ -6,7 +6,7 @@ import logging
 import re
 from collections import deque
 
-from dragoman.log import said
+from dragoman.log import redact_prompt
 from dragoman.terminal import clean
 from dragoman.wire import limits
 
@@ -38,7 +38,9 @@ class StderrTail:
         if logger.isEnabledFor(logging.DEBUG):
             extra = {"agent": self._name}
             for line in lines:
-                logger.debug("stderr: %s", said(_readable(line[: limits.STDERR_LINE_BYTES])), extra=extra)
+                logger.debug(
+                    "stderr: %s", redact_prompt(_readable(line[: limits.STDERR_LINE_BYTES])), extra=extra
+                )
 
     def text(self) -> str:
         """The stored lines, oldest first, without escape sequences and blank lines."""

@@ -52,7 +52,7 @@ class BackgroundClients:
         key = f"{identity.name}\n{identity.key}"
         gateway_client = self._gateway_clients.get(key)
         if gateway_client is None or gateway_client.client.peer.closed:
-            terms = Terms(keep_sessions=True, warm=False, wake=False, identity=identity)
+            terms = Terms(keep_sessions=True, start_ahead=False, restart_on_load=False, identity=identity)
             gateway_client = self._gateway_clients[key] = GatewayClient(
                 self._gateway, terms, BackgroundClient()
             )

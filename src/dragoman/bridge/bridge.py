@@ -48,7 +48,9 @@ class Bridge:
         """Make the client of a new page; its socket opens the link."""
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
         return BridgeClient(
-            self, Terms(keep_sessions=keep, warm=False, wake=False, identity=identity), rate_limit
+            self,
+            Terms(keep_sessions=keep, start_ahead=False, restart_on_load=False, identity=identity),
+            rate_limit,
         )
 
     def hello(self, identity: Identity) -> JsonObject:
@@ -83,7 +85,7 @@ class Bridge:
             self.hubs.setdefault(session_id, SessionHub(session_id, self.background_clients, recalled))
         return self.hubs[session_id]
 
-    def new_room(self, session_id: str) -> SessionHub:
+    def new_hub(self, session_id: str) -> SessionHub:
         return self.hubs.setdefault(session_id, SessionHub(session_id, self.background_clients, Restored()))
 
     def tidy(self, session_id: str) -> None:

@@ -212,7 +212,7 @@ class BridgeClient:
         if self not in self.bridge.clients:  # the page disconnected while its session was created
             return BackgroundClient()
         if session_id not in self._watches:  # a session that is being created
-            self.watch(self.bridge.new_room(session_id), lambda: None)
+            self.watch(self.bridge.new_hub(session_id), lambda: None)
         return self._watches[session_id]
 
     def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:

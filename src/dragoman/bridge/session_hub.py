@@ -78,7 +78,7 @@ class SessionHub:
             self._start(session, message, sender, done)
             return
         self._running = self._running or session.turn is not None
-        if session.remote:
+        if session.owned_elsewhere:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
         _check(session, message)
         size = len(encode(message.blocks)) + sum(len(encode(each.blocks)) for each in self._queue)
@@ -145,7 +145,7 @@ class SessionHub:
         return not session.failed
 
     def _hold_all(self, session: Session) -> None:
-        if session.remote or all(waiting.stopped for waiting in self._queue):
+        if session.owned_elsewhere or all(waiting.stopped for waiting in self._queue):
             return
         held = [waiting.stop() for waiting in self._queue]
         self._set_queue(session, held)
@@ -156,7 +156,7 @@ class SessionHub:
 
         The message stays in the queue until it is a session event, so that a crash in between loses nothing.
         """
-        if session.turn is not None or self._starting or session.remote or session.gateway.closing:
+        if session.turn is not None or self._starting or session.owned_elsewhere or session.gateway.closing:
             return
         due = [message for message in self._queue if not message.stopped]
         for message in sorted(due, key=lambda each: each.id != first):

@@ -41,7 +41,7 @@ class Client:
     # -- messages
 
     def update(self, session: str, update: Mapping[str, Any]) -> None:
-        """Send one `session/update`; never blocks, see `room`."""
+        """Send one `session/update`; never blocks, see `wait_writable`."""
         self._peer.notify("session/update", msgspec.json.encode({"sessionId": session, "update": update}))
 
     def set_writable(self, writable: bool) -> None:
@@ -50,7 +50,7 @@ class Client:
         else:
             self._room.clear()
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Wait while the client reads more slowly than the agent writes, so that nothing piles up in memory."""
         if not self._room.is_set():
             await self._room.wait()

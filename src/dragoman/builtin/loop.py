@@ -114,7 +114,7 @@ class ModelTurn:
 
     async def run(self) -> str:
         for _ in range(MAX_REQUESTS):
-            if self._crowded() and not self._too_long:
+            if self._needs_compaction() and not self._too_long:
                 self._too_long = not await self.compact(keep=self._conversation.last_turn())
             self._keep()
             answer = await self._ask()
@@ -148,15 +148,15 @@ class ModelTurn:
     async def _ask(self) -> Answer:
         """One answer; if the conversation is too long for the model, it is compacted once."""
         try:
-            return await self._insist(self._stream)
+            return await self._with_retries(self._stream)
         except ModelFailed as failure:
             if failure.reason != "context_full" or not await self.compact(
                 keep=self._conversation.last_turn()
             ):
                 raise
-        return await self._insist(self._stream)
+        return await self._with_retries(self._stream)
 
-    async def _insist(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+    async def _with_retries(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         """Call `ask` up to `MAX_ATTEMPTS` times, with pauses, as long as its failures can be retried."""
         for attempt in range(1, MAX_ATTEMPTS):
             try:
@@ -178,7 +178,7 @@ class ModelTurn:
                 if isinstance(piece, Answer):
                     return piece
                 self._show(piece, message)
-                await session.client.room()
+                await session.client.wait_writable()
         except asyncio.CancelledError:
             self._conversation.interrupted([], [])
             raise
@@ -236,7 +236,7 @@ class ModelTurn:
             update["cost"] = {"amount": session.cost, "currency": "USD"}
         session.update(update, passing=True)
 
-    def _crowded(self) -> bool:
+    def _needs_compaction(self) -> bool:
         limit = self._llm.context_window * COMPACT_AT
         room = self._conversation.last_turn() < len(self._conversation.messages)
         return room and max(self._session.used, self._conversation.estimate()) > limit
@@ -255,7 +255,7 @@ class ModelTurn:
         session.update({"sessionUpdate": "tool_call", **call, "status": "in_progress"})
         status, summary, shortened = "failed", "Cancelled.", False
         try:
-            summary = await self._insist(lambda: self._summary(conversation, keep))
+            summary = await self._with_retries(lambda: self._summary(conversation, keep))
             status, shortened = "completed", True
         except ModelFailed as failure:
             shortened = failure.reason == "context_full"

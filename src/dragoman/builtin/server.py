@@ -166,7 +166,7 @@ class Server:
         session = self._revive(params)
         for update in session.history.updates:
             self.client.update(session.id, update)
-            await self.client.room()
+            await self.client.wait_writable()
         self._tell_commands(session)
         return session.state()
 

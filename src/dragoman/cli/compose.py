@@ -103,7 +103,7 @@ async def gateway(
         witness=Several([*witnesses, *traces]),
     )
     running = Gateway(config, outside)
-    neighbours = await _listen_to_neighbours(running, store)
+    neighbours = await _listen_to_processes(running, store)
     gc.freeze()  # permanent objects: later collections, which block the loop, skip them
     ending = asyncio.Event()
     unlisted = asyncio.create_task(_tell_unlisted(store, ending))
@@ -277,11 +277,11 @@ async def _open_for_reading(paths: Paths) -> Store | None:
         return None
 
 
-async def _listen_to_neighbours(running: Gateway, store: Store | None) -> Listener | None:
+async def _listen_to_processes(running: Gateway, store: Store | None) -> Listener | None:
     """Listen on the socket over which other processes of this user reach the sessions of this one."""
     if store is None or not store.writable:
         return None
-    terms = Terms(keep_sessions=True, repeat_initialize=False, warm=False, neighbour=True)
+    terms = Terms(keep_sessions=True, repeat_initialize=False, start_ahead=False, local_process=True)
     listener = Listener(
         lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
     )

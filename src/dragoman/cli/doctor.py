@@ -40,7 +40,7 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         rows = [[each["level"], each["about"], each["detail"], each["advice"]] for each in store]
-        print_table(["STORE", "ABOUT", "WHAT", "WHAT TO DO"], rows, COLOURS)
+        print_table(["STORE", "LOG_CONTEXT", "WHAT", "WHAT TO DO"], rows, COLOURS)
         click.echo()
         rows = [[each.kind, "yes" if each.works else "no", each.detail] for each in kinds]
         print_table(["SANDBOX KIND", "WORKS", "WHY"], rows, COLOURS)

@@ -23,7 +23,7 @@ from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
 from dragoman.gateway.session.questions import ELICITATION
-from dragoman.log import said
+from dragoman.log import redact_prompt
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Reply, Request
@@ -418,7 +418,7 @@ class AgentConnection:
         log.warning(
             "line on the agent's stdout is not a message, skipped: %s",
             error.message,
-            extra={"agent": self.name, "count": self._garbage, "line": said(frame[:200])},
+            extra={"agent": self.name, "count": self._garbage, "line": redact_prompt(frame[:200])},
         )
         if self._garbage == limits.GARBAGE_LINES:
             log.error("agent writes garbage, ending it", extra={"agent": self.name})

@@ -29,7 +29,7 @@ from dragoman.gateway.session import settings
 from dragoman.gateway.session.questions import ELICITATION
 from dragoman.gateway.session.session import Session, settle
 from dragoman.gateway.session.turn import CANCELLED
-from dragoman.log import ABOUT
+from dragoman.log import LOG_CONTEXT
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Request
 from dragoman.wire import limits, message
@@ -72,15 +72,15 @@ class Terms:
     """Its sessions and turns go on when it leaves."""
     leave_turns: bool = False
     """Its turns in sessions that another process owns go on when it leaves."""
-    warm: bool = True
+    start_ahead: bool = True
     """Get the agent's capabilities at `initialize`, if needed by starting it."""
     spare: bool = True
     """Use that agent for the first session: right for one editor, not for a thousand clients at a port."""
-    wake: bool = True
+    restart_on_load: bool = True
     """Restart the agent of a session as soon as it is loaded, not only when it is needed."""
     beside: bool = False
     """The client and its terminals run on this machine: stdio."""
-    neighbour: bool = False
+    local_process: bool = False
     """The client is another process of Dragoman: it may also close sessions that it is not attached to."""
     list_limit: int = LIST_PAGE
     """Sessions in one page of `session/list`."""
@@ -100,7 +100,7 @@ class ClientConnection:
         self.bound_agent = terms.agent
         self.may_control = terms.identity.may_control
         """False for observers: they change nothing, get no questions, and no agent is started or ended for them."""
-        self.wakes = terms.wake and self.may_control
+        self.restarts_agents = terms.restart_on_load and self.may_control
         self._has_quota = bool(terms.identity.quota.sessions or terms.identity.quota.turns)
         batches = gateway.config.protocol.batches == "accept"
         share = gateway.request_share(terms.identity.name)
@@ -246,7 +246,7 @@ class ClientConnection:
 
     async def _run(self, request: Request, work: create.Setup) -> None:
         TRACE.set(meta_of(request.params))
-        ABOUT.set(self._about(request))
+        LOG_CONTEXT.set(self._about(request))
         try:
             await work(self, request)
         except RpcError as error:
@@ -364,7 +364,7 @@ class ClientConnection:
         settled = await settle(sessions, GOODBYE_TIMEOUT)
         for session in sessions:
             # If another client attached meanwhile, the session and its journal go on.
-            if session.journal is not None and len(session.attachments) == 1 and not session.comers:
+            if session.journal is not None and len(session.attachments) == 1 and not session.attaching:
                 session.journal.end(answered=session in settled)
 
 

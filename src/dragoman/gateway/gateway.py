@@ -234,7 +234,7 @@ class Gateway:
 
     def idle(self, session: Session) -> None:
         self.parking.idle(session)
-        if session.remote:
+        if session.owned_elsewhere:
             self.left(session)
 
     async def close_session(self, session: Session) -> None:
@@ -246,12 +246,12 @@ class Gateway:
         session.feed.agent_gone()
         session.services.release_terminals()
         session.save(SessionChanges(state="closed"))
-        await self.put_away(session)
+        await self.unload(session)
         await session.services.close()
         if agent is not None:
             self.pool.reap(agent)
 
-    async def put_away(self, session: Session) -> None:
+    async def unload(self, session: Session) -> None:
         """Unload a session: detach its clients, drop it from memory and release its lease."""
         self.parking.forget(session)
         for attachment in list(session.attachments):
@@ -271,18 +271,18 @@ class Gateway:
 
     def left(self, session: Session) -> None:
         """A client detached: unload a parked session, or stop following one, when no client is attached."""
-        if (session.parked or session.remote) and not session.attachments:
-            self.spawn(self._put_away_unless_used(session))
+        if (session.parked or session.owned_elsewhere) and not session.attachments:
+            self.spawn(self._unload_unless_used(session))
 
-    async def _put_away_unless_used(self, session: Session) -> None:
-        if session.attachments or session.comers or session.turn or session.reviving:
+    async def _unload_unless_used(self, session: Session) -> None:
+        if session.attachments or session.attaching or session.turn or session.restarting:
             return
         if self.sessions.get(session.id) is not session:
             return
-        if session.remote:  # the owner may wait until the last client has left
+        if session.owned_elsewhere:  # the owner may wait until the last client has left
             await self.close_session(session)
         elif session.parked:
-            await self.put_away(session)
+            await self.unload(session)
 
     async def unwatched(self) -> None:
         """Wait until no client is attached to any session."""

@@ -48,7 +48,7 @@ class Pool:
     def running(self) -> list[AgentConnection]:
         return [agent for agent in self._agents if agent.alive]
 
-    def warm(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
+    def start_ahead(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
         """Start an agent before it is needed."""
         config = self._gateway.agent_config(name)
         box = self._gateway.box_for(name, None, None)
@@ -124,7 +124,7 @@ class Pool:
         for agent in self.agents_of(client):
             if agent.name == name and agent.alive and agent.capabilities.result:
                 return agent
-        return await asyncio.shield(self.warm(client, name))
+        return await asyncio.shield(self.start_ahead(client, name))
 
     def forget(self, agent: AgentConnection) -> None:
         self._agents.discard(agent)

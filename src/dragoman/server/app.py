@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.store import StoreError
-from dragoman.log import ABOUT
+from dragoman.log import LOG_CONTEXT
 from dragoman.server.asgi import (
     HttpError,
     Receive,
@@ -59,7 +59,7 @@ class App:
     ) -> None:
         """`shares` limits open requests and sockets per token, `connection_limit` per address."""
         self._gateway = gateway
-        self._crowd = connection_limit
+        self._connection_limit = connection_limit
         self._proxies = proxies
         self._shares = shares
         self._admission = admission
@@ -85,7 +85,7 @@ class App:
         receive, send = self._metrics.traffic.counted(receive, send, self._begun)
         request = Request(scope, receive, send)
         request.visit = self._proxies.unwrap(request.visit)
-        ABOUT.set(_about(request))
+        LOG_CONTEXT.set(_about(request))
         request.headers = strict_transport(request.visit)
         if scope["type"] == "websocket":
             await self._socket(request, send)
@@ -105,7 +105,7 @@ class App:
     async def _socket(self, request: Request, send: Send) -> None:
         await request.receive()  # the handshake
         try:
-            with self._crowd.visiting(request.visit):
+            with self._connection_limit.visiting(request.visit):
                 await self._run_socket(request, send)
         except HttpError as error:
             await refuse(send, Response.refusal(error))
@@ -129,7 +129,7 @@ class App:
 
     async def _answer(self, request: Request) -> Response | None:
         try:
-            with self._crowd.visiting(request.visit):
+            with self._connection_limit.visiting(request.visit):
                 return await self._answer_admitted(request)
         except (HttpError, RpcError, StoreError) as error:
             if request.started:

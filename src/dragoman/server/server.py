@@ -63,7 +63,7 @@ class Server:
         self._proxies = TrustedProxies(config.serve.trusted_proxies)
         files = raise_file_limit(limits.MAX_CONNECTIONS + limits.RESERVED_FILES)
         connection_limit = ConnectionLimit(files, config.serve.connections_per_address, self._proxies.trusts)
-        self._crowd = connection_limit
+        self._connection_limit = connection_limit
         share = max(1, int(connection_limit.room * limits.TOKEN_SHARE))
         self._shares = TokenShares(
             "sockets and requests at once", share, limits.MAX_H2_STREAMS * connection_limit.room
@@ -73,7 +73,7 @@ class Server:
         )
         self._http = HypercornConnection(app, config.limits.max_message_bytes, config.serve.ping_interval)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
-        self._entrance = Acceptor(
+        self._acceptor = Acceptor(
             connection_limit, lambda on_end: ProtocolSniffer(self, on_end), silence, self.refused
         )
         self._inside: set[ProtocolSniffer] = set()
@@ -83,9 +83,9 @@ class Server:
 
     async def listen(self, host: str, port: int, certificate: Certificate | None = None) -> int:
         """Listen and return the port; port 0 takes a free one."""
-        self._entrance.certificate = certificate
+        self._acceptor.certificate = certificate
         try:
-            port = await self._entrance.open(host, port)
+            port = await self._acceptor.open(host, port)
         except OSError as error:
             raise ListenError(explain(f"{host}:{port}", error)) from error
         self._admission.cookie = f"dragoman-{port}"
@@ -94,7 +94,7 @@ class Server:
 
     def stop_listening(self) -> None:
         """Begin the shutdown: no new connections; responses end once the gateway has disconnected its clients."""
-        self._entrance.close()
+        self._acceptor.close()
         if self._ending is None:
             self._http.stop()
             self._ending = asyncio.ensure_future(self._end_responses())
@@ -119,21 +119,21 @@ class Server:
                     await self._http.end()  # also requests that arrived since
         finally:
             self._http.cancel()
-            self._entrance.cancel()
+            self._acceptor.cancel()
             for sniffer in list(self._inside):
                 sniffer.close()
 
     def reload(self) -> None:
         """Read certificate and tokens again, without closing connections."""
-        if self._entrance.certificate is not None:
-            self._entrance.certificate.reload()
+        if self._acceptor.certificate is not None:
+            self._acceptor.certificate.reload()
         self._admission.keys.refresh()
 
     def _look_after(self) -> None:
         """Once a second: reload a changed certificate, disconnect clients whose token or login has ended."""
         self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
-        if self._entrance.certificate is not None:
-            self._entrance.certificate.refresh()
+        if self._acceptor.certificate is not None:
+            self._acceptor.certificate.refresh()
         keys = self._admission.keys
         keys.refresh()
         for client in list(self._gateway.clients):
@@ -165,11 +165,11 @@ class Server:
     ) -> None:
         visit = self._proxies.unwrap(visit)
         try:
-            self._crowd.begin_visit(visit)
+            self._connection_limit.begin_visit(visit)
             try:
                 self._open_socket(transport, visit, early, sniffer)
             except BaseException:
-                self._crowd.end_visit(visit)
+                self._connection_limit.end_visit(visit)
                 raise
         except HttpError as error:
             about = {"status": error.status, "address": visit.address}
@@ -212,7 +212,7 @@ class Server:
         link.open(transport, _switching(key, headers), early)
 
     def _left(self, link: WebSocketLink, sniffer: ProtocolSniffer, identity: Identity, visit: Visit) -> None:
-        self._crowd.end_visit(visit)
+        self._connection_limit.end_visit(visit)
         self._shares.give_back(identity)
         self._metrics.traffic.closed(link)
         self.leave(sniffer)

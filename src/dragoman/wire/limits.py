@@ -72,10 +72,10 @@ TERMINAL_OUTPUT_BYTES = 32 * 1024 * 1024
 PRINTED_CALLS = 100
 """Tool calls of a turn whose output in `_meta` is shown as text: an agent that prints in thousands of them."""
 
-SWALLOWED_EVENTS = 500
+DISCARDED_EVENTS = 500
 """Events stored of an agent's replay that is not shown, to compare its end with the journal."""
 
-SWALLOWED_BYTES = 4 * 1024 * 1024
+DISCARDED_BYTES = 4 * 1024 * 1024
 """Bytes of those events together: a replay of pictures."""
 
 CHOICES = 1000

@@ -18,7 +18,7 @@ from dragoman.agents.claude.stream import Stream
 from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import ask
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
-from dragoman.log import said
+from dragoman.log import redact_prompt
 from dragoman.rpc.link import Link
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
@@ -40,7 +40,7 @@ NEXT_STEP = "Correct its settings (CLAUDE_CONFIG_DIR or ~/.claude, settings.json
 SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
 
 
-class Owner(Protocol):
+class SessionCallbacks(Protocol):
     """Callbacks of a session to the adapter."""
 
     def changed(self, session: Session, *options: str) -> None:
@@ -60,7 +60,13 @@ class Session:
     """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
 
     def __init__(
-        self, id: str, handle: Upstream, owner: Owner, *, bypass: bool = False, mode: str = options.DEFAULT
+        self,
+        id: str,
+        handle: Upstream,
+        owner: SessionCallbacks,
+        *,
+        bypass: bool = False,
+        mode: str = options.DEFAULT,
     ) -> None:
         self.id = id
         self.program: AcpAgent | None = None
@@ -278,7 +284,9 @@ class Session:
     def _is_garbage(self, frame: object) -> None:
         self._garbage += 1
         log.warning(
-            "line of claude is not JSON, skipped: %s", said(repr(frame)[:200]), extra={"count": self._garbage}
+            "line of claude is not JSON, skipped: %s",
+            redact_prompt(repr(frame)[:200]),
+            extra={"count": self._garbage},
         )
         if self._garbage == limits.GARBAGE_LINES and self.program is not None:
             self.program.close()
@@ -416,10 +424,10 @@ class Session:
         tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
         if "No conversation found" in tail:
             return session_not_found(self.id)
-        said = f". Its last words:\n{tail}" if tail else ""
+        redact_prompt = f". Its last words:\n{tail}" if tail else ""
         step = f"\n{NEXT_STEP}" if self._starting is not None else ""
         name = self._handle.name
-        return internal(f"The agent {name} {how}{said}{step}", "agent_exited", agent=name)
+        return internal(f"The agent {name} {how}{redact_prompt}{step}", "agent_exited", agent=name)
 
     def tell(self, update: JsonObject) -> None:
         if update:

@@ -59,7 +59,7 @@ class Duet:
         self._kept = kept
         self._names = {"host": host, "guest": guest}
         self._make_guest = make_guest
-        self._host = make_host(_HostVoice(self, upstream))
+        self._host = make_host(_HostUpstream(self, upstream))
         self._guest: AgentAdapter | None = None
         self._meeting = asyncio.Lock()
         self._starts: set[asyncio.Future[AgentAdapter]] = set()
@@ -98,7 +98,7 @@ class Duet:
             await self._guest.close()
         await self._host.close()
 
-    # -- for `_HostVoice` and `_GuestVoice`
+    # -- for `_HostUpstream` and `_GuestUpstream`
 
     def host_session(self, guest_id: str) -> str | None:
         return next((id for id, each in self.sessions.items() if each.guest_id == guest_id), None)
@@ -174,7 +174,7 @@ class Duet:
     ) -> JsonObject:
         agent = self._host
         if speaker != self._names["host"]:
-            start = asyncio.ensure_future(self._meet(shared))
+            start = asyncio.ensure_future(self._start_guest(shared))
             self._starts.add(start)
             start.add_done_callback(self._started)
             guest = await _unless(shared.cancelled, start)
@@ -184,12 +184,12 @@ class Duet:
         told = [*_missed(shared, speaker), *blocks]
         return await agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
 
-    async def _meet(self, shared: Shared) -> AgentAdapter:
+    async def _start_guest(self, shared: Shared) -> AgentAdapter:
         """Start the guest if needed, and give it a session that belongs to this one."""
         async with self._meeting:
             guest = self._guest
             if guest is None:
-                guest = self._make_guest(_GuestVoice(self, self._upstream))
+                guest = self._make_guest(_GuestUpstream(self, self._upstream))
                 try:
                     await guest.requests["initialize"]({})
                 except BaseException:
@@ -219,7 +219,7 @@ class Duet:
         self._upstream.update(session_id, {"sessionUpdate": "agent_message_chunk", "content": content})
 
 
-class _HostVoice:
+class _HostUpstream:
     """Implements `Upstream` for the host: passes everything on, and adds the guest's command."""
 
     def __init__(self, duet: Duet, upstream: Upstream) -> None:
@@ -239,7 +239,7 @@ class _HostVoice:
         self._update(session_id, update)
 
 
-class _GuestVoice:
+class _GuestUpstream:
     """Implements `Upstream` for the guest: sends its updates and requests in the host's session."""
 
     def __init__(self, duet: Duet, upstream: Upstream) -> None:

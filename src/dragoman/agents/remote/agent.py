@@ -18,7 +18,7 @@ import msgspec
 from dragoman.agents.remote.backoff import Backoff
 from dragoman.agents.remote.ledger import Ledger
 from dragoman.agents.remote.lines import dragoman_facts, meta_of, with_id
-from dragoman.agents.remote.trouble import Trouble
+from dragoman.agents.remote.trouble import RemoteError
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.wire import message
@@ -57,7 +57,7 @@ class RemoteAgent:
         self._let_go = let_go
         self._ledger = Ledger(positions)
         self._channel: Link | None = None
-        self._below: _Below | None = None
+        self._below: _ConnectionHandler | None = None
         self._away = False
         self._paused = False
         self._closing = False
@@ -70,11 +70,11 @@ class RemoteAgent:
         handler.link_opened(self)
 
     async def connect(self) -> None:
-        """Open the first connection; raises `Trouble`."""
+        """Open the first connection; raises `RemoteError`."""
         self._channel = await self._open()
 
     async def _open(self) -> Link:
-        self._below = _Below(self)
+        self._below = _ConnectionHandler(self)
         channel = await self._open_channel(self._below)
         if self._paused:
             channel.pause()
@@ -140,7 +140,7 @@ class RemoteAgent:
 
     # -- the channel
 
-    def channel_messages(self, below: _Below, frames: list[Frame]) -> None:
+    def channel_messages(self, below: _ConnectionHandler, frames: list[Frame]) -> None:
         if below is not self._below:
             return
         ledger = self._ledger
@@ -153,11 +153,11 @@ class RemoteAgent:
         self._hand_over()
         self._write()
 
-    def channel_writable(self, below: _Below, writable: bool) -> None:
+    def channel_writable(self, below: _ConnectionHandler, writable: bool) -> None:
         if below is self._below:
             self._handler.link_writable(writable)
 
-    def channel_closed(self, below: _Below, reason: str | None) -> None:
+    def channel_closed(self, below: _ConnectionHandler, reason: str | None) -> None:
         if below is not self._below:
             return
         if self._away:
@@ -197,7 +197,7 @@ class RemoteAgent:
 
     def _explained(self, reason: str | None) -> str:
         trouble = getattr(self._channel, "trouble", None)
-        if isinstance(trouble, Trouble):
+        if isinstance(trouble, RemoteError):
             return f"cannot be reached: {trouble}"
         return f"ended its connection ({self._where}{f': {reason}' if reason else ''})"
 
@@ -210,7 +210,7 @@ class RemoteAgent:
             try:
                 await self._take_up()
                 return
-            except Trouble as trouble:
+            except RemoteError as trouble:
                 log.info("not connected again yet: %s", trouble, extra={"agent": self._name})
                 if trouble.lasting or backoff.over:
                     self._said = (
@@ -227,16 +227,16 @@ class RemoteAgent:
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 hello = self._ledger.hello
                 await self._ask(channel, lambda id: with_id(hello, id))
-                for params in self._ledger.comebacks().values():
+                for params in self._ledger.resume_params().values():
                     answer = await self._resume(channel, params)
                     if "seq" not in dragoman_facts(meta_of(answer.result)):
-                        raise Trouble(
+                        raise RemoteError(
                             "the server does not keep its sessions (sessions.journal)", lasting=True
                         )
         except TimeoutError as error:
             self._abandon(channel)
-            raise Trouble(f"{self._where} did not answer within {ANSWER_TIMEOUT:g} s") from error
-        except Trouble:
+            raise RemoteError(f"{self._where} did not answer within {ANSWER_TIMEOUT:g} s") from error
+        except RemoteError:
             self._abandon(channel)
             raise
         except asyncio.CancelledError:  # `close`
@@ -265,7 +265,7 @@ class RemoteAgent:
         if answer.error is not ABSENT:
             error = msgspec.json.decode(answer.error)
             said = error.get("message") if isinstance(error, dict) else error
-            raise Trouble(f"{self._where} does not take the session up again: {said}", lasting=True)
+            raise RemoteError(f"{self._where} does not take the session up again: {said}", lasting=True)
         return answer
 
     def _is_private(self, line: bytes) -> bool:
@@ -283,8 +283,8 @@ class RemoteAgent:
         trouble = getattr(self._channel, "trouble", None)
         failure = (
             trouble
-            if isinstance(trouble, Trouble)
-            else Trouble(f"the connection to {self._where} broke again: {reason or 'closed'}")
+            if isinstance(trouble, RemoteError)
+            else RemoteError(f"the connection to {self._where} broke again: {reason or 'closed'}")
         )
         for future in self._private.values():
             if not future.done():
@@ -295,7 +295,7 @@ class RemoteAgent:
         channel.close()
 
 
-class _Below:
+class _ConnectionHandler:
     """Implements `LinkHandler` for one connection; its events are ignored once there is another."""
 
     def __init__(self, agent: RemoteAgent) -> None:

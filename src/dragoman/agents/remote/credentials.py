@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dragoman.agents.remote.trouble import Trouble
+from dragoman.agents.remote.trouble import RemoteError
 from dragoman.agents.secrets import resolve_secrets
 from dragoman.config.model import AgentConfig
 
@@ -32,7 +32,7 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
         try:
             context.load_verify_locations(Path(ca).expanduser())
         except (OSError, ssl.SSLError) as error:
-            raise Trouble(
+            raise RemoteError(
                 f"the authority in {ca} cannot be read ({error}): `ca` is a PEM file", lasting=True
             ) from error
     return context

@@ -11,7 +11,7 @@ import httpx2
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.backoff import Backoff
 from dragoman.agents.remote.sse import EventDecoder, TooLong
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, refused, unreachable
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, refused, unreachable
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class EventReader:
         self.settled = asyncio.Event()
         """Set once the stream is open, or cannot be opened."""
 
-    async def run(self) -> Trouble:
+    async def run(self) -> RemoteError:
         """Read until the stream ends for good; returns the reason. Raises `NotYet`."""
         backoff = Backoff()
         try:
@@ -55,11 +55,11 @@ class EventReader:
                 try:
                     if await self._read():
                         backoff = Backoff()
-                    ended = Trouble(f"{self._address} ended the stream of events")
-                except Trouble as trouble:
+                    ended = RemoteError(f"{self._address} ended the stream of events")
+                except RemoteError as trouble:
                     ended = trouble
                 except TooLong as error:
-                    ended = Trouble(f"{self._address}: {error}", lasting=True)
+                    ended = RemoteError(f"{self._address}: {error}", lasting=True)
                 except httpx2.HTTPError as error:
                     ended = explained(self._address, error)
                 if ended.lasting or self._last_id is None or backoff.over:
@@ -105,10 +105,10 @@ class EventReader:
             async with asyncio.timeout(SILENCE if self._beats else None):
                 return await reading
         except TimeoutError as error:
-            raise Trouble(f"{self._address} was silent for {SILENCE:g} s") from error
+            raise RemoteError(f"{self._address} was silent for {SILENCE:g} s") from error
 
 
-def explained(address: Address, error: httpx2.HTTPError) -> Trouble:
+def explained(address: Address, error: httpx2.HTTPError) -> RemoteError:
     """The trouble for an httpx error; the OS error is among its causes, since httpx tries several addresses."""
     cause: BaseException | None = error
     while cause is not None:
@@ -119,4 +119,4 @@ def explained(address: Address, error: httpx2.HTTPError) -> Trouble:
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, httpx2.TimeoutException):
         return unreachable(address, TimeoutError())
-    return Trouble(f"the connection to {address} broke: {error or type(error).__name__}")
+    return RemoteError(f"the connection to {address} broke: {error or type(error).__name__}")

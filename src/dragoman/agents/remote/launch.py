@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.agent import LetGo, OpenChannel, RemoteAgent
 from dragoman.agents.remote.credentials import Cookies, headers_of, tls_context
-from dragoman.agents.remote.trouble import Trouble
+from dragoman.agents.remote.trouble import RemoteError
 from dragoman.agents.secrets import SecretError
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
@@ -44,7 +44,7 @@ class Remotes:
             open_channel, let_go = await self._opener(address, agent)
             remote = RemoteAgent(name, str(address), handler, open_channel, positions, let_go)
             await remote.connect()
-        except (Trouble, SecretError) as error:
+        except (RemoteError, SecretError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be reached: {error}") from error
         return remote
 

@@ -322,7 +322,7 @@ class Ledger:
                 )
                 self.to_gateway.append(message.failure(id, error.encode()))
 
-    def comebacks(self) -> dict[str, bytes]:
+    def resume_params(self) -> dict[str, bytes]:
         """The params of `session/resume` for each session."""
         found: dict[str, bytes] = {}
         for session_id, known in self._sessions.items():

@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.event_reader import EventReader, NotYet, explained
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, refused
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, not_acp, refused
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal
@@ -96,7 +96,7 @@ class HttpChannel:
         self._closed = False
         self._congested = False
         self.backlog = 0
-        self.trouble: Trouble | None = None
+        self.trouble: RemoteError | None = None
         """Why the channel ended."""
         handler.link_opened(self)
         self._sender: asyncio.Task[None] = self._loop.create_task(self._send_all())
@@ -139,7 +139,7 @@ class HttpChannel:
                 line = self._queue.popleft()
                 await self._post(line)
                 self._taken(len(line))
-        except Trouble as trouble:
+        except RemoteError as trouble:
             self._lost(trouble)
         except httpx2.HTTPError as error:
             self._lost(explained(self._address, error))
@@ -254,7 +254,7 @@ class HttpChannel:
 
     # -- ending
 
-    def _lost(self, trouble: Trouble) -> None:
+    def _lost(self, trouble: RemoteError) -> None:
         if self._closed:
             return
         self._closed = True

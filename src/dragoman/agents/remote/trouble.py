@@ -12,7 +12,7 @@ CONNECT_TIMEOUT = 10.0
 """Seconds for a connection with TLS and handshake: a firewall that drops packets sends no error."""
 
 
-class Trouble(Exception):
+class RemoteError(Exception):
     """A remote agent cannot be reached; the message is for the user, and retrying does not help if `lasting`."""
 
     def __init__(self, message: str, *, lasting: bool = False) -> None:
@@ -31,48 +31,50 @@ _REFUSALS = {
 _PASSING = {408, 429, 500, 502, 503, 504}
 
 
-def refused(address: Address, status: int) -> Trouble:
+def refused(address: Address, status: int) -> RemoteError:
     """The trouble for an HTTP error status."""
     if status in _PASSING:
-        return Trouble(f"{address} cannot take this now (HTTP status {status}): try again later")
+        return RemoteError(f"{address} cannot take this now (HTTP status {status}): try again later")
     known = _REFUSALS.get(status)
     if known is not None:
-        return Trouble(f"{address}: {known}", lasting=True)
+        return RemoteError(f"{address}: {known}", lasting=True)
     return not_acp(address, f"HTTP status {status}")
 
 
-def not_acp(address: Address, what: str) -> Trouble:
+def not_acp(address: Address, what: str) -> RemoteError:
     """The trouble for a server that does not speak ACP."""
     other = "http:// or https://" if address.websocket else "ws:// or wss://"
-    return Trouble(
+    return RemoteError(
         f"{address} answers, but not as an ACP server ({what}): check the path, which is usually /acp, "
         f"or try {other}",
         lasting=True,
     )
 
 
-def unreachable(address: Address, error: OSError | TimeoutError) -> Trouble:
+def unreachable(address: Address, error: OSError | TimeoutError) -> RemoteError:
     """The trouble for a failed connection or an untrusted certificate."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return Trouble(
+        return RemoteError(
             f"the certificate of {address} is not trusted ({error.verify_message}): set `ca` of this agent to the "
             "PEM file of the authority that signed it, or correct the host name in `url`",
             lasting=True,
         )
     if isinstance(error, ssl.SSLError):
         plain = "ws://" if address.websocket else "http://"
-        return Trouble(
+        return RemoteError(
             f"{address} does not answer with TLS ({error.reason or error}): if it has none, use {plain}",
             lasting=True,
         )
     if isinstance(error, TimeoutError):
-        return Trouble(
+        return RemoteError(
             f"{address} does not answer within {CONNECT_TIMEOUT:g} s: is the machine up, and no firewall in between?"
         )
     if isinstance(error, socket.gaierror):
-        return Trouble(f"the name {address.host} is not known: check its spelling in `url`, and the network")
+        return RemoteError(
+            f"the name {address.host} is not known: check its spelling in `url`, and the network"
+        )
     if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
-        return Trouble(
+        return RemoteError(
             f"nobody listens at {address}: start `dragoman serve` there, or correct `url` of this agent"
         )
-    return Trouble(f"{address} cannot be reached: {error.strerror or error}")
+    return RemoteError(f"{address} cannot be reached: {error.strerror or error}")

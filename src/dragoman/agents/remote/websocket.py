@@ -12,7 +12,7 @@ import h11
 
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.credentials import Cookies
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, Trouble, not_acp, refused, unreachable
+from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, not_acp, refused, unreachable
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.rpc.websocket import WebSocket, accept_key
 
@@ -27,7 +27,7 @@ async def open_websocket(
     handler: LinkHandler,
     max_bytes: int,
 ) -> Link:
-    """Connect and do the handshake; raises `Trouble`."""
+    """Connect and do the handshake; raises `RemoteError`."""
     loop = asyncio.get_running_loop()
     shake = _Handshake(address, headers, cookies)
     transport: asyncio.Transport | None = None
@@ -41,7 +41,7 @@ async def open_websocket(
         if transport is not None:
             transport.abort()
         raise unreachable(address, error) from error
-    except (Trouble, asyncio.CancelledError):
+    except (RemoteError, asyncio.CancelledError):
         if transport is not None:
             transport.abort()
         raise
@@ -99,7 +99,7 @@ class _Handshake(asyncio.Protocol):
         else:
             self.done.set_result(self._http.trailing_data[0])
 
-    def _refused(self, status: int) -> Trouble:
+    def _refused(self, status: int) -> RemoteError:
         if status < 400:
             return not_acp(self._address, f"HTTP status {status} instead of a WebSocket")
         return refused(self._address, status)
@@ -107,5 +107,5 @@ class _Handshake(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self.done.done():
             self.done.set_exception(
-                Trouble(f"{self._address} closed the connection during the handshake: try again later")
+                RemoteError(f"{self._address} closed the connection during the handshake: try again later")
             )

@@ -137,7 +137,7 @@ class _Loading:
     def _tell(self) -> None:
         client, kept = self._client, self._kept
         session = client.bridge.gateway.sessions[kept.id]
-        if session.journal is None and not session.remote:
+        if session.journal is None and not session.owned_elsewhere:
             shown = session.feed.seq
             self._after, missed = last_number(session, kept), self._after < shown
         else:

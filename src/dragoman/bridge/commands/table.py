@@ -86,7 +86,7 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
     if not title:
         raise BridgeError("bad_request", "A title has at least one letter.")
     session = await client.bridge.enliven(fields.session_id(command))
-    if session.remote:
+    if session.owned_elsewhere:
         client.bridge.rest(session)
         raise BridgeError("session_held", "Another program has this session open.")
     session.rename(title)
@@ -146,7 +146,7 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         if not client.watches(session_id):
             await opening.attach(client, session_id)
         accepted: Outcome = asyncio.get_running_loop().create_future()
-        if session.remote and (await bridge.find(session_id)).state in RUNNING_STATES:
+        if session.owned_elsewhere and (await bridge.find(session_id)).state in RUNNING_STATES:
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
         identity = client.terms.identity
         hub.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))

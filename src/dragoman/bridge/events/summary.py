@@ -37,7 +37,7 @@ def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
 def _live(session: Session) -> JsonObject:
     shown: JsonObject = {
         "title": session.title,
-        **({} if session.remote else {"state": session.state}),
+        **({} if session.owned_elsewhere else {"state": session.state}),
         "live": True,
         "clients": len(session.attachments),
         "questions": len(session.questions),
@@ -71,14 +71,14 @@ def last_number(session: Session, kept: SessionEntry) -> int:
     """The number of the last event; with journaling, only journaled events have numbers."""
     if session.journal is not None:
         return session.journal.delivered
-    return kept.last_seq if session.remote or session.gateway.journaling else session.feed.seq
+    return kept.last_seq if session.owned_elsewhere or session.gateway.journaling else session.feed.seq
 
 
 def snapshot(
     session: Session, kept: SessionEntry, recalled: JsonObject, queue: list[JsonObject]
 ) -> JsonObject:
     """The session's present state; `recalled` is the state from its journal, used where the live one has no value."""
-    kept_elsewhere = session.remote and session.journal is None
+    kept_elsewhere = session.owned_elsewhere and session.journal is None
     last = last_number(session, kept)
     current = {**recalled, **_current(session)}
     modes, options = _offer(session, current)

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Raw
 
 from dragoman.agents.remote.agent import RemoteAgent
-from dragoman.agents.remote.trouble import Trouble
+from dragoman.agents.remote.trouble import RemoteError
 from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.rpc.link import Link, LinkHandler
@@ -50,11 +50,11 @@ async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
         try:
             return await UnixDialer(max_bytes).dial(f"unix:{socket}", handler)
         except AgentUnavailable as error:
-            raise Trouble(str(error)) from error
+            raise RemoteError(str(error)) from error
 
     try:
         await RemoteAgent("serve", str(socket), server, dial, {}).connect()
-    except Trouble as error:
+    except RemoteError as error:
         log.info("not connected: %s", error)
         return NOBODY
     stdio = await StdioLink.open(client, max_bytes)

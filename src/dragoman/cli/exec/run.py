@@ -111,7 +111,7 @@ class Execution:
         if options.session is None:
             self._agent = options.agent or self._running.agent_for(options.cwd, None)
             find_agent(self._running.config, self._agent)
-            await self._connect(Terms(agent=self._agent, warm=False))  # `session/new` starts the agent
+            await self._connect(Terms(agent=self._agent, start_ahead=False))  # `session/new` starts the agent
             await self._begin()
         else:
             await self._come_back(options.session)
@@ -141,7 +141,7 @@ class Execution:
         if self._options.agent not in (None, record.agent):
             raise ConfigError(f"session {record.id} belongs to the agent {record.agent}: leave out --agent")
         self._session = record.id
-        await self._connect(Terms(warm=False))
+        await self._connect(Terms(start_ahead=False))
         assert self._conversation is not None
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
         lost, _ = await asyncio.gather(

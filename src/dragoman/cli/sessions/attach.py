@@ -40,7 +40,7 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         if running.store is None:
             raise ConfigError(running.trouble or "sessions are not kept: sessions.journal is false")
         record = await find(running.store, given)
-        conversation = await Conversation.inside(running, Terms(warm=False, leave_turns=True))
+        conversation = await Conversation.inside(running, Terms(start_ahead=False, leave_turns=True))
         try:
             return await Visit(running, conversation, record).run()
         finally:

@@ -86,7 +86,7 @@ class Handshake:
         client = self._client
         name = client.bound_agent or client.gateway.config.default_agent
         agent: JsonObject | None = None
-        if client.terms.warm and client.may_control:
+        if client.terms.start_ahead and client.may_control:
             try:
                 agent = await self._agent_result(name)
             except RpcError as error:
@@ -109,7 +109,7 @@ class Handshake:
             return cached
         if not self._client.terms.spare:
             return await gateway.pool.describe(self._client, name)
-        warming = gateway.pool.warm(self._client, name)
+        warming = gateway.pool.start_ahead(self._client, name)
         if cached is not None:
             return cached
         agent = await asyncio.shield(warming)

@@ -40,7 +40,7 @@ class Backpressure:
             journal = attachment.session.journal
             if journal is not None or attachment.reads_journal:
                 attachment.catch_up()
-            if attachment.reads_journal and attachment.session.remote:
+            if attachment.reads_journal and attachment.session.owned_elsewhere:
                 continue  # reads the journal of the owner at its own pace
             if agent is None:
                 continue

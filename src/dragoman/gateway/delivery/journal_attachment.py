@@ -56,7 +56,7 @@ class JournalAttachment(Attachment):
 
     def show_unkept(self, seq: int, event: bytes, *, kept_elsewhere: bool) -> None:
         """Deliver an event that this process does not store; `kept_elsewhere`: the owner has stored it already."""
-        if self.session.remote and kept_elsewhere:
+        if self.session.owned_elsewhere and kept_elsewhere:
             self.catch_up()
             return
         if (
@@ -72,7 +72,7 @@ class JournalAttachment(Attachment):
     @property
     def _follows(self) -> bool:
         """Whether another process writes the journal."""
-        return self.session.remote and self.session.journal is None
+        return self.session.owned_elsewhere and self.session.journal is None
 
     def follow(self, position: int) -> None:
         """Read the journal that the owner writes; an event from the owner is only a sign that there are new ones."""
@@ -109,7 +109,7 @@ class JournalAttachment(Attachment):
         else:
             self._takeover_wait, self._takeover_at = LOOK_INTERVAL, 0.0
         self.catch_up()
-        if session.remote:
+        if session.owned_elsewhere:
             self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
 
     def _try_takeover(self) -> None:

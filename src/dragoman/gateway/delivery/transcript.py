@@ -14,7 +14,7 @@ from dragoman.gateway.rewriting import tool_text
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
-SEED_BYTES = 100_000
+RECAP_BYTES = 100_000
 """Length of a recap: the end of the conversation, well below any model's context window."""
 RECAP_BEGINS = "This conversation began in an earlier session"
 READ_BYTES = 1024 * 1024
@@ -45,8 +45,8 @@ async def for_agent(store: Store, session_id: str) -> str:
     told = "\n\n".join(f"[{text}]" if speaker == LOST else f"{speaker}: {text}" for speaker, text in shown)
     if not told:
         return ""
-    if not whole or len(told) > SEED_BYTES:
-        told = "[…]\n" + told[-SEED_BYTES:]
+    if not whole or len(told) > RECAP_BYTES:
+        told = "[…]\n" + told[-RECAP_BYTES:]
     return (
         f"{RECAP_BEGINS} that you do not remember. Here is its transcript, as context "
         f"for what follows; do not repeat work that is done.\n\n<transcript>\n{told}\n</transcript>"
@@ -199,11 +199,11 @@ async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) ->
 
 
 async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
-    """The end of a conversation, about `SEED_BYTES` long, and whether that is all: long ones are not read whole."""
+    """The end of a conversation, about `RECAP_BYTES` long, and whether that is all: long ones are not read whole."""
     found: list[tuple[str, str]] = []
     size = 0
     before = await store.last_seq(session_id) + 1
-    while before > 1 and size < SEED_BYTES:
+    while before > 1 and size < RECAP_BYTES:
         rows = await store.read_before(session_id, before, RECENT_EVENTS)
         if not rows:
             break

@@ -153,6 +153,6 @@ class Adoption:
             restart_agent.unbind(session, agent)
         session.gateway.pool.reap(agent)
         self._over(None)
-        others = session.comers - self._waiting[self.client]
+        others = session.attaching - self._waiting[self.client]
         if not session.attachments and not others:
             await session.gateway.close_session(session)

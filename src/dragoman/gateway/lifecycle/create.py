@@ -61,7 +61,7 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
     session.extra = {} if sandbox is None else {"sandbox": sandbox}
     session.additional_directories = directories
     session.setup = params
-    session.owner = client.terms.identity.name
+    session.token_name = client.terms.identity.name
     try:
         raw = setup_params(request, params, agent)
     except RpcError:
@@ -99,7 +99,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     session.additional_directories = directories
     session.setup = params
     session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
-    session.owner = client.terms.identity.name
+    session.token_name = client.terms.identity.name
     session.title = original.title
     agent = original.agent
     if agent is not None and agent.capabilities.session("fork"):
@@ -111,7 +111,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
         await client.gateway.directory.create(session, original)
         client.gateway.add(session)
         try:
-            result = await restart_agent.revive(session, client)
+            result = await restart_agent.restart(session, client)
         except (RpcError, asyncio.CancelledError):
             await client.gateway.close_session(session)
             await client.gateway.directory.delete(session.id)
@@ -170,9 +170,11 @@ async def _forget(session: Session) -> None:
 
 async def close(client: ClientConnection, request: Request) -> None:
     """Close a session: the running prompt is answered first; the agent is asked too if it supports close (G-057)."""
-    here = client.gateway.sessions.get(session_of(request.params) or "") if client.terms.neighbour else None
+    here = (
+        client.gateway.sessions.get(session_of(request.params) or "") if client.terms.local_process else None
+    )
     session = here or client.require_session(request)
-    if session.remote and session.agent is not None:
+    if session.owned_elsewhere and session.agent is not None:
         # For all clients, not only for those of this process.
         await session.agent.ask(
             "session/close", encode({"sessionId": session.agent_session_id}), CLOSE_TIMEOUT
@@ -249,7 +251,7 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
     take_directories(directories, agent.capabilities, agent.name)
     raw = message.members(request.params)
     if not agent.is_owner:
-        _keep_own_meta(raw)
+        _drop_own_meta(raw)
     raw["mcpServers"] = Raw(encode(mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name)))
     if agent_session_id is not None:
         raw["sessionId"] = Raw(encode(agent_session_id))
@@ -267,7 +269,7 @@ def take_directories(directories: list[str], agent: AgentCapabilities, agent_nam
         )
 
 
-def _keep_own_meta(raw: dict[str, Raw]) -> None:
+def _drop_own_meta(raw: dict[str, Raw]) -> None:
     """Remove `_meta.dragoman`, which is for this gateway: an agent that is a Dragoman too would act on it."""
     meta = message.members(raw["_meta"]) if "_meta" in raw else {}
     if meta.pop("dragoman", None) is not None:

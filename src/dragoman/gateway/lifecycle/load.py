@@ -112,7 +112,7 @@ async def _load(client: ClientConnection, request: Request) -> None:
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
         attachment.after(until, partial(_announce_end, session, client, until))
-    facts = await _revive(session, client)
+    facts = await _restart(session, client)
 
     def answer() -> None:
         _tell_state(session, attachment)
@@ -167,7 +167,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
             await _without_journal(client, request, session, params, RESUME)
             return
         wake = own_meta(params).get("wake")
-        facts = await _revive(session, client, wake=wake is not False)
+        facts = await _restart(session, client, wake=wake is not False)
         if after is not None:
             facts.update(await _pruned(session, after))
         common = await _common(session, params, after)
@@ -219,11 +219,11 @@ async def _pruned(session: Session, after: int) -> JsonObject:
 @contextmanager
 def _coming(session: Session) -> Iterator[None]:
     """Count a client that is about to attach, so that the session is not unloaded meanwhile."""
-    session.comers += 1
+    session.attaching += 1
     try:
         yield
     finally:
-        session.comers -= 1
+        session.attaching -= 1
         gateway = session.gateway
         if not session.attachments and gateway.sessions.get(session.id) is session:  # no client attached
             gateway.idle(session)
@@ -246,7 +246,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         return session, params
     if directories:
         await _check_directories(client, session, directories)
-    session.owner = session.owner or client.terms.identity.name
+    session.token_name = session.token_name or client.terms.identity.name
     session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
     session.additional_directories = directories or session.additional_directories
     return session, params
@@ -293,9 +293,9 @@ async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonOb
     session.has_terminals = known.has_terminals
     session.pruned = known.pruned
     session.extra = known.extra
-    if not client.wakes:
+    if not client.restarts_agents:
         session.park()
-    session.owner = client.terms.identity.name if client.may_control else ""
+    session.token_name = client.terms.identity.name if client.may_control else ""
     if not gateway.journaling:
         gateway.add(session)
         return session
@@ -323,14 +323,14 @@ async def _without_journal(
         session.notice(f"This conversation is not being saved: {journal.trouble}", "error")
 
 
-async def _revive(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:
+async def _restart(session: Session, client: ClientConnection, *, wake: bool = True) -> JsonObject:
     """Restart the agent if needed; returns facts for `_meta.dragoman`. A failed restart does not fail the load."""
     if session.agent is not None:
         return {"revived": "live", "state": session.state}
-    if not (client.wakes and wake):
+    if not (client.restarts_agents and wake):
         return {"revived": None, "state": session.state}
     try:
-        revived = await asyncio.wait_for(restart_agent.revive(session, client), PATIENCE)
+        revived = await asyncio.wait_for(restart_agent.restart(session, client), PATIENCE)
     except TimeoutError:
         return {"revived": None, "state": "reviving"}  # the restart goes on; the next prompt waits for it
     except RpcError as error:

@@ -62,10 +62,10 @@ class Parking:
 
     def _park(self, session: Session) -> None:
         agent = session.agent
-        if session.turn is not None or len(session.questions) or session.comers:
+        if session.turn is not None or len(session.questions) or session.attaching:
             return
         if agent is None and not session.attachments:
-            self._gateway.spawn(self._gateway.put_away(session))  # the agent died, and no client is attached
+            self._gateway.spawn(self._gateway.unload(session))  # the agent died, and no client is attached
         if agent is None or not _may_park(session):
             return
         log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
@@ -82,7 +82,7 @@ class Parking:
             self._gateway.spawn(agent.ask("session/close", params, CLOSE_PATIENCE))
         self._gateway.pool.reap(agent)
         if not session.attachments:
-            self._gateway.spawn(self._gateway.put_away(session))
+            self._gateway.spawn(self._gateway.unload(session))
 
 
 def _may_park(session: Session) -> bool:

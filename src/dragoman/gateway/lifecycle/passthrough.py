@@ -41,7 +41,7 @@ async def pass_through(
     client: ClientConnection, request: Request, session: Session, params: JsonObject, method: str
 ) -> None:
     """Let the owner or the agent replay and answer; this process adds nothing."""
-    if session.remote:
+    if session.owned_elsewhere:
         await _from_owner(client, request, session, params, method)
     elif client.may_control:
         await _from_agent(client, request, session, params, method)
@@ -165,7 +165,7 @@ async def _replay(
     feed = _feed(session)
 
     def over() -> None:
-        session.mute(False)
+        session.discard_updates(False)
         feed.replay_ended()
 
     def heard(reply: Reply) -> None:
@@ -202,7 +202,7 @@ async def _ask(
             return reply
     if not agent.capabilities.load:
         raise method_not_found(method)
-    session.mute(method == RESUME)
+    session.discard_updates(method == RESUME)
     return await agent.call(LOAD, raw, request, heard, patience)
 
 
@@ -257,6 +257,6 @@ async def _give_up(
         if session.agent is began_with:
             restart_agent.unbind(session, began_with)
         session.gateway.pool.reap(began_with)
-    unwanted = not session.attachments and session.comers <= 1
-    if unwanted and (session.remote or began_with is not None):
+    unwanted = not session.attachments and session.attaching <= 1
+    if unwanted and (session.owned_elsewhere or began_with is not None):
         await session.gateway.close_session(session)

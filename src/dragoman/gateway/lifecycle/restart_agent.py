@@ -37,20 +37,20 @@ BACKOFF = (0.0, 0.5, 2.0)
 LOST = "The agent was started anew and does not remember this conversation. It gets a transcript with your next message."
 
 
-async def revive(session: Session, client: ClientConnection) -> JsonObject:
+async def restart(session: Session, client: ClientConnection) -> JsonObject:
     """Restart the session's agent; returns the agent's session result, in which `_meta.dragoman.revived` says how.
 
     Calls during a restart wait for the same agent: a prompt and a load must not start two.
     """
     _check_here(session)
-    if session.reviving is None:
+    if session.restarting is None:
 
         def done(_: object) -> None:
-            session.reviving = None
+            session.restarting = None
 
-        session.reviving = session.gateway.spawn(_try(session, client))
-        session.reviving.add_done_callback(done)
-    return await asyncio.shield(session.reviving)
+        session.restarting = session.gateway.spawn(_try(session, client))
+        session.restarting.add_done_callback(done)
+    return await asyncio.shield(session.restarting)
 
 
 def _check_here(session: Session) -> None:
@@ -65,7 +65,7 @@ async def ready(session: Session, client: ClientConnection) -> None:
     if session.settling is not None:
         await asyncio.wait((session.settling,))
     if session.agent is None:
-        await revive(session, client)
+        await restart(session, client)
         tell_loss(session)
 
 
@@ -160,7 +160,7 @@ async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObj
     if session.journal is None:
         # Without a journal there is no copy of the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
-    return "seed", await _seed(session, agent)
+    return "seed", await _new_with_recap(session, agent)
 
 
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
@@ -168,10 +168,10 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     former = session.agent_session_id
     params = _params(session, agent, former)
     session.bind(agent, former)
-    session.mute(True)
+    session.discard_updates(True)
     try:
         limit = session.gateway.config.limits.start_timeout
-        reply = await agent.ask(method, params, limit, heard=lambda reply: session.mute(False))
+        reply = await agent.ask(method, params, limit, heard=lambda reply: session.discard_updates(False))
     except BaseException:  # a session bound to an agent that does not know it would never get a working one
         unbind(session, agent)
         raise
@@ -192,7 +192,7 @@ async def _remembers(session: Session) -> bool:
         return True
     if last is None:
         return True
-    replayed = [transcript.read_update(line) or {} for line in session.swallowed]
+    replayed = [transcript.read_update(line) or {} for line in session.discarded]
     if not replayed:
         log.warning("agent loaded an empty session", extra={"session": session.id})
         return False
@@ -208,7 +208,7 @@ def _same_words(one: str, other: str) -> bool:
     return bool(mine) and mine in theirs
 
 
-async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
+async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObject:
     agent.expect_session()
     created = False
     try:
@@ -231,7 +231,7 @@ async def _seed(session: Session, agent: AgentConnection) -> JsonObject:
         log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
         text, session.context_lost = "", True
     meta = {"dragoman": {"recap": True}}
-    session.seed = encode({"type": "text", "text": text, "_meta": meta}) if text else None
+    session.recap = encode({"type": "text", "text": text, "_meta": meta}) if text else None
     await _rename(session)
     return session.session_result(reply)
 
@@ -257,7 +257,7 @@ def _params(session: Session, agent: AgentConnection, agent_session_id: str | No
 
 def unbind(session: Session, agent: AgentConnection) -> None:
     agent.sessions.pop(session.agent_session_id, None)
-    session.mute(False)
+    session.discard_updates(False)
     session.lose_agent()
 
 

@@ -314,7 +314,7 @@ class StoreDirectory:
             self.store, session.id, epoch, last_seq, session, self._patience, missing
         )
         feed.attachments = former
-        if session.remote:  # the former owner may have stored more than it sent
+        if session.owned_elsewhere:  # the former owner may have stored more than it sent
             for attachment in former:
                 attachment.go_on(min(attachment.position, last_seq))
         return feed

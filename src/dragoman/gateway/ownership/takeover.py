@@ -61,7 +61,7 @@ def _unless_used(session: Session) -> None:
     """Let go of a session that was taken for a cancelled request, unless a client is attached."""
     if session.attachments:
         return
-    if session.remote:
+    if session.owned_elsewhere:
         session.gateway.spawn(_close_unless_used(session))
     else:
         if session.agent is None:
@@ -81,7 +81,7 @@ async def _take(session: Session, client: ClientConnection) -> Session:
         live = gateway.sessions.get(session.id)
         if live is not None and (live is not session or not session.orphaned):
             return live
-        if live is None and session.remote:
+        if live is None and session.owned_elsewhere:
             raise ClosedMeanwhile.of(session)
         held = await gateway.directory.own(session)
         if held is None:

@@ -67,7 +67,7 @@ class Session:
         self.cwd = cwd
         self.workspace = workspace
         self.additional_directories: list[str] = []
-        self.owner = ""
+        self.token_name = ""
         """Name of the token that made the session live here, for quotas; not the process that holds its lease."""
         self.setup: JsonObject = {}
         """Params from the session's creation (MCP servers, folders), used again for a restarted agent."""
@@ -90,11 +90,11 @@ class Session:
         self.context_lost = False
         """The current agent does not have the earlier conversation."""
         self.loss_untold = False
-        self.seed: bytes | None = None
+        self.recap: bytes | None = None
         """The recap, sent to a restarted agent with the next prompt."""
-        self.comers = 0
+        self.attaching = 0
         """Number of clients that are attaching but not attached yet."""
-        self.reviving: asyncio.Task[JsonObject] | None = None
+        self.restarting: asyncio.Task[JsonObject] | None = None
         self.adoption: Adoption | None = None
         """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
         self.settling: asyncio.Task[None] | None = None
@@ -114,9 +114,9 @@ class Session:
         """The last turn was cancelled."""
         self.extra: JsonObject = {}
         """Further facts that the directory stores about the session."""
-        self.swallowed: deque[bytes] = deque()
+        self.discarded: deque[bytes] = deque()
         """The last lines of a replay that was not sent to clients, to compare it with the journal."""
-        self._swallowed_bytes = 0
+        self._discarded_bytes = 0
         self._held: Callable[[str, bytes], None] | None = None
         """If set, called with the agent's updates instead of publishing them."""
         self._offered: JsonObject = {}
@@ -169,7 +169,7 @@ class Session:
         return self._life.state is SessionState.PARKED
 
     @property
-    def remote(self) -> bool:
+    def owned_elsewhere(self) -> bool:
         """Another process owns it, or owned it until it ended."""
         return self._life.state in (SessionState.FOLLOWING, SessionState.ORPHANED)
 
@@ -187,12 +187,12 @@ class Session:
         if chosen is not None and box.apart and self.sandbox is None:
             self.save_extra(sandbox=chosen)
 
-    def mute(self, muted: bool) -> None:
+    def discard_updates(self, muted: bool) -> None:
         """Begin or end to discard the agent's updates: a replay that clients have already."""
-        self._held = self._swallow if muted else None
+        self._held = self._discard if muted else None
         if muted:
-            self.swallowed.clear()
-            self._swallowed_bytes = 0
+            self.discarded.clear()
+            self._discarded_bytes = 0
 
     def attach(self, client: ClientConnection) -> Attachment:
         known = client.attachments.get(self.id)
@@ -308,7 +308,7 @@ class Session:
             turn.start()
         else:
             self.turn = turn
-            self.gateway.spawn(turn.revive_and_start())
+            self.gateway.spawn(turn.restart_and_start())
         self.changed()
 
     def cancel(self) -> None:
@@ -374,19 +374,19 @@ class Session:
         self._held = first
 
     def forget_first(self) -> None:
-        if self._held != self._swallow:
+        if self._held != self._discard:
             self._held = None
 
-    def _swallow(self, kind: str, line: bytes) -> None:
+    def _discard(self, kind: str, line: bytes) -> None:
         """Discard an update of a replay, but remember its last lines and the agent's current commands and options."""
         if kind in HISTORY_KINDS:
-            self.swallowed.append(line)
-            self._swallowed_bytes += len(line)
-            while len(self.swallowed) > 1 and (
-                len(self.swallowed) > limits.SWALLOWED_EVENTS
-                or self._swallowed_bytes > limits.SWALLOWED_BYTES
+            self.discarded.append(line)
+            self._discarded_bytes += len(line)
+            while len(self.discarded) > 1 and (
+                len(self.discarded) > limits.DISCARDED_EVENTS
+                or self._discarded_bytes > limits.DISCARDED_BYTES
             ):
-                self._swallowed_bytes -= len(self.swallowed.popleft())
+                self._discarded_bytes -= len(self.discarded.popleft())
         kind = dialects.RENAMED_KINDS.get(kind, kind)
         if kind in REMEMBERED:
             self.current.update((kind, shown) for shown in self._rewriter.rewrite(line))
@@ -406,7 +406,7 @@ class Session:
 
     def agent_notification(self, method: str, params: bytes) -> None:
         """Publish any other notification, or an update that is too unusual for the message path."""
-        if self._held != self._swallow:
+        if self._held != self._discard:
             self.feed.publish(events.STATE, message.notification(method, self.for_client(params)))
 
     def for_client(self, params: bytes) -> bytes:

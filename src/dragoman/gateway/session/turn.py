@@ -31,7 +31,7 @@ from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.states import TurnEvent, TurnState, turn_life
-from dragoman.log import ABOUT, note, prompts_wanted, said
+from dragoman.log import LOG_CONTEXT, note, prompts_wanted, redact_prompt
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
@@ -87,11 +87,11 @@ class Turn:
         self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
         self.session.check_load()
 
-    async def revive_and_start(self) -> None:
+    async def restart_and_start(self) -> None:
         """Restart the agent, then start the turn."""
         self.request.on_cancel = self.session.cancel
         TRACE.set({**self._meta, **self._begin().carried})
-        ABOUT.set(self._about)
+        LOG_CONTEXT.set(self._about)
         try:
             await restart_agent.ready(self.session, self.client)
             if not self.settled:
@@ -115,9 +115,9 @@ class Turn:
             self._show_prompt()  # an answer may come before `request` returns
         blocks = self._blocks
         if (
-            session.seed is not None and not self._is_command()
+            session.recap is not None and not self._is_command()
         ):  # the agent recognizes a command only at the beginning of the prompt
-            blocks = [Raw(session.seed), *blocks]
+            blocks = [Raw(session.recap), *blocks]
             self.recaps = True
         session.late_answer()
         observed = self._begin()
@@ -264,8 +264,12 @@ class Turn:
         self._begin().end(stop_reason, error)
         facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
         if not ok:
-            # `said`: the error of an agent may quote the prompt.
-            facts |= {"code": outcome.get("code"), "error": said(error), "data": said(reason(outcome))}
+            # `redact_prompt`: the error of an agent may quote the prompt.
+            facts |= {
+                "code": outcome.get("code"),
+                "error": redact_prompt(error),
+                "data": redact_prompt(reason(outcome)),
+            }
         note(log, "turn ended", facts)
         endings.turn_over(self.session)
 
@@ -278,7 +282,7 @@ class Turn:
             self.session.late_answer()
         elif reply.ok:
             if self.recaps:  # after a prompt that failed, the next one has the recap again
-                self.session.seed = None
+                self.session.recap = None
                 self.session.context_lost = False
             answer, outcome = _read_result(reply)
             if self._killed(answer, outcome):

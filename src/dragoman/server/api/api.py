@@ -40,7 +40,7 @@ class Api:
         self._gateway = gateway
         self._admission = admission
         tokens = admission.keys.file
-        self._gateway_clients = GatewayClients(gateway, warm=False)
+        self._gateway_clients = GatewayClients(gateway, start_ahead=False)
         sessions = Sessions(gateway, self._gateway_clients, agent)
         named = _tokens(Tokens(tokens)) if tokens is not None else ()
         self.routes = Routes((*_sessions(sessions), *self._rest(), *named))

@@ -13,7 +13,7 @@ from dragoman.server.asgi import HttpError
 async def rename(gateway: Gateway, kept: SessionEntry, title: str) -> None:
     """Rename a session: live in this process, for all attached clients, or only in the store."""
     session = gateway.sessions.get(kept.id)
-    if session is not None and not session.remote:
+    if session is not None and not session.owned_elsewhere:
         session.rename(title)
         await session.settled()
     elif kept.live:

@@ -269,11 +269,11 @@ class GatewayClient:
 class GatewayClients:
     """Gateway clients, one for all requests with the same token and agent."""
 
-    def __init__(self, gateway: Gateway, *, warm: bool = True, list_limit: int = LIST_PAGE) -> None:
-        """`warm` clients start the agent before it is needed, and know its capabilities."""
+    def __init__(self, gateway: Gateway, *, start_ahead: bool = True, list_limit: int = LIST_PAGE) -> None:
+        """`start_ahead` clients start the agent before it is needed, and know its capabilities."""
         self._gateway = gateway
         self._list_limit = list_limit
-        self._warm = warm
+        self._start_ahead = start_ahead
         self._shared: dict[tuple[Identity, str | None], GatewayClient] = {}
 
     def get(self, identity: Identity, agent: str | None) -> GatewayClient:
@@ -281,13 +281,13 @@ class GatewayClients:
         key = (identity, agent)
         gateway_client = self._shared.get(key)
         if gateway_client is None:
-            client = self._connect(identity, agent, warm=self._warm)
+            client = self._connect(identity, agent, start_ahead=self._start_ahead)
             gateway_client = self._shared[key] = GatewayClient(client, lambda _: self._forget(key))
         return gateway_client
 
     def apart(self, identity: Identity) -> GatewayClient:
         """A gateway client that is not shared; the caller closes it."""
-        return GatewayClient(self._connect(identity, None, warm=False))
+        return GatewayClient(self._connect(identity, None, start_ahead=False))
 
     def by_key(self, key: int) -> GatewayClient | None:
         return next((each for each in self._shared.values() if each.client.key == key), None)
@@ -299,11 +299,15 @@ class GatewayClients:
     def _forget(self, key: tuple[Identity, str | None]) -> None:
         self._shared.pop(key, None)
 
-    def _connect(self, identity: Identity, agent: str | None, *, warm: bool) -> ClientConnection:
+    def _connect(self, identity: Identity, agent: str | None, *, start_ahead: bool) -> ClientConnection:
         if self._gateway.closing:
             raise shutting_down()
         terms = Terms(
-            agent=agent, keep_sessions=True, warm=warm, identity=identity, list_limit=self._list_limit
+            agent=agent,
+            keep_sessions=True,
+            start_ahead=start_ahead,
+            identity=identity,
+            list_limit=self._list_limit,
         )
         return self._gateway.connect(terms)
 

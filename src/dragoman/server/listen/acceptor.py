@@ -41,9 +41,9 @@ class Acceptor:
         each connection that is refused for lack of room.
         """
         self._refused = refused
-        self._crowd = connection_limit
+        self._connection_limit = connection_limit
         self._silence = silence
-        self._make_door = make_door
+        self._make_sniffer = make_door
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}
@@ -124,7 +124,7 @@ class Acceptor:
         self._pauses[listening] = asyncio.get_running_loop().call_later(PAUSE, self._watch, listening)
 
     def _enter(self, connection: socket.socket, address: str) -> None:
-        if self._crowd.enter(address):
+        if self._connection_limit.enter(address):
             self._spawn(self._bring(connection, address))
             return
         if self.certificate is None:
@@ -140,13 +140,13 @@ class Acceptor:
             nonlocal left
             if not left:
                 left = True
-                self._crowd.leave(address)
+                self._connection_limit.leave(address)
 
         context = self.certificate.context if self.certificate is not None else None
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
-                lambda: self._make_door(leave),
+                lambda: self._make_sniffer(leave),
                 connection,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else limits.HEAD_TIMEOUT,
