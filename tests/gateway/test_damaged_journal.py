@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.bridge.restore import look_back
+from dragoman.bridge.restore import restore_state
 from dragoman.gateway.delivery import events, export, replay, transcript
 from dragoman.server.api import answering
 from dragoman.store import FileStore
@@ -82,7 +82,7 @@ async def test_the_output_of_a_terminal_says_where_it_may_lack_something(store: 
 async def test_messages_that_may_have_been_sent_in_what_is_lost_are_held(store: FileStore) -> None:
     waiting = [{"clientMessageId": "m", "content": "do it"}]
     session = await keep(store, [events.record("queue", queue=waiting)], [asked("gone")])
-    recalled = await look_back(store, session)
+    recalled = await restore_state(store, session)
     assert recalled.queue == waiting and recalled.stopped
 
 

@@ -22,7 +22,10 @@ class Nobody:
     def journal_state_changed(self, state: JournalState, error: StoreError | None) -> None:
         raise AssertionError(f"{state}: {error}")
 
-    def journal_congested(self) -> None: ...
+    def journal_delayed(self, error: StoreError | None) -> None:
+        raise AssertionError(error)
+
+    def journal_congested(self, congested: bool) -> None: ...
 
     def claim_journal(self) -> None: ...
 

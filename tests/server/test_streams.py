@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from dragoman.server.fronts.event_stream import EventStream, Kept
+from dragoman.server.fronts.event_stream import EventStream, KeptMessage
 
 
 def made() -> EventStream:
@@ -18,7 +18,7 @@ def ids(stream: EventStream) -> list[str]:
     return re.findall(r"^id: (.*)$", stream.take().decode(), re.MULTILINE)
 
 
-def numbers(missed: tuple[int, list[Kept]] | None) -> tuple[int, list[int]] | None:
+def numbers(missed: tuple[int, list[KeptMessage]] | None) -> tuple[int, list[int]] | None:
     return None if missed is None else (missed[0], [kept.number for kept in missed[1]])
 
 
