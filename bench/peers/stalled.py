@@ -39,7 +39,7 @@ class Http2:
         parts = urlsplit(url)
         self._path = parts.path
         self._socket: socket.socket = dial(url, SMALL_BUFFER)
-        self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
+        self._h2 = H2Connection(H2Configuration(client_side=True))
         self._h2.initiate_connection()
         self.headers = {"authorization": f"Bearer {token}"}
         self._fixed = {":authority": parts.netloc, ":scheme": "http", ":path": self._path}
@@ -92,7 +92,9 @@ class Http2:
             raise ConversationError("the HTTP/2 connection was closed")
         for event in self._h2.receive_data(chunk):
             if isinstance(event, ResponseReceived):
-                self._answers[event.stream_id] = dict(event.headers)
+                self._answers[event.stream_id] = {
+                    name.decode(): value.decode() for name, value in event.headers
+                }
             elif isinstance(event, DataReceived):
                 self._data[event.stream_id] = self._data.get(event.stream_id, b"") + event.data
             elif isinstance(event, StreamEnded):

@@ -11,7 +11,7 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.answers import EVERYTHING
 from support.gateway import Dragoman, Start, agent
-from support.rpc_peer import RpcFailure, is_request
+from support.rpc_peer import Message, RpcFailure, is_request
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ async def test_a_path_that_hides_where_it_leads_is_refused_before_a_client_sees_
         assert not [m for m in editor.received if m.get("method") == method]
 
 
-NAMELESS = ({}, {"sessionId": None}, {"sessionId": 5})
-SESSIONS_OWN = {
+NAMELESS: tuple[Message, ...] = ({}, {"sessionId": None}, {"sessionId": 5})
+SESSIONS_OWN: dict[str, Message] = {
     "fs/read_text_file": {"path": "/etc/hostname"},
     "fs/write_text_file": {"path": "/etc/hostname", "content": "x"},
     "terminal/create": {"command": "id"},

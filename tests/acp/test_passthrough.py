@@ -11,6 +11,7 @@ import pytest
 from support.agent_journal import AgentJournal
 from support.exact_json import exact
 from support.gateway import Dragoman, Start, agent
+from support.rpc_peer import Message
 
 ODD = (
     '{"big":123456789012345678901234567890,"beyond":9007199254740993,"negative":-9223372036854775809,'
@@ -202,7 +203,12 @@ async def test_an_update_names_one_session(
     await client.prompt(session, script % params.replace("UPDATE", json.dumps(told)))
     body = next(raw for raw in client.raw if b"smuggled" in raw and b'"session/update"' in raw)
     names: list[str] = []
-    json.loads(body, object_pairs_hook=lambda pairs: names.extend(name for name, _ in pairs) or dict(pairs))
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names.extend(name for name, _ in pairs)
+        return dict(pairs)
+
+    json.loads(body, object_pairs_hook=note)
     assert (names.count("sessionId"), names.count("params")) == (1, 1)
     assert b'"sessionId":"%b"' % session.encode() in body
 
@@ -218,7 +224,11 @@ async def test_a_request_for_the_agent_names_one_session(
         params = f'{{{twice},"prompt":[{{"type":"text","text":"hi"}}]}}'
         line = f'{{"jsonrpc":"2.0","id":"n{number}","method":"{method}","params":{params}}}\n'
         gateway.send_bytes(line.encode())
-        await gateway.next_message(lambda message, number=number: message.get("id") == f"n{number}")
+
+        def answers(message: Message, id: str = f"n{number}") -> bool:
+            return bool(message.get("id") == id)
+
+        await gateway.next_message(answers)
     text = heard.path.read_text()
     assert '"s2"' not in text
     assert '"s3"' not in text

@@ -247,7 +247,7 @@ async def test_silence_is_shown_as_such(dragoman: Start, workspace: Path) -> Non
 
     def silent(message: Message) -> bool:
         update = message.get("params", {}).get("update", {})
-        return update.get("_meta", {}).get("dragoman", {}).get("state") == "silent"
+        return bool(update.get("_meta", {}).get("dragoman", {}).get("state") == "silent")
 
     await gateway.next_message(silent)
     gateway.cancel(session)

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_polic
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    policies: dict[str, type[asyncio.AbstractEventLoopPolicy]]
     policies = {"asyncio": asyncio.DefaultEventLoopPolicy, "uvloop": uvloop.EventLoopPolicy}
     return policies[request.param]()
 

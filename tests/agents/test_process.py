@@ -28,6 +28,7 @@ Start = Callable[..., Awaitable[AgentProcess]]
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    policies: dict[str, type[asyncio.AbstractEventLoopPolicy]]
     policies = {"asyncio": asyncio.DefaultEventLoopPolicy, "uvloop": uvloop.EventLoopPolicy}
     return policies[request.param]()
 

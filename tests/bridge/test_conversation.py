@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from server.conftest import Serve
 from support.bridge_peer import Page
@@ -58,7 +59,7 @@ async def test_a_command_of_the_agent_s_own_is_a_terminal(page: Page, workspace:
     call = {"toolCallId": "t", "content": [{"type": "terminal", "terminalId": "t"}]}
     begun = {"sessionUpdate": "tool_call", **call, "title": "ls", "kind": "execute", "status": "in_progress"}
     printed = {"sessionUpdate": "tool_call_update", **call, "_meta": {"terminal_output": {"data": "a"}}}
-    ended = {"sessionUpdate": "tool_call_update", **call, "status": "completed"}
+    ended: dict[str, Any] = {"sessionUpdate": "tool_call_update", **call, "status": "completed"}
     ended["_meta"] = {"terminal_exit": {"exit_code": 0, "signal": None}}
     lines = [f"update {json.dumps(each)}" for each in (begun, printed, ended)]
     events = await page.turn(session, "\n".join(lines))

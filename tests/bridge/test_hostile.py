@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 # -- what an agent may send
 
-ODD = (
+ODD: st.SearchStrategy[Any] = (
     st.sampled_from(
         [
             None, 7, True, "", [], {}, [None], [[]], [7], {"type": 7}, {"type": "text"}, {"type": "text", "text": {}},

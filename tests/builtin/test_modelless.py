@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from support.builtin import Builtin, calls, said, shown, updates
+from support.rpc_peer import Message
 
 
 async def test_a_prompt_is_answered_honestly(agent: Builtin, workspace: Path) -> None:
@@ -125,13 +126,12 @@ async def test_edit_shows_the_diff_before_it_changes_anything(agent: Builtin, wo
     file.write_text("hello world\n")
     session = await agent.new_session(workspace)
     before = []
-    agent.on(
-        "session/request_permission",
-        lambda params: (
-            before.append((file.read_text(), params["toolCall"]["content"])),
-            {"outcome": {"outcome": "selected", "optionId": "allow_once"}},
-        )[1],
-    )
+
+    def allow(params: Message) -> Message:
+        before.append((file.read_text(), params["toolCall"]["content"]))
+        return {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+
+    agent.on("session/request_permission", allow)
     [call] = calls(await agent.prompt(session, '/edit notes.txt world "wide world"'))
     diff = {"type": "diff", "path": str(file), "oldText": "hello world\n", "newText": "hello wide world\n"}
     assert before == [("hello world\n", [diff])]

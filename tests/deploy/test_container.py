@@ -111,11 +111,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     files = ["-f", str(folder / "deploy" / "docker" / "compose.yaml"), "-f", str(folder / "override.yaml")]
     made = Site(engine, agents, folder / "deploy" / "docker", https)
     try:
-        engine.run(*compose, *files, "up", "-d", "--no-build", **settings)
+        engine.run(*compose, *files, "up", "-d", "--no-build", settings=settings)
         _wait_until_it_answers(made)
         yield made
     finally:
-        engine.run(*compose, *files, "down", "-v", "-t", "0", **settings)
+        engine.run(*compose, *files, "down", "-v", "-t", "0", settings=settings)
 
 
 def _wait_until_it_answers(site: Site) -> None:

@@ -210,17 +210,20 @@ async def run(
 ) -> Result:
     """So many inputs for one endpoint, with a gateway of its own; `report` is told after each chunk of them."""
     endpoint = ENDPOINTS[name]
-    words, port = ("serve", "--port", "0"), 0
+    words: tuple[str, ...] = ("serve", "--port", "0")
+    port = 0
     if isinstance(endpoint, Messages) and endpoint.transport == "stdio":
         words = ("acp", "scripted", "--log-level", "warning")
     elif isinstance(endpoint, Messages) and endpoint.transport == "tcp":
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         words = ("acp", "scripted", "--port", str(port))
-    endless = _http_inputs if isinstance(endpoint, Http) else _message_inputs
     total, warm = Result(0), 0
     async with running(*words, port=port) as gateway:
-        made = endless(endpoint, gateway.port, seed)  # type: ignore[operator]
+        if isinstance(endpoint, Http):
+            made = _http_inputs(endpoint, gateway.port, seed)
+        else:
+            made = _message_inputs(endpoint, seed)
         while total.inputs < inputs:
             count = min(CHUNK if warm else min(max(inputs // 10, 1), WARM_UP), inputs - total.inputs)
             try:
@@ -347,7 +350,7 @@ async def _messages(gateway: Gateway, endpoint: Messages, inputs: list[bytes]) -
             raise Find("the gateway ended")
 
 
-def _message_inputs(endpoint: Messages, _port: int, seed: int) -> Iterator[bytes]:
+def _message_inputs(endpoint: Messages, seed: int) -> Iterator[bytes]:
     for data in changed([text.encode() for text in endpoint.seeds], ENDLESS, seed):
         yield data.replace(b"\n", b" ")
 

@@ -70,7 +70,7 @@ def _work(target: str, inputs: int, seed: int) -> None:
 
 
 def _guided(target: str, inputs: int, seed: int, report: Reporter) -> None:
-    import atheris  # type: ignore[import-not-found]
+    import atheris
 
     with contextlib.redirect_stderr(sys.stdout), atheris.instrument_imports(include=["dragoman"]):
         from fuzz import targets

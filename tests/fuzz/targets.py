@@ -141,7 +141,7 @@ def dialects_of_agents(data: bytes) -> None:
         dialects.read_stop_reason,
         dialects.is_session_lost,
     ):
-        read(msgspec.json.decode(msgspec.json.encode(made)))  # type: ignore[operator]
+        read(msgspec.json.decode(msgspec.json.encode(made)))
     rules = [PolicyRule(decision="allow", kind=[reader.word()]), PolicyRule(decision="deny")]
     policy.decide(PolicyConfig(rules=rules, narrow=[PolicyRule(decision="ask")]), made)
     policy.choose_option("allow", reader.value())
@@ -304,7 +304,8 @@ def request_heads(data: bytes) -> None:
     )
     more = ("cookie", "sec-websocket-protocol", "accept", "x-dragoman-page")
     headers = dict(zip((*names, *more), fields[2:], strict=False))
-    visit = Visit("GET", *[*fields, "", ""][:2], headers, False, "10.0.0.1")
+    path, query, *_ = (*fields, "", "")
+    visit = Visit("GET", path, query, headers, False, "10.0.0.1")
     unwrapped = _PROXIES.unwrap(visit)
     assert unwrapped.proxied and unwrapped.address
     _ADMISSION.check(unwrapped)

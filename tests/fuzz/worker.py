@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,7 +40,7 @@ class Reporter:
         os.write(self._pipe, msgspec.json.encode(result) + b"\n")
 
 
-async def watch(module: str, name: str, inputs: int, seed: int) -> AsyncIterator[Result]:
+async def watch(module: str, name: str, inputs: int, seed: int) -> AsyncGenerator[Result, None]:
     """What `python -m MODULE --worker NAME INPUTS SEED` reports; a worker that fails is a find."""
     command = (sys.executable, "-m", module, "--worker", name, str(inputs), str(seed))
     memory = MEMORY if MEMORY.is_dir() else None

@@ -46,8 +46,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _say_what_it_shows(item: pytest.Item) -> None:
     """Travels with the report, also from another process."""
     marker = item.get_closest_marker("behaviour")
-    agent = getattr(item, "callspec", None) and item.callspec.params.get("real")  # type: ignore[attr-defined]
-    for behaviour in marker.args if marker is not None and agent is not None else ():
+    callspec = getattr(item, "callspec", None)
+    agent: RealAgent | None = callspec and callspec.params.get("real")
+    if marker is None or agent is None:
+        return
+    for behaviour in marker.args:
         assert behaviour in BEHAVIOURS, behaviour
         item.user_properties.append(("behaviour", [agent.name, agent.version, behaviour]))
 

@@ -125,7 +125,7 @@ async def test_two_sessions_answer_at_once(
 
 def other_value(option: Message) -> str:
     """Any other than the present one, except those that ask nobody any more."""
-    values = [each["value"] for each in flat(option["options"])]
+    values: list[str] = [each["value"] for each in flat(option["options"])]
     mild = [value for value in values if not any(word in value.lower() for word in FREE_HANDED)]
     return next(value for value in mild if value != option["currentValue"])
 

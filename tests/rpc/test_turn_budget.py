@@ -28,7 +28,8 @@ async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
     loop = asyncio.get_running_loop()
     budget = TurnBudget(loop)
-    turn, seen = 0, []
+    turn = 0
+    seen: list[tuple[str, int]] = []
 
     def count() -> None:
         nonlocal turn
@@ -40,7 +41,11 @@ async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatc
     assert budget.spent()
     count()
     for name in ("a", "b", "c"):
-        budget.later(lambda name=name: seen.append((name, turn)))
+
+        def see(name: str = name) -> None:
+            seen.append((name, turn))
+
+        budget.later(see)
     async with asyncio.timeout(5):
         await budget.turn()
     seen.append(("d", turn))

@@ -124,8 +124,8 @@ async def test_files_shown_read_only_are_read_and_not_written(
 ) -> None:
     shown = tmp_path / "shown"
     shown.mkdir()
-    for path in (shown / "a.txt", tmp_path / "alone.txt", project / "src" / "fixed.txt"):
-        path.write_text("a")
+    for file in (shown / "a.txt", tmp_path / "alone.txt", project / "src" / "fixed.txt"):
+        file.write_text("a")
     read_only = [
         *bubblewrap.sandbox["read_only"],
         f"{shown}:/shown",

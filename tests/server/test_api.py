@@ -213,7 +213,7 @@ async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(serving: Serving
     ]
     for method, path, body, status, code in rows:
         content = {"content": body} if isinstance(body, bytes) else {"json": body} if body is not None else {}
-        answer = await client.request(method, path, **content)  # type: ignore[arg-type]
+        answer = await client.request(method, path, **content)
         assert (answer.status_code, answer.json()["code"]) == (status, code), (
             f"{method} {path}: {answer.text}"
         )

@@ -38,7 +38,7 @@ async def test_a_half_open_websocket_is_noticed_and_its_turn_goes_on(serve: Serv
     await gone.next_message(is_request("session/request_permission"))
     alive.cancel()
     await gone.ended()  # pings came and were not answered
-    turn.cancel()  # type: ignore[attr-defined]
+    turn.cancel()
     back = await serving.socket()
     await back.initialize()
     back.start_request("session/resume", {"sessionId": session, "cwd": str(workspace)})

@@ -171,10 +171,8 @@ def lines() -> list[str]:
         f'"update":{{"sessionUpdate":"tool_call_update","toolCallId":"t",{each}}},"_meta":{{"b":1e400}}}}}}'
         for each in numbers
     ]
-    made = [
-        json.dumps({"jsonrpc": "2.0", **each}) for each in (*shaped, *odd, *others, *loose, *told, *answers)
-    ]
-    return [*made, *raw]
+    made: list[dict[str, Any]] = [*shaped, *odd, *others, *loose, *told, *answers]
+    return [*(json.dumps({"jsonrpc": "2.0", **each}) for each in made), *raw]
 
 
 @pytest.mark.parametrize("journal", [True, False])

@@ -151,6 +151,7 @@ async def test_who_pings_and_asks_without_reading_is_not_buffered_for(
     )
     writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
     assert (await read_head(reader))[0] == 101
+    assert isinstance(writer.transport, asyncio.Transport)
     writer.transport.pause_reading()
     before = serving.resident
     writer.write(
@@ -362,6 +363,7 @@ async def test_a_reader_that_stalls_is_cut_off(version: str, monkeypatch: pytest
             await peer.flush()
             await peer.until(lambda events: len(answers(events)) == 2)
         else:
+            assert isinstance(writer.transport, asyncio.Transport)
             writer.transport.pause_reading()
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             async with asyncio.timeout(PATIENCE):

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import time
 from pathlib import Path
+from typing import Unpack
 
 import httpx
 import pytest
@@ -14,7 +15,7 @@ from support import h2_socket
 from support.gateway import agent
 from support.http_peer import HttpPeer, Stream
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, Socket, read_head
+from support.serving import HttpVersion, Serving, Socket, read_head
 
 from .conftest import Serve
 
@@ -42,7 +43,7 @@ def text(script: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": script}]
 
 
-async def streamable(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+async def streamable(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
     peer = HttpPeer(serving.http(**version))
     await peer.initialize()
     events = await peer.listen()
@@ -53,7 +54,7 @@ async def streamable(serving: Serving, workspace: Path, **version: bool) -> list
     return [events, updates]
 
 
-async def inline(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+async def inline(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
     client = serving.http(**version)
     made = await client.post("/api/sessions", json={"cwd": str(workspace), "agent": "busy"})
     assert made.status_code == 201, made.text
@@ -71,7 +72,7 @@ async def inline(serving: Serving, workspace: Path, **version: bool) -> list[Str
     return [events, answer]
 
 
-async def one_stream(serving: Serving, workspace: Path, **version: bool) -> list[Stream]:
+async def one_stream(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
     client = serving.http(**version)
     query = {"client_id": f"http2-{version['http2']}"}
     stream = await open_stream(client, client.build_request("GET", "/acp/sse", params=query, timeout=None))
@@ -81,7 +82,7 @@ async def one_stream(serving: Serving, workspace: Path, **version: bool) -> list
     return [stream]
 
 
-VERSIONS: tuple[dict[str, bool], ...] = ({"http1": True, "http2": False}, {"http1": False, "http2": True})
+VERSIONS: tuple[HttpVersion, ...] = ({"http1": True, "http2": False}, {"http1": False, "http2": True})
 
 
 @pytest.mark.rule("G-115")

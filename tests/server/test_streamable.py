@@ -13,7 +13,7 @@ from support import h2_socket
 from support.gateway import agent
 from support.http_peer import HttpPeer
 from support.rpc_peer import is_request
-from support.serving import Serving
+from support.serving import HttpVersion, Serving
 
 from .conftest import Serve, limited
 
@@ -21,14 +21,14 @@ Connect = Callable[..., Awaitable[HttpPeer]]
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
-def version(request: pytest.FixtureRequest) -> dict[str, bool]:
+def version(request: pytest.FixtureRequest) -> HttpVersion:
     """Options for a client that speaks this version alone."""
     second = request.param == "HTTP/2"
     return {"http1": not second, "http2": second}
 
 
 @pytest.fixture
-async def connect(serving: Serving, version: dict[str, bool]) -> AsyncIterator[Connect]:
+async def connect(serving: Serving, version: HttpVersion) -> AsyncIterator[Connect]:
     """Initialized clients, over both versions of HTTP."""
     peers: list[HttpPeer] = []
 
@@ -253,13 +253,13 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
     for what, method, headers, body, status in rows:
         content = {"content": body} if isinstance(body, bytes) else {"json": body} if body is not None else {}
         sent = {"Content-Type": "application/json", **headers} if body is not None else headers
-        answer = await peer.client.request(method, "/acp", headers=sent, **content)  # type: ignore[arg-type]
-        assert answer.status_code == status, f"{what}: {answer.status_code} {answer.text}"
+        got = await peer.client.request(method, "/acp", headers=sent, **content)
+        assert got.status_code == status, f"{what}: {got.status_code} {got.text}"
         if status == 404 and method != "DELETE":
             known = (
                 "unknown_session" if mine["Acp-Connection-Id"] in headers.values() else "unknown_connection"
             )
-            assert answer.json()["code"] == ("unknown_connection" if what == "after DELETE" else known), what
+            assert got.json()["code"] == ("unknown_connection" if what == "after DELETE" else known), what
     assert (await peer.client.post("/acp/nobody", json=INITIALIZE)).status_code == 404
     other = await connect()
     elsewhere = await other.client.post("/acp/scripted", json=LIST, headers=other.headers())
@@ -268,7 +268,7 @@ async def test_every_row_of_the_status_table(connect: Connect, serving: Serving,
 
 
 @pytest.mark.rule("G-121")
-async def test_a_body_that_is_too_long_is_413(serve: Serve, version: dict[str, bool]) -> None:
+async def test_a_body_that_is_too_long_is_413(serve: Serve, version: HttpVersion) -> None:
     serving = await serve(limits={"max_message_bytes": 2048})
     client = serving.http(**version)
     assert (await client.post("/acp", json={**INITIALIZE, "x": "y" * 3000})).status_code == 413
@@ -338,7 +338,7 @@ async def test_the_id_of_another_stream_hides_nothing(serving: Serving, workspac
 
 
 @pytest.mark.rule("G-121")
-async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: dict[str, bool]) -> None:
+async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: HttpVersion) -> None:
     slow = {"slow": agent("--init-delay", "30")}
     serving = await serve("--agent", "slow", agents=slow, prefix=limited(INITIALIZE_TIMEOUT=0.2))
     for path in ("/acp", "/acp/inline"):
@@ -346,9 +346,7 @@ async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: dict[s
 
 
 @pytest.mark.rule("G-127")
-async def test_the_opening_answer_has_a_cookie_for_balancers(
-    serving: Serving, version: dict[str, bool]
-) -> None:
+async def test_the_opening_answer_has_a_cookie_for_balancers(serving: Serving, version: HttpVersion) -> None:
     opened = await serving.http(**version).post("/acp", json=INITIALIZE)
     cookie = opened.headers["set-cookie"]
     assert re.fullmatch(r"dragoman_affinity=[0-9a-f]{16}; Path=/; HttpOnly; SameSite=Lax", cookie)

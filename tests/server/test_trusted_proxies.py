@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.gateway.access.identity import Identity
 from dragoman.server.asgi import HttpError
-from dragoman.server.auth.admission import Admission, Identity, Refusal, Visit
+from dragoman.server.auth.admission import Admission, Refusal, Visit
 from dragoman.server.auth.keys import Keys
 from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.trusted_proxies import TrustedProxies, parse_network
@@ -21,6 +23,15 @@ from .conftest import Serve, works
 PROXY = "10.0.0.1"
 PROXIES = TrustedProxies(["10.0.0.0/8", "2001:db8:1::/48"])
 A, B = "203.0.113.7", "198.51.100.9"
+
+
+class Forwarding(TypedDict, total=False):
+    """Headers of proxies, as `seen` takes them."""
+
+    x_forwarded_for: str
+    x_forwarded_proto: str
+    x_forwarded_host: str
+    forwarded: str
 
 
 def seen(peer: str = PROXY, *, tls: bool = False, proxies: TrustedProxies = PROXIES, **headers: str) -> Visit:
@@ -92,7 +103,7 @@ def test_scheme_and_host_are_those_of_the_client_not_of_the_last_stretch() -> No
 
 
 def test_a_peer_that_is_not_trusted_says_nothing_about_itself() -> None:
-    headers = {
+    headers: Forwarding = {
         "x_forwarded_for": A,
         "x_forwarded_proto": "https",
         "x_forwarded_host": "box.example",
@@ -197,7 +208,7 @@ async def test_each_client_behind_a_proxy_has_its_own_limit(serve: Serve, worksp
 def test_no_client_escapes_its_limit_with_headers_that_contradict_each_other(peer: str) -> None:
     proxies = TrustedProxies([peer])
     crowd = ConnectionLimit(10_000, 2, proxies.trusts)
-    forged = {"x_forwarded_for": "203.0.113.9", "forwarded": "for=198.51.100.7"}
+    forged: Forwarding = {"x_forwarded_for": "203.0.113.9", "forwarded": "for=198.51.100.7"}
     for _ in range(2):
         crowd.begin_visit(seen(peer, proxies=proxies, **forged))
     with pytest.raises(HttpError):

@@ -139,8 +139,8 @@ async def test_broken_frames_end_the_connection_with_a_code(
 async def test_a_turn_goes_on_without_its_client_who_gets_what_was_missed(
     serving: Serving, workspace: Path
 ) -> None:
-    seq = {"clientCapabilities": {"_meta": {"dragoman": {"seq": True}}}}
-    first = await connected(serving, **seq)
+    seq = {"_meta": {"dragoman": {"seq": True}}}
+    first = await connected(serving, clientCapabilities=seq)
     session = await first.new_session(workspace)
     turn = asyncio.ensure_future(first.start_prompt(session, "say early\npermission\nsay late"))
     early = await first.text(session, "early")
@@ -149,7 +149,7 @@ async def test_a_turn_goes_on_without_its_client_who_gets_what_was_missed(
     turn.cancel()
     await first.close()
 
-    second = await connected(serving, **seq)
+    second = await connected(serving, clientCapabilities=seq)
     await second.request(
         "session/resume",
         {"sessionId": session, "cwd": str(workspace), "_meta": {"dragoman": {"afterSeq": after}}},

@@ -17,6 +17,7 @@ from support.waiting import runs, until, until_gone
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def event_loop_policy(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoopPolicy:
+    policies: dict[str, type[asyncio.AbstractEventLoopPolicy]]
     policies = {"asyncio": asyncio.DefaultEventLoopPolicy, "uvloop": uvloop.EventLoopPolicy}
     return policies[request.param]()
 

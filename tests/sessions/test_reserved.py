@@ -146,7 +146,7 @@ async def test_a_number_that_an_agent_makes_up_hides_nothing_from_a_neighbour(
         await each.initialize()
     session = await one.new_session(workspace)
     commands = {"sessionUpdate": "available_commands_update", "availableCommands": []}
-    numbered = [
+    numbered: list[Message] = [
         {"update": commands, "_meta": {"dragoman": {"seq": 10**9}}},
         {"update": {**commands, "x": {"seq": 10**9}}},
         {"update": {**commands, "x": {"a": 1, "own": True}}},

@@ -8,6 +8,7 @@ import pytest
 
 from support.attaching import SEQ, Watch, conversation, load, rememberer, turn_end
 from support.gateway import Dragoman, Start, Table
+from support.rpc_peer import Message
 from support.seam import Seam, release, stepped
 
 STEPS = 12
@@ -70,7 +71,11 @@ async def test_clients_may_attach_during_a_flood(gateway: Dragoman, watch: Watch
     seam = Seam(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, "flood 6000 100\nsay done")
     for number in range(0, 6000, 750):
-        await gateway.next_message(lambda _, number=number: len(gateway.received) >= number)
+
+        def so_far(_: Message, number: int = number) -> bool:
+            return len(gateway.received) >= number
+
+        await gateway.next_message(so_far)
         await seam.over_the_socket(**(SEQ if number % 500 else {}))
     assert (await turn).stop_reason == "end_turn"
     assert len(await seam.check()) == 6002 + 2

@@ -10,7 +10,7 @@ import pytest
 from support.answers import ALLOW, EVERYTHING, REJECT
 from support.attaching import Watch, by_agent, conversation, load, prompts, turn_end
 from support.gateway import Dragoman, Start, agent
-from support.rpc_peer import RpcPeer, is_request, is_update
+from support.rpc_peer import Message, RpcPeer, is_request, is_update
 
 PERMISSION = "session/request_permission"
 
@@ -50,7 +50,7 @@ async def test_every_block_of_a_prompt_reaches_the_others(
     gateway: Dragoman, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
-    blocks = [
+    blocks: list[Message] = [
         {"type": "text", "text": "say a"},
         {"type": "resource_link", "uri": "file:///x", "name": "x", "_meta": {"n": 2**60}},
     ]

@@ -247,7 +247,8 @@ def test_a_long_journal_is_read_from_any_place(tmp_path: Path, monkeypatch: pyte
     chance = random.Random(7)
     folder = tmp_path / "j"
     folder.mkdir()
-    writer, events = Writer(folder, End(), 1), []
+    writer = Writer(folder, End(), 1)
+    events: list[bytes] = []
     while len(events) < 3000:
         batch = [b"%d" % (len(events) + n) for n in range(chance.choice((1, 1, 2, 9)))]
         writer.write(len(events) + 1, batch)

@@ -116,7 +116,12 @@ async def test_a_large_append_is_written_beside_the_event_loop_and_keeps_its_pla
     finished = asyncio.Event()
     store.append(session, 1, 1, large, lambda error: told.append(1))
     assert told == [] and store.backlog > limits.INLINE_BYTES
-    store.append(session, 1, len(large) + 1, [b"small"], lambda error: (told.append(2), finished.set()))
+
+    def finish(error: StoreError | None) -> None:
+        told.append(2)
+        finished.set()
+
+    store.append(session, 1, len(large) + 1, [b"small"], finish)
     await asyncio.wait_for(finished.wait(), BOUND)
     assert told == [1, 2] and store.backlog == 0
     assert numbered(await read_all(store, session, len(large))) == {len(large) + 1: b"small"}
@@ -148,15 +153,19 @@ async def test_a_slow_disk_moves_writes_into_threads_and_back(
 ) -> None:
     session = await begin(store)
     monkeypatch.setattr(limits, "SLOW_SECONDS", 0.0)
+
+    def inline() -> bool:
+        return store._disk.inline
+
     assert await append(store, session, 1, [b"slow"]) is None
-    assert store._disk.inline
+    assert inline()
     assert await append(store, session, 2, [b"slow again"]) is None
-    assert not store._disk.inline
+    assert not inline()
     assert await append(store, session, 3, [b"in a thread"]) is None
     monkeypatch.setattr(limits, "SLOW_SECONDS", 10.0)
     for seq in range(4, 4 + limits.QUICK_WRITES):
         assert await append(store, session, seq, [b"quick"]) is None
-    assert store._disk.inline
+    assert inline()
     assert len(numbered(await read_all(store, session))) == 3 + limits.QUICK_WRITES
 
 
@@ -349,7 +358,12 @@ async def test_what_only_says_how_a_session_is_costs_one_write_a_second(
     session = await begin(store)
     written: list[str] = []
     real = directory.update
-    monkeypatch.setattr(directory, "update", lambda *change: (written.append("write"), real(*change)))
+
+    def update(*change: Any) -> None:
+        written.append("write")
+        real(*change)
+
+    monkeypatch.setattr(directory, "update", update)
     for state in ("working", "idle") * 50:
         store.touch(session, 1, state, lambda error: None)
     store.update(session, 1, SessionChanges(title="goes at once"))

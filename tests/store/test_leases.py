@@ -296,9 +296,9 @@ async def test_a_forked_child_does_not_hold_the_lock(store: FileStore, runtime: 
     child = os.fork()
     if child == 0:
         os.close(reading)
-        held = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if int(fd) not in (writing,)
+        own = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if int(fd) not in (writing,)
                 and os.path.islink(f"/proc/self/fd/{fd}")]  # fmt: skip
-        os.write(writing, "\n".join(held).encode())
+        os.write(writing, "\n".join(own).encode())
         os._exit(0)
     os.close(writing)
     with open(reading) as pipe:

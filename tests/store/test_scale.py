@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import shutil
 import sqlite3
 import statistics
@@ -75,7 +76,7 @@ async def test_a_hundred_thousand_sessions_cost_a_start_and_a_page_no_more_than_
 
         taken[count] = [
             await seconds(start),
-            await seconds(lambda s=store: s.list(limit=50)),
+            await seconds(functools.partial(store.list, limit=50)),
             await seconds(work),
         ]
         await store.close()

@@ -37,6 +37,9 @@ class Builtin(RpcPeer):
     """A running agent whose questions are answered by `answer` (an option id, or None for cancelled)."""
 
     process: Process | Nursling
+    questions: list[Message]
+    answer: str | None
+    hello: Message
 
     @classmethod
     async def start(
@@ -67,8 +70,8 @@ class Builtin(RpcPeer):
         assert process.stdin and process.stdout
         agent = cls(process.stdout, process.stdin)
         agent.process = process
-        agent.questions: list[Message] = []
-        agent.answer: str | None = "allow_once"
+        agent.questions = []
+        agent.answer = "allow_once"
         agent.on("session/request_permission", agent._asked)
         agent.hello = await agent.initialize(clientCapabilities=capabilities or {})
         return agent

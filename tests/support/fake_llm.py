@@ -217,7 +217,7 @@ class FakeLlm:
     async def _anthropic(self, steps: Sequence[Step]) -> AsyncIterator[bytes]:
         reason, index = "end_turn", 0
         prompt, completion = self.tokens
-        message = {
+        message: dict[str, object] = {
             "id": "m",
             "type": "message",
             "role": "assistant",

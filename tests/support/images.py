@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,11 +65,11 @@ class Engine:
         settings.write_text(_SETTINGS + runtime)
         return cls({**os.environ, "CONTAINERS_CONF": str(settings)})
 
-    def run(self, *words: str | Path, timeout: float = 120, **settings: str) -> str:
+    def run(self, *words: str | Path, timeout: float = 120, settings: Mapping[str, str] | None = None) -> str:
         """What the command printed; fails with what it complained about."""
         done = subprocess.run(
             [str(word) for word in words],
-            env={**self.environment, **settings},
+            env={**self.environment, **(settings or {})},
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -101,8 +102,9 @@ def base_image(engine: Engine, folder: Path) -> str:
     if not engine.has(name):
         sources = [Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d/debian.sources")]
         packages = "--include=python3,python3-venv,ca-certificates"
-        words = ["mmdebstrap", "--variant=minbase", "--mode=root", packages, suite, folder / "rootfs.tar"]
-        engine.run(*words, *filter(Path.exists, sources), timeout=BUILD_TIMEOUT)
+        words = ["mmdebstrap", "--variant=minbase", "--mode=root", packages, suite]
+        found = filter(Path.exists, sources)
+        engine.run(*words, folder / "rootfs.tar", *found, timeout=BUILD_TIMEOUT)
         rootfs = f"{PREFIX}-rootfs:{suite}"
         engine.run("podman", "import", folder / "rootfs.tar", rootfs, timeout=BUILD_TIMEOUT)
         (folder / "rootfs.tar").unlink()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -306,7 +306,7 @@ class RpcPeer:
         result = await self.request("session/new", {"cwd": str(cwd), "mcpServers": [], **params})
         return str(result["sessionId"])
 
-    def start_prompt(self, session: str, script: str | list[Message], **params: Any) -> Awaitable[Turn]:
+    def start_prompt(self, session: str, script: str | list[Message], **params: Any) -> asyncio.Task[Turn]:
         """Send a prompt; await the returned turn for its end."""
         start = len(self.received)
         blocks = [{"type": "text", "text": script}] if isinstance(script, str) else script

@@ -8,7 +8,11 @@ It starts thousands of times, so this file, which Python compiles at each start,
 what every start needs.
 """
 
-from scripted_program import main
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from support.scripted_program import main
+else:
+    from scripted_program import main
 
 if __name__ == "__main__":
     main(__file__)

@@ -21,7 +21,7 @@ from typing import Any
 
 Line = dict[str, Any]
 
-MODELS = [
+MODELS: list[Line] = [
     {
         "value": "default",
         "resolvedModel": "claude-opus-4-8",
@@ -170,8 +170,8 @@ class Claude:
             sys.stderr.write(said + "\n")
             sys.exit(1)
         if self.flags.fork_session:
-            for line in self.transcript(self.flags.resume):
-                self.record(line)
+            for kept in self.transcript(self.flags.resume):
+                self.record(kept)
         threading.Thread(target=self.read, daemon=True).start()
         while (line := self.turns.get()) is not None:
             self.interrupted.clear()

@@ -179,7 +179,8 @@ class Codex:
         file = self.store / f"{id}.json"
         if not file.exists():
             raise KeyError(id)
-        return json.loads(file.read_text())
+        thread: Line = json.loads(file.read_text())
+        return thread
 
     def keep(self, id: str, thread: Line) -> None:
         self.store.mkdir(parents=True, exist_ok=True)
@@ -361,7 +362,7 @@ class Codex:
         self.interrupted.wait()
 
     def report(self, _: str) -> None:
-        names = ("approvalPolicy", "sandboxPolicy", "model", "effort", "collaborationMode")
+        names: tuple[str, ...] = ("approvalPolicy", "sandboxPolicy", "model", "effort", "collaborationMode")
         names += ("approvalsReviewer", "serviceTier")
         facts = {name: self.asked[name] for name in names if name in self.asked}
         self.text("report " + json.dumps({**facts, "config": self.config}))

@@ -12,14 +12,16 @@ import sys
 import threading
 import time
 
-from scripted_connection import Connection, RpcError
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from support.scripted_connection import Connection, RpcError
+
     Params = dict[str, Any]
+else:
+    from scripted_connection import Connection, RpcError
 
 OPTIONS = [
     {"optionId": "yes", "name": "Allow", "kind": "allow_once"},

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SWITCH, LIST, PAIRS = "switch", "list", "pairs"
 """Kinds of flags beside those that convert one value: without a value, given several times, with two values."""
 
-FLAGS = {
+FLAGS: dict[str, tuple[Any, Any]] = {
     # ids are PREFIX1, PREFIX2, ... in every process; {pid} is replaced
     "--session-ids": (str, "s"),
     # this agent's own request ids: zero, string or big
@@ -81,6 +85,10 @@ FLAGS = {
 
 class Flags:
     """`--session-ids` is `session_ids`."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, arguments: list[str]) -> None:
         values = {name: default for name, (_, default) in FLAGS.items()}

@@ -10,16 +10,20 @@ import sys
 import threading
 import time
 
-from scripted_connection import Connection, RpcError
-from scripted_directives import Turn, run_script
-from scripted_flags import Flags
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from support.scripted_connection import Connection, RpcError
+    from support.scripted_directives import Turn, run_script
+    from support.scripted_flags import Flags
+
     Params = dict[str, Any]
+else:
+    from scripted_connection import Connection, RpcError
+    from scripted_directives import Turn, run_script
+    from scripted_flags import Flags
 
 MODES = {
     "currentModeId": "ask",
@@ -128,8 +132,11 @@ class Agent:
             script = {"prompt": [{"type": "text", "text": self.flags.load_run}]}
             run_script(Turn(self.connection, session, None, script, freeze=self.frozen.set), {})
         for number in range(self.flags.load_late):
-            text = f"late {number}"
-            self.connection.after_response(lambda text=text: self.connection.say(session, text))
+
+            def say(text: str = f"late {number}") -> None:
+                self.connection.say(session, text)
+
+            self.connection.after_response(say)
         return self.session_state()
 
     def resume(self, params: Params) -> Params:

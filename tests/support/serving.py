@@ -9,7 +9,7 @@ import ssl
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -130,6 +130,13 @@ class Login:
     def upgrade(self) -> dict[str, str]:
         """The same for a WebSocket, where a page can set no header but this."""
         return {"Cookie": self.cookie, "Sec-WebSocket-Protocol": f"dragoman.v1, dragoman.page.{self.page}"}
+
+
+class HttpVersion(TypedDict):
+    """Options for a client that speaks one version alone."""
+
+    http1: bool
+    http2: bool
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.agents.claude import permission
+from dragoman.agents.native.permission import Choice
 
 RULE = {
     "type": "addRules",
@@ -15,7 +16,7 @@ RULE = {
 EDITS = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
 
 
-def ask(name: str, given: dict[str, Any], *suggestions: dict[str, Any]) -> list[permission.Choice]:
+def ask(name: str, given: dict[str, Any], *suggestions: dict[str, Any]) -> list[Choice]:
     return permission.choices(
         {"tool_name": name, "input": given, "permission_suggestions": list(suggestions)}
     )

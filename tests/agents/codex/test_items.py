@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.agents.codex.items import Items
 
-COMMAND = {
+COMMAND: dict[str, Any] = {
     "type": "commandExecution",
     "id": "i1",
     "command": "/bin/zsh -lc 'make all'",

@@ -40,17 +40,17 @@ class Talker(Agent):
     def on_connect(self, conn: Any) -> None:
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:
+    async def initialize(self, protocol_version: int, *_: Any, **__: Any) -> InitializeResponse:
         return InitializeResponse(protocol_version=1, agent_capabilities=AgentCapabilities(load_session=True))
 
-    async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
+    async def new_session(self, cwd: str, *_: Any, **__: Any) -> NewSessionResponse:
         return NewSessionResponse(session_id="their-session")
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> LoadSessionResponse:
+    async def load_session(self, cwd: str, session_id: str, *_: Any, **__: Any) -> LoadSessionResponse:
         await self._client.session_update(session_id, update_agent_message(text_block("as I said")))
         return LoadSessionResponse()
 
-    async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> PromptResponse:
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         said = prompt[-1].text
         if said == "ask":
             option = PermissionOption(option_id="yes", name="Yes", kind="allow_once")
@@ -75,7 +75,7 @@ class Foreign:
     def __init__(self) -> None:
         self.cookies: list[str] = []
         self.cable = Cable(0)
-        self._app = create_asgi_app(lambda conn: Talker())
+        self._app = create_asgi_app(lambda conn: Talker())  # type: ignore[abstract]  # it can do a part of what agents can
 
     async def __call__(self, scope: Event, receive: Any, send: Callable[[Event], Awaitable[None]]) -> None:
         shown = dict(scope.get("headers", []))

@@ -10,6 +10,7 @@ import pytest
 from support.attaching import SEQ, Watch, rememberer
 from support.company import Company
 from support.gateway import Dragoman, Start
+from support.rpc_peer import Message
 from support.seam import Seam, release, stepped
 
 pytestmark = pytest.mark.soak
@@ -69,7 +70,11 @@ async def test_clients_may_attach_at_random_moments_of_a_flood(
     seam = Seam(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, f"flood {FLOOD} 120")
     for moment in sorted(chance.sample(range(FLOOD), 30)):
-        await gateway.next_message(lambda _, moment=moment: len(gateway.received) >= moment)
+
+        def so_far(_: Message, moment: int = moment) -> bool:
+            return len(gateway.received) >= moment
+
+        await gateway.next_message(so_far)
         await seam.over_the_socket(**(SEQ if chance.random() < 0.3 else {}))
     assert (await turn).stop_reason == "end_turn"
     assert len(await seam.check()) == FLOOD + 1 + 2

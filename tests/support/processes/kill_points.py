@@ -17,7 +17,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -196,9 +196,9 @@ async def check_restored(folder: Path, acknowledged: int) -> None:
 
 
 class Operation(NamedTuple):
-    prepare: Callable[[Path], Awaitable[None]]
-    do: Callable[[Path, Callable[[int], None]], Awaitable[None]]
-    check: Callable[[Path, int], Awaitable[None]]
+    prepare: Callable[[Path], Coroutine[Any, Any, None]]
+    do: Callable[[Path, Callable[[int], None]], Coroutine[Any, Any, None]]
+    check: Callable[[Path, int], Coroutine[Any, Any, None]]
 
 
 OPERATIONS = {
@@ -249,24 +249,28 @@ def main(name: str, root: Path, each: int) -> None:
     operation = OPERATIONS[name]
     prepared, trial = root / "prepared", root / "trial"
     prepared.mkdir()
-    assert in_child(lambda: asyncio.run(operation.prepare(prepared))) == 0  # type: ignore[arg-type]
+    assert in_child(lambda: asyncio.run(operation.prepare(prepared))) == 0
     for point in itertools.count(1, each):
         shutil.copytree(prepared, trial)
         reading, writing = os.pipe()
 
         def work(point: int = point, writing: int = writing) -> None:
+            def acknowledge(seq: int) -> None:
+                os.write(writing, b"%d\n" % seq)
+
             kill_at(point)
-            asyncio.run(operation.do(trial, lambda seq: os.write(writing, b"%d\n" % seq) and None))  # type: ignore[arg-type]
+            asyncio.run(operation.do(trial, acknowledge))
 
         status = in_child(work)
         os.close(writing)
         with os.fdopen(reading) as pipe:
             acknowledged = max((int(line) for line in pipe), default=0)
         assert status in (0, -signal.SIGKILL), f"point {point}: exit status {status}"
-        checked = in_child(
-            lambda acknowledged=acknowledged: asyncio.run(operation.check(trial, acknowledged))
-        )  # type: ignore[misc]
-        assert checked == 0, f"point {point} of {name}: see above"
+
+        def check(acknowledged: int = acknowledged) -> None:
+            asyncio.run(operation.check(trial, acknowledged))
+
+        assert in_child(check) == 0, f"point {point} of {name}: see above"
         if status == 0:
             print(point // each)
             return

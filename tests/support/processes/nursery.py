@@ -116,9 +116,10 @@ def serve(program: str, path: str) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
+        watched: list[int | socket.socket] = [0, wakeup, listener]
         print("ready", flush=True)
         while True:
-            ready, _, _ = select.select([0, wakeup, listener], [], [])
+            ready, _, _ = select.select(watched, [], [])
             if 0 in ready:
                 return
             if wakeup in ready:
