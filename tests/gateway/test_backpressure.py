@@ -32,10 +32,10 @@ def attached(agent: Agent, *, journal: bool, live: bool = True, clients: int = 1
     session = SimpleNamespace(
         agent=agent,
         journal=SimpleNamespace(broken=False) if journal else None,
-        remote=False,
+        owned_elsewhere=False,
         attachments=[None] * clients,
     )
-    return SimpleNamespace(session=session, tapped=False, live=live, catch_up=lambda: None)
+    return SimpleNamespace(session=session, reads_journal=False, live=live, catch_up=lambda: None)
 
 
 class Client:
