@@ -22,11 +22,18 @@ function packageOf(module: string): string | undefined {
 
 /** What one package asks to be passed on with its code. */
 function entry(folder: string): { title: string; text: string } {
-  const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { name: string; version: string; license?: string };
-  const found = readdirSync(folder).filter((name) => LICENCE.test(name)).sort();
+  const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    name: string;
+    version: string;
+    license?: string;
+  };
+  const found = readdirSync(folder)
+    .filter((name) => LICENCE.test(name))
+    .sort();
   const kept = join(MISSING, `${about.name.replace("/", "+")}.txt`);
   const files = found.length > 0 ? found.map((name) => join(folder, name)) : existsSync(kept) ? [kept] : [];
-  if (files.length === 0) throw new Error(`${about.name} is in the page and its package has no licence text: put it into ${kept}`);
+  if (files.length === 0)
+    throw new Error(`${about.name} is in the page and its package has no licence text: put it into ${kept}`);
   const text = files.map((file) => readFileSync(file, "utf8").trim()).join("\n\n");
   return { title: `${about.name} ${about.version} (${about.license ?? "see below"})`, text };
 }
@@ -44,7 +51,11 @@ export function licences(): Plugin {
       const sorted = entries.sort((one, other) => one.title.localeCompare(other.title, "en"));
       const rule = "=".repeat(80);
       const source = sorted.map(({ title, text }) => `${rule}\n${title}\n${rule}\n\n${text}\n`).join("\n");
-      this.emitFile({ type: "asset", fileName: "third-party-licenses.txt", source: `The web chat contains code of these packages.\n\n${source}` });
+      this.emitFile({
+        type: "asset",
+        fileName: "third-party-licenses.txt",
+        source: `The web chat contains code of these packages.\n\n${source}`,
+      });
     },
   };
 }

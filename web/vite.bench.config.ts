@@ -11,6 +11,9 @@ export default defineConfig({
   build: {
     ...product.build,
     outDir: process.env.DRAGOMAN_BENCH_OUT ?? "dist-bench",
-    rolldownOptions: { ...product.build?.rolldownOptions, input: fileURLToPath(new URL("bench.html", import.meta.url)) },
+    rolldownOptions: {
+      ...product.build?.rolldownOptions,
+      input: fileURLToPath(new URL("bench.html", import.meta.url)),
+    },
   },
 });

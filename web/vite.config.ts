@@ -19,7 +19,10 @@ function compressed(): Plugin {
         const content = readFileSync(join(folder, name));
         if (content.length < 1024) continue;
         writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
-        writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }));
+        writeFileSync(
+          join(folder, `${name}.br`),
+          brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }),
+        );
       }
     },
   };

@@ -16,18 +16,27 @@ interface Props {
 export function Page({ conversation, hasOlder, asked, loadOlder }: Props) {
   const [, redraw] = useState(0);
   const actions = useMemo(() => {
-    const record = (name: string) => (...values: unknown[]) => {
-      asked.push([name, ...values]);
-      redraw((count) => count + 1);
-    };
+    const record =
+      (name: string) =>
+      (...values: unknown[]) => {
+        asked.push([name, ...values]);
+        redraw((count) => count + 1);
+      };
     return {
-      answerPermission: record("answerPermission"), answerElicitation: record("answerElicitation"),
-      retryMessage: record("retryMessage"), dropMessage: record("dropMessage"), compose: record("compose"),
-      cancelTurn: record("cancelTurn"), editQueued: record("editQueued"), dropQueued: record("dropQueued"), loadOlder,
+      answerPermission: record("answerPermission"),
+      answerElicitation: record("answerElicitation"),
+      retryMessage: record("retryMessage"),
+      dropMessage: record("dropMessage"),
+      compose: record("compose"),
+      cancelTurn: record("cancelTurn"),
+      editQueued: record("editQueued"),
+      dropQueued: record("dropQueued"),
+      loadOlder,
     } satisfies Actions;
   }, [asked, loadOlder]);
   const open = conversation.items.filter(
-    (item): item is PermissionItem | ElicitationItem => (item.kind === "permission" || item.kind === "elicitation") && item.answer === null,
+    (item): item is PermissionItem | ElicitationItem =>
+      (item.kind === "permission" || item.kind === "elicitation") && item.answer === null,
   );
   return (
     <ActionsContext value={actions}>

@@ -20,7 +20,9 @@ let cleared = 0;
 const asked: unknown[][] = [];
 
 function draw(): void {
-  root.render(<Page key={cleared} conversation={shown} hasOlder={held.length > 0} asked={asked} loadOlder={loadOlder} />);
+  root.render(
+    <Page key={cleared} conversation={shown} hasOlder={held.length > 0} asked={asked} loadOlder={loadOlder} />,
+  );
 }
 
 const receive = perFrame((events: JournalEvent[]) => {
@@ -123,7 +125,12 @@ const bench = {
     let sent = 0;
     while (performance.now() - started < seconds * 1000) {
       const due = Math.floor(((performance.now() - started) / 1000) * rate);
-      for (; sent < due; sent++) bench.add([sent % 600 === 599 ? { type: "turn_complete", stopReason: "end_turn" } : { type: "message_chunk", content: text.next().value as string }]);
+      for (; sent < due; sent++)
+        bench.add([
+          sent % 600 === 599
+            ? { type: "turn_complete", stopReason: "end_turn" }
+            : { type: "message_chunk", content: text.next().value as string },
+        ]);
       await new Promise((resolve) => setTimeout(resolve, 3));
     }
     await painted();

@@ -14,7 +14,8 @@ self.addEventListener("notificationclick", (event) => {
 /** `place` is the part of the address after the path, such as `#/s/ID`. */
 async function show(place) {
   const pages = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
-  const page = pages.find((each) => new URL(each.url).hash === place) ?? pages.find((each) => new URL(each.url).pathname === "/");
+  const page =
+    pages.find((each) => new URL(each.url).hash === place) ?? pages.find((each) => new URL(each.url).pathname === "/");
   if (page === undefined) {
     await self.clients.openWindow(`/${place}`);
     return;

@@ -3,7 +3,15 @@ import "./style/page.css";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
-import { fetchOwn, onSecretChanged, pageSecret, secretAccepted, secretRefused, subprotocols, takeFromAddress } from "./app/login";
+import {
+  fetchOwn,
+  onSecretChanged,
+  pageSecret,
+  secretAccepted,
+  secretRefused,
+  subprotocols,
+  takeFromAddress,
+} from "./app/login";
 import { applyTheme } from "./app/theme";
 import { BridgeClient } from "./bridge/client";
 import { Chat } from "./model/chat";
@@ -25,7 +33,9 @@ const client = new BridgeClient(address.href, {
   isUnauthorized: async () => pageSecret() === null || ((await askLoggedIn()).status === 401 && !secretRefused()),
 });
 const chat = new Chat(client, createPageStore());
-client.watch(() => { if (client.status.state === "open") secretAccepted(); });
+client.watch(() => {
+  if (client.status.state === "open") secretAccepted();
+});
 const ready = client.watch(() => {
   if (client.status.state !== "open") return;
   ready();
@@ -35,19 +45,36 @@ const ready = client.watch(() => {
 client.start();
 
 // Each answer lets the browser keep its cookie for another month; an open socket alone would not.
-setInterval(() => { if (client.status.state === "open") askLoggedIn().catch(() => undefined); }, 12 * 3600 * 1000);
+setInterval(
+  () => {
+    if (client.status.state === "open") askLoggedIn().catch(() => undefined);
+  },
+  12 * 3600 * 1000,
+);
 onSecretChanged(() => client.retry());
-window.addEventListener("hashchange", () => { if (takeFromAddress()) client.retry(); });
+window.addEventListener("hashchange", () => {
+  if (takeFromAddress()) client.retry();
+});
 
 // A laptop that slept, a phone that was in a pocket: ask at once instead of waiting for the next silence to be noticed.
-document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") client.check(); });
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") client.check();
+});
 window.addEventListener("online", () => client.check());
 window.addEventListener("pagehide", () => chat.leavePage());
-window.addEventListener("beforeunload", (event) => { if (client.fragile) event.preventDefault(); });
+window.addEventListener("beforeunload", (event) => {
+  if (client.fragile) event.preventDefault();
+});
 
 const root = document.getElementById("root");
 if (root !== null) {
-  createRoot(root).render(<StrictMode><Boundary what="The page"><App chat={chat} /></Boundary></StrictMode>);
+  createRoot(root).render(
+    <StrictMode>
+      <Boundary what="The page">
+        <App chat={chat} />
+      </Boundary>
+    </StrictMode>,
+  );
 }
 
 function askLoggedIn(): Promise<Response> {

@@ -6,13 +6,20 @@
 import "./style/reader.css";
 import { fetchOwn, secretAccepted, secretRefused, takeFromAddress } from "./app/login";
 
-const COME_IN_AGAIN = "This browser is not logged in. Open the address that dragoman serve printed; dragoman serve --url prints it again.";
+const COME_IN_AGAIN =
+  "This browser is not logged in. Open the address that dragoman serve printed; dragoman serve --url prints it again.";
 
 takeFromAddress();
-show().catch(() => document.body.replaceChildren(paragraph("p", "message", "The gateway does not answer. Load this page again when it runs.")));
+show().catch(() =>
+  document.body.replaceChildren(
+    paragraph("p", "message", "The gateway does not answer. Load this page again when it runs."),
+  ),
+);
 
 async function show(): Promise<void> {
-  const answer = await fetchOwn(window.location.pathname + window.location.search, { headers: { Accept: "text/html,*/*" } });
+  const answer = await fetchOwn(window.location.pathname + window.location.search, {
+    headers: { Accept: "text/html,*/*" },
+  });
   if (answer.status === 401) {
     if (secretRefused()) await show();
     else document.body.replaceChildren(paragraph("p", "message", COME_IN_AGAIN));

@@ -38,36 +38,71 @@ function Page({ chat }: { chat: Chat }) {
     if (matchesMedia("(pointer: fine)")) composer.current?.focus();
   }, [chat, sessionId]);
 
-  const places = useMemo(() => ({
-    search: () => {
-      flushSync(() => setDrawer(true)); // the next key belongs into the field already
-      searchField.current?.focus();
-    },
-    composer: () => composer.current?.focus(),
-    question: () => composer.current?.question(),
-    shortcuts: () => setShortcuts(true),
-  }), []);
+  const places = useMemo(
+    () => ({
+      search: () => {
+        flushSync(() => setDrawer(true)); // the next key belongs into the field already
+        searchField.current?.focus();
+      },
+      composer: () => composer.current?.focus(),
+      question: () => composer.current?.question(),
+      shortcuts: () => setShortcuts(true),
+    }),
+    [],
+  );
   useShortcuts(chat, places);
   useAttention();
   const openDrawer = () => setDrawer(true);
 
   return (
     <div className={styles.app}>
-      <a className={styles.skip} href="#content" onClick={(event) => { event.preventDefault(); composer.current?.focus(); }}>Skip to the message field</a>
+      <a
+        className={styles.skip}
+        href="#content"
+        onClick={(event) => {
+          event.preventDefault();
+          composer.current?.focus();
+        }}
+      >
+        Skip to the message field
+      </a>
       <ConnectionBar />
       <div className={styles.body}>
-        <div className={styles.drawer} data-open={drawer || undefined} onKeyDown={(event) => { if (event.key === "Escape" && drawer) setDrawer(false); }}>
-          <Boundary what="The list of sessions"><Sidebar searchField={searchField} showShortcuts={places.shortcuts} /></Boundary>
+        <div
+          className={styles.drawer}
+          data-open={drawer || undefined}
+          onKeyDown={(event) => {
+            if (event.key === "Escape" && drawer) setDrawer(false);
+          }}
+        >
+          <Boundary what="The list of sessions">
+            <Sidebar searchField={searchField} showShortcuts={places.shortcuts} />
+          </Boundary>
         </div>
-        <button type="button" className={styles.backdrop} data-open={drawer || undefined} aria-label="Close the session list" tabIndex={drawer ? 0 : -1} onClick={() => setDrawer(false)} />
+        <button
+          type="button"
+          className={styles.backdrop}
+          data-open={drawer || undefined}
+          aria-label="Close the session list"
+          tabIndex={drawer ? 0 : -1}
+          onClick={() => setDrawer(false)}
+        />
         <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
           <Boundary key={sessionId} what="This session">
-            {sessionId === null ? <NewSession openDrawer={openDrawer} /> : <SessionPane sessionId={sessionId} openDrawer={openDrawer} handle={composer} />}
+            {sessionId === null ? (
+              <NewSession openDrawer={openDrawer} />
+            ) : (
+              <SessionPane sessionId={sessionId} openDrawer={openDrawer} handle={composer} />
+            )}
           </Boundary>
         </Suspense>
       </div>
       <Toasts />
-      {shortcuts ? <Suspense fallback={null}><Shortcuts close={() => setShortcuts(false)} /></Suspense> : null}
+      {shortcuts ? (
+        <Suspense fallback={null}>
+          <Shortcuts close={() => setShortcuts(false)} />
+        </Suspense>
+      ) : null}
     </div>
   );
 }

@@ -1,4 +1,14 @@
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, type Ref, useCallback, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+  type Ref,
+  useCallback,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 import type { ContentBlock } from "../bridge/events";
 import type { Conversation } from "../model/conversation";
 import { IconButton } from "../ui/Button";
@@ -41,10 +51,13 @@ export function Composer({ conversation, cwd, handle }: Props) {
   const observer = usePage((state) => state.hello?.role === "observe");
   const completion = useCompletion(sessionId, cwd, draft.text, cursor, conversation.commands);
 
-  const change = useCallback((next: Draft) => {
-    keepDraft(sessionId, next);
-    setDraft(next);
-  }, [sessionId]);
+  const change = useCallback(
+    (next: Draft) => {
+      keepDraft(sessionId, next);
+      setDraft(next);
+    },
+    [sessionId],
+  );
 
   const write = (text: string, at: number, mentions = draft.mentions) => {
     change({ ...draft, text, mentions });
@@ -52,14 +65,18 @@ export function Composer({ conversation, cwd, handle }: Props) {
     queueMicrotask(() => field.current?.setSelectionRange(at, at));
   };
 
-  useImperativeHandle(handle, () => ({
-    focus: () => field.current?.focus(),
-    add: (text) => {
-      const now = draftOf(sessionId);
-      change({ ...now, text: now.text === "" ? text : `${now.text}\n${text}` });
-      field.current?.focus();
-    },
-  }), [sessionId, change]);
+  useImperativeHandle(
+    handle,
+    () => ({
+      focus: () => field.current?.focus(),
+      add: (text) => {
+        const now = draftOf(sessionId);
+        change({ ...now, text: now.text === "" ? text : `${now.text}\n${text}` });
+        field.current?.focus();
+      },
+    }),
+    [sessionId, change],
+  );
 
   useLayoutEffect(() => fit(field.current), [draft.text]);
 
@@ -129,7 +146,8 @@ export function Composer({ conversation, cwd, handle }: Props) {
   const empty = contentOf(draft, cwd) === null;
   const listId = "composer-suggestions";
   const listed = completion.suggestions.length > 0;
-  const takesFiles = conversation.capabilities.image || conversation.capabilities.audio || conversation.capabilities.embeddedContext;
+  const takesFiles =
+    conversation.capabilities.image || conversation.capabilities.audio || conversation.capabilities.embeddedContext;
   return (
     <div className={styles.wrap}>
       {refused === "" ? null : (
@@ -139,28 +157,99 @@ export function Composer({ conversation, cwd, handle }: Props) {
         </div>
       )}
       <Queue sessionId={sessionId} queue={conversation.queue} working={working} observer={observer} />
-      <form className={styles.box} data-dropping={dropping || undefined} onSubmit={(event) => { event.preventDefault(); send(); }}
-        onDragOver={(event) => { event.preventDefault(); setDropping(true); }} onDragLeave={() => setDropping(false)} onDrop={onDrop}>
-        <Suggestions id={listId} side="above" control={control} suggestions={completion.suggestions} choose={choose}
-          label={completion.wanted?.kind === "command" ? "Commands" : "Files"} />
-        <Chips attachments={draft.attachments} remove={(id) => change({ ...draft, attachments: draft.attachments.filter((one) => one.id !== id) })} />
-        <textarea ref={field} className={styles.text} rows={1} value={draft.text} disabled={observer}
-          placeholder={observer ? "You may look, but not write here" : working ? "Queue a message…" : "Message, / for commands, @ for files"}
-          aria-label="Message" aria-autocomplete="list" aria-controls={listed ? listId : undefined}
+      <form
+        className={styles.box}
+        data-dropping={dropping || undefined}
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        onDragOver={(event) => {
+          event.preventDefault();
+          setDropping(true);
+        }}
+        onDragLeave={() => setDropping(false)}
+        onDrop={onDrop}
+      >
+        <Suggestions
+          id={listId}
+          side="above"
+          control={control}
+          suggestions={completion.suggestions}
+          choose={choose}
+          label={completion.wanted?.kind === "command" ? "Commands" : "Files"}
+        />
+        <Chips
+          attachments={draft.attachments}
+          remove={(id) => change({ ...draft, attachments: draft.attachments.filter((one) => one.id !== id) })}
+        />
+        <textarea
+          ref={field}
+          className={styles.text}
+          rows={1}
+          value={draft.text}
+          disabled={observer}
+          placeholder={
+            observer
+              ? "You may look, but not write here"
+              : working
+                ? "Queue a message…"
+                : "Message, / for commands, @ for files"
+          }
+          aria-label="Message"
+          aria-autocomplete="list"
+          aria-controls={listed ? listId : undefined}
           aria-activedescendant={listed ? `${listId}-${control.active}` : undefined}
-          onChange={(event) => { change({ ...draft, text: event.target.value }); setCursor(event.target.selectionStart); }}
+          onChange={(event) => {
+            change({ ...draft, text: event.target.value });
+            setCursor(event.target.selectionStart);
+          }}
           onSelect={(event) => setCursor(event.currentTarget.selectionStart)}
-          onKeyDown={onKeyDown} onPaste={onPaste} />
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+        />
         <div className={styles.row}>
-          {takesFiles ? <IconButton icon="attach" label="Attach files" disabled={observer} onClick={() => picker.current?.click()} /> : null}
-          <input ref={picker} type="file" multiple hidden tabIndex={-1} aria-label="Files to attach"
-            onChange={(event) => { void addFiles([...(event.target.files ?? [])]); event.target.value = ""; }} />
+          {takesFiles ? (
+            <IconButton
+              icon="attach"
+              label="Attach files"
+              disabled={observer}
+              onClick={() => picker.current?.click()}
+            />
+          ) : null}
+          <input
+            ref={picker}
+            type="file"
+            multiple
+            hidden
+            tabIndex={-1}
+            aria-label="Files to attach"
+            onChange={(event) => {
+              void addFiles([...(event.target.files ?? [])]);
+              event.target.value = "";
+            }}
+          />
           <Options conversation={conversation} disabled={observer || offline} />
           {working ? <span className={styles.hint}>Esc stops</span> : null}
-          {working ? <IconButton icon="stop" look="outline" label="Stop (Esc)" className={styles.send ?? ""} disabled={observer} onClick={() => chat.cancel(sessionId)} /> : null}
+          {working ? (
+            <IconButton
+              icon="stop"
+              look="outline"
+              label="Stop (Esc)"
+              className={styles.send ?? ""}
+              disabled={observer}
+              onClick={() => chat.cancel(sessionId)}
+            />
+          ) : null}
           {!working || !empty ? (
-            <IconButton icon="send" look="primary" type="submit" className={styles.send ?? ""} disabled={empty || observer}
-              label={working ? "Queue (Enter)" : offline ? "Send when connected (Enter)" : "Send (Enter)"} />
+            <IconButton
+              icon="send"
+              look="primary"
+              type="submit"
+              className={styles.send ?? ""}
+              disabled={empty || observer}
+              label={working ? "Queue (Enter)" : offline ? "Send when connected (Enter)" : "Send (Enter)"}
+            />
           ) : null}
         </div>
       </form>
@@ -196,8 +285,14 @@ function contentOf(draft: Draft, cwd: string): string | ContentBlock[] | null {
   const mentioned = Object.entries(draft.mentions).filter(([word]) => text.includes(word));
   if (text === "" && draft.attachments.length === 0) return null;
   if (draft.attachments.length === 0 && mentioned.length === 0) return text;
-  const links = mentioned.map(([, path]): ContentBlock => ({ type: "resource_link", uri: fileUri(path, cwd), name: path }));
-  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...links, ...draft.attachments.map(({ block }) => block)];
+  const links = mentioned.map(
+    ([, path]): ContentBlock => ({ type: "resource_link", uri: fileUri(path, cwd), name: path }),
+  );
+  return [
+    ...(text === "" ? [] : [{ type: "text" as const, text }]),
+    ...links,
+    ...draft.attachments.map(({ block }) => block),
+  ];
 }
 
 function fileUri(path: string, cwd: string): string {

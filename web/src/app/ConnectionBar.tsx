@@ -6,7 +6,11 @@ import { useChat, usePage } from "./page";
 
 /** Only says something when something is wrong; it is there all the time, so that screen readers announce what comes. */
 export function ConnectionBar() {
-  return <div role="status" aria-live="polite"><Trouble /></div>;
+  return (
+    <div role="status" aria-live="polite">
+      <Trouble />
+    </div>
+  );
 }
 
 /** Shorter interruptions are nobody's business: a server restart takes a second. */
@@ -19,11 +23,23 @@ function Trouble() {
   const late = useLate(status.state === "connecting" || status.state === "waiting" || status.state === "stopped");
   if (status.state === "unauthorized") return <TokenNeeded />;
   if (!late) return null;
-  const unsent = status.unsent === 0 ? "" : status.unsent === 1 ? " 1 message waits to be sent." : ` ${status.unsent} messages wait to be sent.`;
+  const unsent =
+    status.unsent === 0
+      ? ""
+      : status.unsent === 1
+        ? " 1 message waits to be sent."
+        : ` ${status.unsent} messages wait to be sent.`;
   return (
     <div className={styles.bar}>
-      <span>{known ? "The connection to the gateway is lost. Reconnecting…" : "Connecting to the gateway…"}{unsent}</span>
-      {status.state === "waiting" ? <Button look="outline" onClick={() => chat.client.retry()}>Try now</Button> : null}
+      <span>
+        {known ? "The connection to the gateway is lost. Reconnecting…" : "Connecting to the gateway…"}
+        {unsent}
+      </span>
+      {status.state === "waiting" ? (
+        <Button look="outline" onClick={() => chat.client.retry()}>
+          Try now
+        </Button>
+      ) : null}
     </div>
   );
 }
@@ -47,15 +63,27 @@ function TokenNeeded() {
   return (
     <div className={`${styles.bar} ${styles.bad}`}>
       <span>
-        {reason} Open the address that <code>dragoman serve</code> printed (<code>dragoman serve --url</code> prints it again), or enter the token. What
-        you typed is kept.
+        {reason} Open the address that <code>dragoman serve</code> printed (<code>dragoman serve --url</code> prints it
+        again), or enter the token. What you typed is kept.
       </span>
-      <form action="/" method="get" onSubmit={(event) => {
-        event.preventDefault();
-        showToken(token);
-      }}>
-        <input type="password" aria-label="Token" autoComplete="off" value={token} onChange={(event) => setToken(event.target.value)} />
-        <Button look="outline" type="submit" disabled={token.trim() === ""}>Enter</Button>
+      <form
+        action="/"
+        method="get"
+        onSubmit={(event) => {
+          event.preventDefault();
+          showToken(token);
+        }}
+      >
+        <input
+          type="password"
+          aria-label="Token"
+          autoComplete="off"
+          value={token}
+          onChange={(event) => setToken(event.target.value)}
+        />
+        <Button look="outline" type="submit" disabled={token.trim() === ""}>
+          Enter
+        </Button>
       </form>
     </div>
   );

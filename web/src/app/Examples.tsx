@@ -8,9 +8,18 @@ export function Examples({ pick }: { pick(text: string): void }) {
     <div className={styles.examples} role="group" aria-label="Examples">
       <p>This agent has no language model yet. It answers commands:</p>
       <div>
-        {EXAMPLES.map((text) => <button key={text} type="button" onClick={() => pick(text)}>{text}</button>)}
+        {EXAMPLES.map((text) => (
+          <button key={text} type="button" onClick={() => pick(text)}>
+            {text}
+          </button>
+        ))}
       </div>
-      <p>How to give it a model: <button type="button" onClick={() => pick("/model")}>/model</button></p>
+      <p>
+        How to give it a model:{" "}
+        <button type="button" onClick={() => pick("/model")}>
+          /model
+        </button>
+      </p>
     </div>
   );
 }

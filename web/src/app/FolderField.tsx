@@ -43,11 +43,33 @@ export function FolderField({ id, value, onChange }: { id: string; value: string
   const open = suggestions.length > 0;
   return (
     <div className={styles.input}>
-      <input id={id} role="combobox" type="text" autoComplete="off" autoCapitalize="off" spellCheck={false} value={value}
-        aria-expanded={open} aria-autocomplete="list" aria-controls={listId} aria-activedescendant={open ? `${listId}-${control.active}` : undefined}
-        onChange={(event) => ask(event.target.value)} onKeyDown={(event) => { if (control.key(event)) return; if (event.key === "Enter") close(); }}
-        onBlur={close} />
-      <Suggestions id={listId} label="Folders" side="below" suggestions={suggestions} control={control} choose={choose} />
+      <input
+        id={id}
+        role="combobox"
+        type="text"
+        autoComplete="off"
+        autoCapitalize="off"
+        spellCheck={false}
+        value={value}
+        aria-expanded={open}
+        aria-autocomplete="list"
+        aria-controls={listId}
+        aria-activedescendant={open ? `${listId}-${control.active}` : undefined}
+        onChange={(event) => ask(event.target.value)}
+        onKeyDown={(event) => {
+          if (control.key(event)) return;
+          if (event.key === "Enter") close();
+        }}
+        onBlur={close}
+      />
+      <Suggestions
+        id={listId}
+        label="Folders"
+        side="below"
+        suggestions={suggestions}
+        control={control}
+        choose={choose}
+      />
     </div>
   );
 }

@@ -25,25 +25,44 @@ export function Header({ session, usage, openDrawer }: Props) {
   return (
     <header className={styles.header}>
       <DrawerButton open={openDrawer} />
-      {renaming ? <Rename session={session} done={() => setRenaming(false)} /> : (
+      {renaming ? (
+        <Rename session={session} done={() => setRenaming(false)} />
+      ) : (
         <div className={styles.names}>
-          <h1 className={styles.title} title={titleOf(session)} onDoubleClick={() => setRenaming(true)}>{titleOf(session)}</h1>
-          <span className={styles.place} title={session.cwd}>{session.agent} · {folderName(session.cwd)}</span>
+          <h1 className={styles.title} title={titleOf(session)} onDoubleClick={() => setRenaming(true)}>
+            {titleOf(session)}
+          </h1>
+          <span className={styles.place} title={session.cwd}>
+            {session.agent} · {folderName(session.cwd)}
+          </span>
         </div>
       )}
       <div className={styles.facts}>
-        {session.sandbox ? <span className={`${styles.fact} ${styles.optional}`} title="The agent runs in this sandbox"><Icon name="box" size={14} /> {session.sandbox}</span> : null}
+        {session.sandbox ? (
+          <span className={`${styles.fact} ${styles.optional}`} title="The agent runs in this sandbox">
+            <Icon name="box" size={14} /> {session.sandbox}
+          </span>
+        ) : null}
         {session.clients > 1 ? (
-          <span className={`${styles.fact} ${styles.optional}`} title={`${session.clients} clients look at this session`}>
-            <Icon name="users" size={14} /> {session.clients}<span className="visually-hidden"> clients</span>
+          <span
+            className={`${styles.fact} ${styles.optional}`}
+            title={`${session.clients} clients look at this session`}
+          >
+            <Icon name="users" size={14} /> {session.clients}
+            <span className="visually-hidden"> clients</span>
           </span>
         ) : null}
         <UsageFacts usage={usage} />
         <span className={styles.fact}>
-          <StateDot live={liveOf(session)} /> <span className={styles.optional} aria-hidden="true">{LIVE_WORDS[liveOf(session)]}</span>
+          <StateDot live={liveOf(session)} />{" "}
+          <span className={styles.optional} aria-hidden="true">
+            {LIVE_WORDS[liveOf(session)]}
+          </span>
         </span>
       </div>
-      <Menu label="Session actions" entries={entries}><Icon name="more" /></Menu>
+      <Menu label="Session actions" entries={entries}>
+        <Icon name="more" />
+      </Menu>
     </header>
   );
 }
@@ -54,13 +73,28 @@ function UsageFacts({ usage }: { usage: Usage | null }) {
   if (usage === null) return null;
   const { used, size, cost } = usage;
   const share = used !== null && size !== null && size > 0 ? Math.min(1, used / size) : null;
-  const words = share === null ? "" : `${tokens(used ?? 0)} of ${tokens(size ?? 0)} tokens of context used (${Math.round(share * 100)} %)`;
+  const words =
+    share === null
+      ? ""
+      : `${tokens(used ?? 0)} of ${tokens(size ?? 0)} tokens of context used (${Math.round(share * 100)} %)`;
   return (
     <>
-      {cost === null ? null : <span className={`${styles.fact} ${styles.optional}`} title="Cost so far">{money(cost)}</span>}
+      {cost === null ? null : (
+        <span className={`${styles.fact} ${styles.optional}`} title="Cost so far">
+          {money(cost)}
+        </span>
+      )}
       {share === null ? null : (
         <span className={styles.fact} title={words}>
-          <svg className={styles.ring} width="16" height="16" viewBox="0 0 16 16" role="img" aria-label={words} data-full={share > 0.85 || undefined}>
+          <svg
+            className={styles.ring}
+            width="16"
+            height="16"
+            viewBox="0 0 16 16"
+            role="img"
+            aria-label={words}
+            data-full={share > 0.85 || undefined}
+          >
             <circle cx="8" cy="8" r="6" />
             <circle cx="8" cy="8" r="6" transform="rotate(-90 8 8)" strokeDasharray={`${share * ROUND} ${ROUND}`} />
           </svg>
@@ -73,12 +107,18 @@ function UsageFacts({ usage }: { usage: Usage | null }) {
 
 function tokens(count: number): string {
   if (count < 1000) return String(count);
-  return count < 1_000_000 ? `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k` : `${(count / 1_000_000).toFixed(1)}M`;
+  return count < 1_000_000
+    ? `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`
+    : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
 function money({ amount, currency }: { amount: number; currency: string }): string {
   try {
-    return new Intl.NumberFormat(undefined, { style: "currency", currency, maximumFractionDigits: amount < 1 ? 3 : 2 }).format(amount);
+    return new Intl.NumberFormat(undefined, {
+      style: "currency",
+      currency,
+      maximumFractionDigits: amount < 1 ? 3 : 2,
+    }).format(amount);
   } catch {
     return `${amount.toFixed(2)} ${currency}`; // not a currency code
   }

@@ -70,27 +70,70 @@ export default function NewSession({ openDrawer }: { openDrawer(): void }) {
 
   return (
     <main className={styles.page}>
-      <div className={styles.top}><DrawerButton open={openDrawer} /></div>
+      <div className={styles.top}>
+        <DrawerButton open={openDrawer} />
+      </div>
       <form className={styles.form} onSubmit={(event) => void start(event)}>
         <h1 className={styles.heading}>New session</h1>
-        <Agents agents={agents} picked={agent?.name} pick={(name) => { setPicked(name); setError(null); }} />
+        <Agents
+          agents={agents}
+          picked={agent?.name}
+          pick={(name) => {
+            setPicked(name);
+            setError(null);
+          }}
+        />
         <div className={styles.field}>
-          <label className={styles.label} htmlFor="folder">Folder</label>
+          <label className={styles.label} htmlFor="folder">
+            Folder
+          </label>
           <FolderField id="folder" value={cwd} onChange={pickFolder} />
           <RecentFolders current={cwd} pick={pickFolder} />
         </div>
         <div className={styles.field}>
-          <label className={styles.label} htmlFor="first-message">First message</label>
-          <FirstMessage field={field} value={draft.text} commands={agent?.commands ?? NO_COMMANDS} onChange={change} send={(event) => void start(event)} />
-          {agent?.model === null ? <Examples pick={(text) => { change(text); field.current?.focus(); }} /> : null}
+          <label className={styles.label} htmlFor="first-message">
+            First message
+          </label>
+          <FirstMessage
+            field={field}
+            value={draft.text}
+            commands={agent?.commands ?? NO_COMMANDS}
+            onChange={change}
+            send={(event) => void start(event)}
+          />
+          {agent?.model === null ? (
+            <Examples
+              pick={(text) => {
+                change(text);
+                field.current?.focus();
+              }}
+            />
+          ) : null}
         </div>
         <div className={styles.foot}>
-          <div role="alert">{error === null ? null : <div className={styles.error}>{error.code === "cwd" ? `There is no such folder: ${cwd}` : error.message}{error.hint === undefined ? null : <small>{error.hint}</small>}</div>}</div>
+          <div role="alert">
+            {error === null ? null : (
+              <div className={styles.error}>
+                {error.code === "cwd" ? `There is no such folder: ${cwd}` : error.message}
+                {error.hint === undefined ? null : <small>{error.hint}</small>}
+              </div>
+            )}
+          </div>
           {(hello?.sandboxes.length ?? 0) > 0 ? (
-            <Select label="Sandbox" icon="box" value={sandbox} onChange={setSandbox}
-              choices={[{ value: "", name: agent?.sandbox ? `As configured (${agent.sandbox})` : "As configured" }, ...(hello?.sandboxes ?? []).map((name) => ({ value: name, name }))]} />
+            <Select
+              label="Sandbox"
+              icon="box"
+              value={sandbox}
+              onChange={setSandbox}
+              choices={[
+                { value: "", name: agent?.sandbox ? `As configured (${agent.sandbox})` : "As configured" },
+                ...(hello?.sandboxes ?? []).map((name) => ({ value: name, name })),
+              ]}
+            />
           ) : null}
-          <Button look="primary" type="submit" disabled={agent === undefined || creating || !online}>{creating ? "Starting…" : "Start"}</Button>
+          <Button look="primary" type="submit" disabled={agent === undefined || creating || !online}>
+            {creating ? "Starting…" : "Start"}
+          </Button>
         </div>
       </form>
     </main>
@@ -124,40 +167,87 @@ function FirstMessage({ field, value, commands, onChange, send }: FirstMessagePr
   };
   return (
     <div className={styles.input}>
-      <textarea ref={field} id="first-message" className={styles.text} value={value}
+      <textarea
+        ref={field}
+        id="first-message"
+        className={styles.text}
+        value={value}
         placeholder={commands.length > 0 ? "What shall it do? / for commands" : "What shall it do?"}
-        aria-autocomplete="list" aria-controls={open ? "first-suggestions" : undefined} aria-activedescendant={open ? `first-suggestions-${control.active}` : undefined}
-        onChange={(event) => { onChange(event.target.value); setClosed(false); }} onBlur={() => setClosed(true)} onKeyDown={onKeyDown} />
-      <Suggestions id="first-suggestions" label="Commands" side="above" suggestions={suggestions} control={control} choose={choose} />
+        aria-autocomplete="list"
+        aria-controls={open ? "first-suggestions" : undefined}
+        aria-activedescendant={open ? `first-suggestions-${control.active}` : undefined}
+        onChange={(event) => {
+          onChange(event.target.value);
+          setClosed(false);
+        }}
+        onBlur={() => setClosed(true)}
+        onKeyDown={onKeyDown}
+      />
+      <Suggestions
+        id="first-suggestions"
+        label="Commands"
+        side="above"
+        suggestions={suggestions}
+        control={control}
+        choose={choose}
+      />
     </div>
   );
 }
 
-function chosenAgent(agents: readonly AgentSummary[], picked: string | null, usual: string | undefined): AgentSummary | undefined {
+function chosenAgent(
+  agents: readonly AgentSummary[],
+  picked: string | null,
+  usual: string | undefined,
+): AgentSummary | undefined {
   const installed = agents.filter((agent) => agent.installed);
   return installed.find(({ name }) => name === picked) ?? installed.find(({ name }) => name === usual) ?? installed[0];
 }
 
-function Agents({ agents, picked, pick }: { agents: readonly AgentSummary[]; picked: string | undefined; pick(name: string): void }) {
+function Agents({
+  agents,
+  picked,
+  pick,
+}: {
+  agents: readonly AgentSummary[];
+  picked: string | undefined;
+  pick(name: string): void;
+}) {
   const absent = agents.filter((agent) => !agent.installed);
   return (
     <fieldset className={styles.field}>
       <legend className={styles.label}>Agent</legend>
       <div className={styles.agents}>
-        {agents.filter((agent) => agent.installed).map((agent) => (
-          <label key={agent.name} className={styles.agent}>
-            <input type="radio" name="agent" value={agent.name} checked={agent.name === picked} onChange={() => pick(agent.name)} />
-            <b>{agent.title}</b>
-            <small>{agent.name}{agent.default ? " · default" : ""}</small>
-          </label>
-        ))}
+        {agents
+          .filter((agent) => agent.installed)
+          .map((agent) => (
+            <label key={agent.name} className={styles.agent}>
+              <input
+                type="radio"
+                name="agent"
+                value={agent.name}
+                checked={agent.name === picked}
+                onChange={() => pick(agent.name)}
+              />
+              <b>{agent.title}</b>
+              <small>
+                {agent.name}
+                {agent.default ? " · default" : ""}
+              </small>
+            </label>
+          ))}
       </div>
       {absent.length === 0 ? null : (
         <details className={styles.absent} open={absent.length === agents.length || undefined}>
-          <summary>{absent.length === 1 ? "1 more agent is not installed" : `${absent.length} more agents are not installed`}</summary>
+          <summary>
+            {absent.length === 1 ? "1 more agent is not installed" : `${absent.length} more agents are not installed`}
+          </summary>
           <ul tabIndex={0} aria-label="Agents that are not installed">
             {absent.map((agent) => (
-              <li key={agent.name}><b>{agent.title}</b>{agent.install === undefined ? <span>Not found</span> : <code>{agent.install}</code>}</li>
+              <li key={agent.name}>
+                <b>{agent.title}</b>
+                {agent.install === undefined ? <span>Not found</span> : <code>{agent.install}</code>}
+              </li>
             ))}
           </ul>
         </details>
@@ -177,7 +267,9 @@ function RecentFolders({ current, pick }: { current: string; pick(folder: string
   const sessions = usePage((state) => state.sessions);
   const folders = useMemo(() => {
     const sorted = [...(sessions?.values() ?? [])].sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
-    return [...new Set(sorted.map((session) => session.workspace ?? session.cwd))].filter((folder) => folder !== current).slice(0, 4);
+    return [...new Set(sorted.map((session) => session.workspace ?? session.cwd))]
+      .filter((folder) => folder !== current)
+      .slice(0, 4);
   }, [sessions, current]);
   if (folders.length === 0) return null;
   return (

@@ -13,16 +13,26 @@ export function Options({ conversation, disabled }: { conversation: Conversation
   return (
     <div className={styles.options}>
       {modeShown ? (
-        <Select label="Mode" value={modeId ?? ""} disabled={disabled} onChange={(value) => chat.setMode(sessionId, value)}
-          choices={modes.map(({ id, name, description }) => ({ value: id, name, hint: description ?? null }))} />
+        <Select
+          label="Mode"
+          value={modeId ?? ""}
+          disabled={disabled}
+          onChange={(value) => chat.setMode(sessionId, value)}
+          choices={modes.map(({ id, name, description }) => ({ value: id, name, hint: description ?? null }))}
+        />
       ) : null}
       {configOptions.map((option) => (
-        <Select key={option.id} label={option.name} value={String(option.currentValue)} disabled={disabled}
+        <Select
+          key={option.id}
+          label={option.name}
+          value={String(option.currentValue)}
+          disabled={disabled}
           choices={lacksModel(conversation) && isModel(option) ? [...choicesOf(option), HOW] : choicesOf(option)}
           onChange={(value) => {
             if (value === HOW.value) chat.sendMessage(sessionId, "/model");
             else chat.setOption(sessionId, option.id, option.type === "boolean" ? value === "true" : value);
-          }} />
+          }}
+        />
       ))}
     </div>
   );
@@ -37,15 +47,22 @@ function isModel(option: ConfigOption): boolean {
 
 /** The agent could have a language model, has none, and can tell how to get one. */
 export function lacksModel({ configOptions, commands }: Conversation): boolean {
-  return configOptions.some((option) => isModel(option) && option.currentValue === "none") && commands.some(({ name }) => name === "model");
+  return (
+    configOptions.some((option) => isModel(option) && option.currentValue === "none") &&
+    commands.some(({ name }) => name === "model")
+  );
 }
 
 function choicesOf(option: ConfigOption): Choice[] {
   if (option.type === "boolean") {
-    return [{ value: "true", name: `${option.name}: on`, hint: option.description ?? null }, { value: "false", name: `${option.name}: off` }];
+    return [
+      { value: "true", name: `${option.name}: on`, hint: option.description ?? null },
+      { value: "false", name: `${option.name}: off` },
+    ];
   }
   return (option.options ?? []).flatMap((entry) =>
-    isGroup(entry) ? entry.options.map((choice) => choiceOf(choice, entry.name)) : [choiceOf(entry)]);
+    isGroup(entry) ? entry.options.map((choice) => choiceOf(choice, entry.name)) : [choiceOf(entry)],
+  );
 }
 
 function choiceOf({ value, name, description }: ConfigChoice, group?: string): Choice {

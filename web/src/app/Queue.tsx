@@ -20,7 +20,15 @@ export function Queue({ sessionId, queue, working, observer }: Props) {
     <div className={styles.queue}>
       {queue.some(waits) ? <Offer sessionId={sessionId} queue={queue} /> : null}
       <ul aria-label="Queued messages">
-        {queue.map((queued) => <Queued key={queued.clientMessageId} sessionId={sessionId} queued={queued} sendable={waits(queued)} observer={observer} />)}
+        {queue.map((queued) => (
+          <Queued
+            key={queued.clientMessageId}
+            sessionId={sessionId}
+            queued={queued}
+            sendable={waits(queued)}
+            observer={observer}
+          />
+        ))}
       </ul>
     </div>
   );
@@ -36,12 +44,24 @@ function Offer({ sessionId, queue }: { sessionId: string; queue: readonly Queued
     <div className={styles.offer}>
       <span role="status">{words}</span>
       <Button onClick={() => chat.sendQueued(sessionId)}>{queue.length === 1 ? "Send" : "Send all"}</Button>
-      <Button onClick={() => queue.forEach((queued) => chat.dropQueued(sessionId, queued.clientMessageId))}>{queue.length === 1 ? "Remove" : "Remove all"}</Button>
+      <Button onClick={() => queue.forEach((queued) => chat.dropQueued(sessionId, queued.clientMessageId))}>
+        {queue.length === 1 ? "Remove" : "Remove all"}
+      </Button>
     </div>
   );
 }
 
-function Queued({ sessionId, queued, sendable, observer }: { sessionId: string; queued: QueuedMessage; sendable: boolean; observer: boolean }) {
+function Queued({
+  sessionId,
+  queued,
+  sendable,
+  observer,
+}: {
+  sessionId: string;
+  queued: QueuedMessage;
+  sendable: boolean;
+  observer: boolean;
+}) {
   const chat = useChat();
   const [text, setText] = useState<string | null>(null);
   const words = wordsOf(queued.content);
@@ -54,8 +74,15 @@ function Queued({ sessionId, queued, sendable, observer }: { sessionId: string; 
     <li className={styles.queued}>
       <Icon name="clock" size={14} />
       {queued.held ? <strong title={queued.held}>Not sent</strong> : null}
-      {text === null ? <p title={queued.held ? `${words}\n\n${queued.held}` : words}>{words || "Attachment"}</p> : (
-        <textarea aria-label="Edit the queued message" value={text} autoFocus rows={Math.min(6, text.split("\n").length)} onChange={(event) => setText(event.target.value)}
+      {text === null ? (
+        <p title={queued.held ? `${words}\n\n${queued.held}` : words}>{words || "Attachment"}</p>
+      ) : (
+        <textarea
+          aria-label="Edit the queued message"
+          value={text}
+          autoFocus
+          rows={Math.min(6, text.split("\n").length)}
+          onChange={(event) => setText(event.target.value)}
           onKeyDown={(event) => {
             event.stopPropagation();
             if (event.key === "Escape") setText(null);
@@ -63,12 +90,19 @@ function Queued({ sessionId, queued, sendable, observer }: { sessionId: string; 
               event.preventDefault();
               save();
             }
-          }} />
+          }}
+        />
       )}
       {observer ? null : (
         <>
-          {sendable && text === null ? <IconButton icon="send" label="Send now" onClick={() => chat.sendQueued(sessionId, id)} /> : null}
-          {text === null ? <IconButton icon="edit" label="Edit" onClick={() => setText(words)} /> : <IconButton icon="check" label="Save" onClick={save} />}
+          {sendable && text === null ? (
+            <IconButton icon="send" label="Send now" onClick={() => chat.sendQueued(sessionId, id)} />
+          ) : null}
+          {text === null ? (
+            <IconButton icon="edit" label="Edit" onClick={() => setText(words)} />
+          ) : (
+            <IconButton icon="check" label="Save" onClick={save} />
+          )}
           <IconButton icon="close" label="Remove from the queue" onClick={() => chat.dropQueued(sessionId, id)} />
         </>
       )}

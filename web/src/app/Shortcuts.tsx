@@ -23,7 +23,14 @@ export default function Shortcuts({ close }: { close(): void }) {
       <dl className={styles.list}>
         {SHORTCUTS.map(([keys, does]) => (
           <Fragment key={does}>
-            <dt>{keys.map((key, index) => <Fragment key={key}>{index > 0 ? " " : ""}{key === "…" ? key : <kbd>{key}</kbd>}</Fragment>)}</dt>
+            <dt>
+              {keys.map((key, index) => (
+                <Fragment key={key}>
+                  {index > 0 ? " " : ""}
+                  {key === "…" ? key : <kbd>{key}</kbd>}
+                </Fragment>
+              ))}
+            </dt>
             <dd>{does}</dd>
           </Fragment>
         ))}

@@ -24,7 +24,9 @@ interface Props {
 export function Sidebar({ searchField, showShortcuts }: Props) {
   const chat = useChat();
   const search = usePage((state) => state.search);
-  const [grouping, setGrouping] = useState<Grouping>(() => (kept("localStorage", GROUPING) === "workspace" ? "workspace" : "day"));
+  const [grouping, setGrouping] = useState<Grouping>(() =>
+    kept("localStorage", GROUPING) === "workspace" ? "workspace" : "day",
+  );
   const regroup = () => {
     const next = grouping === "day" ? "workspace" : "day";
     keep("localStorage", GROUPING, next);
@@ -33,15 +35,25 @@ export function Sidebar({ searchField, showShortcuts }: Props) {
   return (
     <nav className={styles.sidebar} aria-label="Sessions">
       <div className={styles.top}>
-        <a className={styles.brand} href={START}>Dragoman</a>
+        <a className={styles.brand} href={START}>
+          Dragoman
+        </a>
         <IconButton icon="group" label={grouping === "day" ? "Group by folder" : "Group by day"} onClick={regroup} />
         <IconButton icon="plus" label="New session (Alt+N)" onClick={() => goTo(START)} />
       </div>
       <label className={styles.search}>
         <Icon name="search" size={14} />
         <span className="visually-hidden">Search sessions</span>
-        <input ref={searchField} type="search" value={search} placeholder="Search" onChange={(event) => chat.search(event.target.value)}
-          onKeyDown={(event) => { if (event.key === "Escape") chat.search(""); }} />
+        <input
+          ref={searchField}
+          type="search"
+          value={search}
+          placeholder="Search"
+          onChange={(event) => chat.search(event.target.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Escape") chat.search("");
+          }}
+        />
       </label>
       <Sessions grouping={grouping} />
       <Foot showShortcuts={showShortcuts} />
@@ -60,40 +72,69 @@ function Sessions({ grouping }: { grouping: Grouping }) {
   const groups = useMemo(() => {
     const all = new Map([...found.map((session) => [session.sessionId, session] as const), ...(sessions ?? [])]);
     const hits = new Set(found.map((session) => session.sessionId));
-    const shown = [...all.values()].filter((session) => !leaving.has(session.sessionId) && (search === "" || hits.has(session.sessionId) || matches(session, search)));
+    const shown = [...all.values()].filter(
+      (session) =>
+        !leaving.has(session.sessionId) && (search === "" || hits.has(session.sessionId) || matches(session, search)),
+    );
     return grouped(shown, grouping);
   }, [sessions, found, leaving, search, grouping]);
 
   if (sessions === null) return <div className={styles.list} aria-busy="true" />;
   return (
     <div className={styles.list}>
-      {groups.length === 0 ? <div className={styles.quiet}>{search === "" ? "No sessions yet." : "Nothing found."}</div> : null}
+      {groups.length === 0 ? (
+        <div className={styles.quiet}>{search === "" ? "No sessions yet." : "Nothing found."}</div>
+      ) : null}
       {groups.map((group) => (
         <section key={group.hint || group.name} aria-label={group.name}>
-          <div className={styles.group} title={group.hint}>{group.name}</div>
+          <div className={styles.group} title={group.hint}>
+            {group.name}
+          </div>
           <ul className={styles.rows}>
             {group.sessions.map((session) => (
-              <Row key={session.sessionId} session={session} current={session.sessionId === current} folder={grouping === "day"} />
+              <Row
+                key={session.sessionId}
+                session={session}
+                current={session.sessionId === current}
+                folder={grouping === "day"}
+              />
             ))}
           </ul>
         </section>
       ))}
-      {nextCursor !== null && search === "" ? <Button onClick={() => chat.listOlder(nextCursor)}>Show older sessions</Button> : null}
+      {nextCursor !== null && search === "" ? (
+        <Button onClick={() => chat.listOlder(nextCursor)}>Show older sessions</Button>
+      ) : null}
     </div>
   );
 }
 
-const Row = memo(function Row({ session, current, folder }: { session: SessionSummary; current: boolean; folder: boolean }) {
+const Row = memo(function Row({
+  session,
+  current,
+  folder,
+}: {
+  session: SessionSummary;
+  current: boolean;
+  folder: boolean;
+}) {
   const [renaming, setRenaming] = useState(false);
   const live = liveOf(session);
   const entries = useSessionMenu(session, () => setRenaming(true));
-  if (renaming) return <li className={styles.row}><Rename session={session} done={() => setRenaming(false)} /></li>;
+  if (renaming)
+    return (
+      <li className={styles.row}>
+        <Rename session={session} done={() => setRenaming(false)} />
+      </li>
+    );
   return (
     <li className={styles.row} data-current={current || undefined} data-live={live}>
       <a className={styles.link} href={sessionAddress(session.sessionId)} aria-current={current ? "page" : undefined}>
         <StateDot live={live} />
         <span className={styles.title}>{titleOf(session)}</span>
-        <time className={styles.time} dateTime={session.updatedAt}>{ago(session.updatedAt)}</time>
+        <time className={styles.time} dateTime={session.updatedAt}>
+          {ago(session.updatedAt)}
+        </time>
         <span className={styles.meta}>
           {live === "waiting" ? <span className={styles.waitingWord}>Waiting for you · </span> : null}
           {live === "failed" ? <span className={styles.failedWord}>Failed · </span> : null}
@@ -114,10 +155,13 @@ export function useSessionMenu(session: SessionSummary, rename: () => void): Men
   const current = usePage((state) => state.current);
   const observer = usePage((state) => state.hello?.role === "observe");
   const { sessionId } = session;
-  const name = titleOf(session).replace(/[^\w.-]+/g, "-").slice(0, 60);
+  const name = titleOf(session)
+    .replace(/[^\w.-]+/g, "-")
+    .slice(0, 60);
   const exporting = (format: string) => () => {
-    download(`/api/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`, `${name}.${format}`)
-      .catch((error: Error) => chat.toast(`The session was not exported. ${error.message}`, "error"));
+    download(`/api/sessions/${encodeURIComponent(sessionId)}/export?format=${format}`, `${name}.${format}`).catch(
+      (error: Error) => chat.toast(`The session was not exported. ${error.message}`, "error"),
+    );
   };
   const remove = () => {
     chat.remove(sessionId);
@@ -128,7 +172,12 @@ export function useSessionMenu(session: SessionSummary, rename: () => void): Men
     { label: "Export as Markdown", icon: "download", run: exporting("md") },
     { label: "Export as NDJSON", icon: "download", run: exporting("ndjson") },
     "separator",
-    { label: "Close", icon: "power", run: () => chat.close(sessionId), disabled: observer || session.state === "closed" },
+    {
+      label: "Close",
+      icon: "power",
+      run: () => chat.close(sessionId),
+      disabled: observer || session.state === "closed",
+    },
     { label: "Delete", icon: "trash", run: remove, danger: true, disabled: observer },
   ];
 }
@@ -141,13 +190,20 @@ export function Rename({ session, done }: { session: SessionSummary; done(): voi
     done();
   };
   return (
-    <input className={styles.rename} aria-label="Session title" value={title} autoFocus onFocus={(event) => event.target.select()}
-      onChange={(event) => setTitle(event.target.value)} onBlur={save}
+    <input
+      className={styles.rename}
+      aria-label="Session title"
+      value={title}
+      autoFocus
+      onFocus={(event) => event.target.select()}
+      onChange={(event) => setTitle(event.target.value)}
+      onBlur={save}
       onKeyDown={(event) => {
         if (event.key === "Enter") save();
         if (event.key === "Escape") done();
         event.stopPropagation();
-      }} />
+      }}
+    />
   );
 }
 
@@ -156,15 +212,21 @@ const THEME_ICONS = { system: "system", light: "sun", dark: "moon" } as const;
 function Foot({ showShortcuts }: { showShortcuts(): void }) {
   const chat = useChat();
   const version = usePage((state) => state.hello?.version ?? "");
-  const leave = () => { logOut().catch((error: Error) => chat.toast(`You are still logged in. ${error.message}`, "error")); };
+  const leave = () => {
+    logOut().catch((error: Error) => chat.toast(`You are still logged in. ${error.message}`, "error"));
+  };
   const notifications = useNotifications();
   const theme = useTheme();
   return (
     <div className={styles.foot}>
       <span className={styles.version}>{version}</span>
       {notifications === null ? null : (
-        <IconButton icon={notifications.on ? "bell" : "bellOff"} aria-pressed={notifications.on}
-          label="Notify me when a session waits" onClick={() => void notifications.toggle()} />
+        <IconButton
+          icon={notifications.on ? "bell" : "bellOff"}
+          aria-pressed={notifications.on}
+          label="Notify me when a session waits"
+          onClick={() => void notifications.toggle()}
+        />
       )}
       <IconButton icon={THEME_ICONS[theme]} label={`Colours: ${theme}`} onClick={nextTheme} />
       <IconButton icon="keyboard" label="Keyboard shortcuts (?)" onClick={showShortcuts} />

@@ -10,7 +10,17 @@ export function Toasts() {
       {toasts.map(({ id, text, tone, action }) => (
         <div key={id} className={`${styles.toast} ${tone === "error" ? styles.error : ""}`}>
           <span>{text}</span>
-          {action === undefined ? null : <Button look="outline" onClick={() => { action.run(); chat.dismiss(id); }}>{action.label}</Button>}
+          {action === undefined ? null : (
+            <Button
+              look="outline"
+              onClick={() => {
+                action.run();
+                chat.dismiss(id);
+              }}
+            >
+              {action.label}
+            </Button>
+          )}
           <IconButton icon="close" label="Dismiss" onClick={() => chat.dismiss(id)} />
         </div>
       ))}

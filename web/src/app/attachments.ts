@@ -6,7 +6,8 @@ import type { Conversation } from "../model/conversation";
 import type { Attachment } from "./drafts";
 
 const TEXT = /^(text\/|application\/(json|xml|toml|yaml|x-yaml|javascript|x-sh|sql))/;
-const TEXT_NAME = /\.(md|txt|py|pyi|js|mjs|cjs|ts|tsx|jsx|json|toml|ya?ml|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|sh|bash|zsh|fish|sql|html|css|scss|xml|ini|cfg|conf|lua|swift|log|csv|diff|patch|tex)$/i;
+const TEXT_NAME =
+  /\.(md|txt|py|pyi|js|mjs|cjs|ts|tsx|jsx|json|toml|ya?ml|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php|sh|bash|zsh|fish|sql|html|css|scss|xml|ini|cfg|conf|lua|swift|log|csv|diff|patch|tex)$/i;
 
 /** Room for the JSON around the data and for the text that goes with it. */
 const ENVELOPE = 64 * 1024;
@@ -29,7 +30,10 @@ function weight(attachments: readonly Attachment[]): number {
 }
 
 export async function attach(
-  files: readonly File[], present: readonly Attachment[], takes: Conversation["capabilities"], maxMessageBytes: number,
+  files: readonly File[],
+  present: readonly Attachment[],
+  takes: Conversation["capabilities"],
+  maxMessageBytes: number,
 ): Promise<{ added: Attachment[]; refused: Refused[] }> {
   const added: Attachment[] = [];
   const refused: Refused[] = [];
@@ -37,8 +41,16 @@ export async function attach(
     // The size is known before anything is read: a file of 30 MB is refused at once.
     const total = weight([...present, ...added]) + Math.ceil(file.size / 3) * 4 + ENVELOPE;
     const largest = Math.max(0, Math.floor(((maxMessageBytes - ENVELOPE - weight([...present, ...added])) * 3) / 4));
-    if (total > maxMessageBytes) refused.push({ name: file.name, reason: `it has ${bytes(file.size)}, and at most ${bytes(largest)} fit into this message` });
-    else await read(file, takes).then((attachment) => added.push(attachment), (error: Error) => refused.push({ name: file.name, reason: error.message }));
+    if (total > maxMessageBytes)
+      refused.push({
+        name: file.name,
+        reason: `it has ${bytes(file.size)}, and at most ${bytes(largest)} fit into this message`,
+      });
+    else
+      await read(file, takes).then(
+        (attachment) => added.push(attachment),
+        (error: Error) => refused.push({ name: file.name, reason: error.message }),
+      );
   }
   return { added, refused };
 }
@@ -57,7 +69,11 @@ async function read(file: File, takes: Conversation["capabilities"]): Promise<At
   }
   if (!TEXT.test(file.type) && !TEXT_NAME.test(name)) throw new Error("it is neither an image nor text");
   if (!takes.embeddedContext) throw new Error("this agent takes no files; mention one of its folder with @ instead");
-  const resource = { uri: `file:///${encodeURIComponent(name)}`, mimeType: file.type || "text/plain", text: await file.text() };
+  const resource = {
+    uri: `file:///${encodeURIComponent(name)}`,
+    mimeType: file.type || "text/plain",
+    text: await file.text(),
+  };
   return { id, name, size, block: { type: "resource", resource }, preview: null };
 }
 

@@ -78,6 +78,8 @@ async function register(): Promise<ServiceWorkerRegistration | null> {
   serviceWorker.addEventListener("message", ({ data }: MessageEvent<{ type?: unknown; place?: unknown } | null>) => {
     if (data?.type === "show" && typeof data.place === "string" && PLACE.test(data.place)) goTo(data.place);
   });
-  const late = new Promise<null>((done) => { setTimeout(() => done(null), READY_MS); });
+  const late = new Promise<null>((done) => {
+    setTimeout(() => done(null), READY_MS);
+  });
   return Promise.race([serviceWorker.ready, late]);
 }

@@ -68,7 +68,10 @@ function stop(chat: Chat): boolean {
 
 function step(chat: Chat, by: number): void {
   const { sessions, current, leaving } = chat.store.getState();
-  const order = grouped([...(sessions?.values() ?? [])].filter((session) => !leaving.has(session.sessionId)), "day").flatMap((group) => group.sessions);
+  const order = grouped(
+    [...(sessions?.values() ?? [])].filter((session) => !leaving.has(session.sessionId)),
+    "day",
+  ).flatMap((group) => group.sessions);
   const at = order.findIndex((session) => session.sessionId === current);
   const next = order[at < 0 ? 0 : at + by];
   if (next !== undefined) goTo(sessionAddress(next.sessionId));

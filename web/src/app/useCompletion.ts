@@ -12,9 +12,18 @@ export interface Completion {
 
 const NONE: Completion["suggestions"] = [];
 
-export function useCompletion(sessionId: string, cwd: string, text: string, cursor: number, commands: readonly Command[]): Completion {
+export function useCompletion(
+  sessionId: string,
+  cwd: string,
+  text: string,
+  cursor: number,
+  commands: readonly Command[],
+): Completion {
   const chat = useChat();
-  const [files, setFiles] = useState<{ word: string; suggestions: Completion["suggestions"] }>({ word: "", suggestions: NONE });
+  const [files, setFiles] = useState<{ word: string; suggestions: Completion["suggestions"] }>({
+    word: "",
+    suggestions: NONE,
+  });
   const [closedFor, setClosedFor] = useState<string | null>(null);
   const wanted = wantedAt(text, cursor);
   const fileWord = wanted?.kind === "file" ? wanted.word : null;
@@ -29,7 +38,14 @@ export function useCompletion(sessionId: string, cwd: string, text: string, curs
         const suggestions = entries.slice(0, 50).map(({ path, name, directory }) => {
           const short = path.startsWith(root) ? path.slice(root.length) : path;
           const icon = directory ? ("folder" as const) : ("file" as const);
-          return { key: path, name: directory ? `${name}/` : name, path: short, directory, icon, ...(short === name ? {} : { hint: short }) };
+          return {
+            key: path,
+            name: directory ? `${name}/` : name,
+            path: short,
+            directory,
+            icon,
+            ...(short === name ? {} : { hint: short }),
+          };
         });
         setFiles({ word: fileWord, suggestions });
       });
@@ -54,5 +70,10 @@ export function matching(commands: readonly Command[], word: string): Completion
   return commands
     .filter((command) => rank(command.name) < 2)
     .sort((one, other) => rank(one.name) - rank(other.name))
-    .map((command) => ({ key: command.name, name: `/${command.name}`, hint: command.description, ...(command.input?.hint ? { argument: command.input.hint } : {}) }));
+    .map((command) => ({
+      key: command.name,
+      name: `/${command.name}`,
+      hint: command.description,
+      ...(command.input?.hint ? { argument: command.input.hint } : {}),
+    }));
 }

@@ -30,7 +30,11 @@ export type Hello = Extract<LooseEvent, { type: "hello" }>;
 export type Reply = Extract<LooseEvent, { clientMessageId?: string }>;
 
 export class BridgeError extends Error {
-  constructor(readonly code: string, message: string, readonly hint?: string) {
+  constructor(
+    readonly code: string,
+    message: string,
+    readonly hint?: string,
+  ) {
     super(message);
   }
 }
@@ -74,10 +78,13 @@ export class BridgeClient {
     this.tail = options.tail ?? 600;
     this.patience = options.patience ?? 60_000;
     this.outbox = new Outbox(options.keeper ?? null, PREFIX, () => this.changed());
-    this.connection = new Connection({ ...options, url }, {
-      event: (event) => this.received(event),
-      state: (state) => this.entered(state),
-    });
+    this.connection = new Connection(
+      { ...options, url },
+      {
+        event: (event) => this.received(event),
+        state: (state) => this.entered(state),
+      },
+    );
   }
 
   start(): void {
@@ -180,7 +187,14 @@ export class BridgeClient {
   private load(sessionId: string): void {
     const place = this.places.get(sessionId);
     if (place === undefined) return;
-    const from = place.seen === null ? { type: "load_session" as const } : { type: "resume" as const, afterSeq: place.seen, ...(place.epoch === undefined ? {} : { epoch: place.epoch }) };
+    const from =
+      place.seen === null
+        ? { type: "load_session" as const }
+        : {
+            type: "resume" as const,
+            afterSeq: place.seen,
+            ...(place.epoch === undefined ? {} : { epoch: place.epoch }),
+          };
     place.asked = newId();
     this.connection.send({ ...from, sessionId, tail: this.tail, clientMessageId: place.asked });
   }
@@ -247,8 +261,13 @@ export class BridgeClient {
   /** Messages that are in the journal or in the session's queue with this event: they are drawn from there now. */
   private shownBy(event: BridgeEvent): string[] {
     const accepted = (sessionId: string) =>
-      this.outbox.list().flatMap(({ command, state }) =>
-        state === "accepted" && command.type === "send_message" && command.sessionId === sessionId ? [command.clientMessageId] : []);
+      this.outbox
+        .list()
+        .flatMap(({ command, state }) =>
+          state === "accepted" && command.type === "send_message" && command.sessionId === sessionId
+            ? [command.clientMessageId]
+            : [],
+        );
     switch (event.type) {
       case "user_message":
         if (event.author === "agent") return [];
@@ -284,7 +303,8 @@ export class BridgeClient {
     const entry = this.outbox.get(id);
     const { code, message, hint } = error;
     // A message that somebody typed is kept, whatever happened; anything else is over.
-    if (entry?.command.type === "send_message") this.outbox.mark(id, "failed", hint === undefined ? { code, message } : { code, message, hint });
+    if (entry?.command.type === "send_message")
+      this.outbox.mark(id, "failed", hint === undefined ? { code, message } : { code, message, hint });
     else this.outbox.remove(id);
     const waiting = this.waiting.get(id);
     if (waiting === undefined) return;
@@ -298,7 +318,9 @@ export class BridgeClient {
       try {
         listener(event);
       } catch (error) {
-        queueMicrotask(() => { throw error; }); // to the page's error handler, not to the socket's
+        queueMicrotask(() => {
+          throw error;
+        }); // to the page's error handler, not to the socket's
       }
     }
   }

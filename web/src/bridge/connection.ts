@@ -57,7 +57,10 @@ export class Connection {
   private readonly timings: Timings;
   private readonly random: () => number;
 
-  constructor(private readonly options: ConnectionOptions, private readonly handlers: ConnectionHandlers) {
+  constructor(
+    private readonly options: ConnectionOptions,
+    private readonly handlers: ConnectionHandlers,
+  ) {
     this.timings = { ...TIMINGS, ...options.timings };
     this.random = options.random ?? Math.random;
   }

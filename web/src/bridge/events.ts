@@ -11,98 +11,278 @@ export type JsonObject = { [key: string]: JsonValue };
 
 // -- what ACP calls content
 
-export interface TextBlock { type: "text"; text: string }
-export interface ImageBlock { type: "image"; data: string; mimeType: string; uri?: string }
-export interface AudioBlock { type: "audio"; data: string; mimeType: string }
-export interface ResourceLinkBlock { type: "resource_link"; uri: string; name: string; title?: string; mimeType?: string; size?: number }
-export interface ResourceBlock { type: "resource"; resource: { uri: string; mimeType?: string; text?: string; blob?: string } }
+export interface TextBlock {
+  type: "text";
+  text: string;
+}
+export interface ImageBlock {
+  type: "image";
+  data: string;
+  mimeType: string;
+  uri?: string;
+}
+export interface AudioBlock {
+  type: "audio";
+  data: string;
+  mimeType: string;
+}
+export interface ResourceLinkBlock {
+  type: "resource_link";
+  uri: string;
+  name: string;
+  title?: string;
+  mimeType?: string;
+  size?: number;
+}
+export interface ResourceBlock {
+  type: "resource";
+  resource: { uri: string; mimeType?: string; text?: string; blob?: string };
+}
 export type ContentBlock = TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock;
 
-export type ToolKind = "read" | "edit" | "delete" | "move" | "search" | "execute" | "think" | "fetch" | "switch_mode" | "other";
+export type ToolKind =
+  | "read"
+  | "edit"
+  | "delete"
+  | "move"
+  | "search"
+  | "execute"
+  | "think"
+  | "fetch"
+  | "switch_mode"
+  | "other";
 export type ToolStatus = "pending" | "in_progress" | "completed" | "failed";
-export interface ToolLocation { path: string; line?: number | null }
-export interface Diff { type: "diff"; path: string; oldText?: string | null; newText: string }
+export interface ToolLocation {
+  path: string;
+  line?: number | null;
+}
+export interface Diff {
+  type: "diff";
+  path: string;
+  oldText?: string | null;
+  newText: string;
+}
 export type ToolContent = { type: "content"; content: ContentBlock } | Diff | { type: "terminal"; terminalId: string };
 
-export interface PermissionOption { optionId: string; name: string; kind: "allow_once" | "allow_always" | "reject_once" | "reject_always" | string }
-export interface PlanEntry { content: string; priority: "high" | "medium" | "low"; status: "pending" | "in_progress" | "completed" }
-export interface Mode { id: string; name: string; description?: string | null }
-export interface Command { name: string; description: string; input?: { hint: string } | null }
-export interface ConfigChoice { value: string; name: string; description?: string | null }
-export interface ConfigGroup { group: string; name: string; options: ConfigChoice[] }
-export interface ConfigOption {
-  id: string; name: string; description?: string | null; category?: string | null;
-  type: "select" | "boolean"; currentValue: string | boolean; options?: (ConfigChoice | ConfigGroup)[];
+export interface PermissionOption {
+  optionId: string;
+  name: string;
+  kind: "allow_once" | "allow_always" | "reject_once" | "reject_always" | string;
 }
-export interface StopError { code: string; message: string; hint?: string }
+export interface PlanEntry {
+  content: string;
+  priority: "high" | "medium" | "low";
+  status: "pending" | "in_progress" | "completed";
+}
+export interface Mode {
+  id: string;
+  name: string;
+  description?: string | null;
+}
+export interface Command {
+  name: string;
+  description: string;
+  input?: { hint: string } | null;
+}
+export interface ConfigChoice {
+  value: string;
+  name: string;
+  description?: string | null;
+}
+export interface ConfigGroup {
+  group: string;
+  name: string;
+  options: ConfigChoice[];
+}
+export interface ConfigOption {
+  id: string;
+  name: string;
+  description?: string | null;
+  category?: string | null;
+  type: "select" | "boolean";
+  currentValue: string | boolean;
+  options?: (ConfigChoice | ConfigGroup)[];
+}
+export interface StopError {
+  code: string;
+  message: string;
+  hint?: string;
+}
 /** `held`: why it is not sent. `stopped`: because the turn was stopped; it waits for `send_queued`. */
-export interface QueuedMessage { clientMessageId: string; content: ContentBlock[]; held?: string; stopped?: boolean }
+export interface QueuedMessage {
+  clientMessageId: string;
+  content: ContentBlock[];
+  held?: string;
+  stopped?: boolean;
+}
 export interface ToolCallFields {
-  toolCallId: string; title?: string; kind?: ToolKind; status?: ToolStatus; content?: ToolContent[];
-  locations?: ToolLocation[]; rawInput?: JsonValue; rawOutput?: JsonValue; terminal?: TerminalOutput;
+  toolCallId: string;
+  title?: string;
+  kind?: ToolKind;
+  status?: ToolStatus;
+  content?: ToolContent[];
+  locations?: ToolLocation[];
+  rawInput?: JsonValue;
+  rawOutput?: JsonValue;
+  terminal?: TerminalOutput;
   /** The message after it says the same again, for terminals. */
   told?: boolean;
 }
 /** Where a completed call's `result` stands among its content. */
-export interface ResultPlace { type: "result" }
+export interface ResultPlace {
+  type: "result";
+}
 /** What a terminal printed since the last time; an exit status means that it ended. */
 export interface TerminalOutput {
-  terminalId: string; output: string; exitStatus?: { exitCode?: number | null; signal?: string | null } | null; truncated?: boolean;
+  terminalId: string;
+  output: string;
+  exitStatus?: { exitCode?: number | null; signal?: string | null } | null;
+  truncated?: boolean;
 }
 
 // -- down: from the bridge to the UI
 
-interface Numbered { sessionId: string; seq: number; timestamp: string }
-
-export type JournalEvent = Numbered & (
-  | { type: "user_message"; content: ContentBlock; clientMessageId?: string; author?: "agent" } // author: the agent says that it was said
-  | { type: "message_chunk"; content: string; block?: ContentBlock; messageId?: string } // block: what is no text
-  | { type: "thought_chunk"; content: string; messageId?: string }
-  | { type: "tool_call_started"; toolName: string; arguments: JsonValue } & Required<Pick<ToolCallFields, "toolCallId" | "title" | "kind">> & Omit<ToolCallFields, "rawInput"> // arguments: ACP's rawInput
-  | { type: "tool_call_progress" } & ToolCallFields
-  | { type: "tool_call_completed"; result: JsonValue; status: "completed" | "failed"; content?: (ToolContent | ResultPlace)[] } & Omit<ToolCallFields, "content" | "rawOutput"> // result: ACP's rawOutput, or the text for which a ResultPlace stands
-  | { type: "permission_request"; requestId: string; toolCall: ToolCallFields; options: PermissionOption[] }
-  | { type: "permission_resolved"; requestId: string | null; outcome: { outcome: "selected" | "cancelled"; optionId?: string }; by: string; client?: string; toolCallId?: string }
-  | { type: "elicitation_request"; requestId: string; mode: "form" | "url"; message: string; requestedSchema?: JsonObject; url?: string }
-  | { type: "elicitation_resolved"; requestId: string; action: "accept" | "decline" | "cancel"; by: string; client?: string }
-  | { type: "terminal_output"; toolCallId?: string } & TerminalOutput
-  | { type: "plan_created"; entries: PlanEntry[] }
-  | { type: "mode_changed"; modeId: string }
-  | { type: "model_changed"; modelId: string }
-  | { type: "config_options"; options: ConfigOption[] }
-  | { type: "commands_available"; commands: Command[] }
-  | { type: "usage"; used?: number; size?: number; cost?: { amount: number; currency: string } | null; [more: string]: unknown }
-  | { type: "setting_chosen"; name: string; value: JsonValue } // what a person chose; what came of it follows as mode_changed or config_options
-  | { type: "session_info"; title?: string | null; state?: SessionState; modes?: { currentModeId: string | null; availableModes: Mode[] }; configOptions?: ConfigOption[]; [more: string]: unknown } // modes and options: what an agent that came back offers
-  | { type: "notice"; title: string; severity: "info" | "warning" | "error" }
-  | { type: "events_lost"; firstSeq: number } // from firstSeq to seq the journal is damaged
-  | { type: "queue_changed"; queue: QueuedMessage[] }
-  | { type: "turn_complete"; stopReason: string | null; error?: StopError }
-  | { type: "agent_exited"; message: string; expected: boolean }
-  | { type: "agent_revived"; rung: string }
-  | { type: "session_parked" }
-  | { type: "unknown_update"; raw: JsonValue }
-);
-
-export type SessionState = "idle" | "working" | "silent" | "waiting_for_permission" | "parked" | "agent_dead" | "context_lost" | "closed";
-
-export interface SessionSummary {
-  sessionId: string; agent: string; cwd: string; workspace?: string; title: string | null; state: SessionState;
-  live: boolean; createdAt?: string; updatedAt: string; clients: number; questions: number; sandbox?: string | null;
+interface Numbered {
+  sessionId: string;
+  seq: number;
+  timestamp: string;
 }
 
-export interface AgentSummary { name: string; title: string; default: boolean; installed: boolean; install?: string; sandbox?: string | null; model?: string | null; commands?: Command[] }
+export type JournalEvent = Numbered &
+  (
+    | { type: "user_message"; content: ContentBlock; clientMessageId?: string; author?: "agent" } // author: the agent says that it was said
+    | { type: "message_chunk"; content: string; block?: ContentBlock; messageId?: string } // block: what is no text
+    | { type: "thought_chunk"; content: string; messageId?: string }
+    | ({ type: "tool_call_started"; toolName: string; arguments: JsonValue } & Required<
+        Pick<ToolCallFields, "toolCallId" | "title" | "kind">
+      > &
+        Omit<ToolCallFields, "rawInput">) // arguments: ACP's rawInput
+    | ({ type: "tool_call_progress" } & ToolCallFields)
+    | ({
+        type: "tool_call_completed";
+        result: JsonValue;
+        status: "completed" | "failed";
+        content?: (ToolContent | ResultPlace)[];
+      } & Omit<ToolCallFields, "content" | "rawOutput">) // result: ACP's rawOutput, or the text for which a ResultPlace stands
+    | { type: "permission_request"; requestId: string; toolCall: ToolCallFields; options: PermissionOption[] }
+    | {
+        type: "permission_resolved";
+        requestId: string | null;
+        outcome: { outcome: "selected" | "cancelled"; optionId?: string };
+        by: string;
+        client?: string;
+        toolCallId?: string;
+      }
+    | {
+        type: "elicitation_request";
+        requestId: string;
+        mode: "form" | "url";
+        message: string;
+        requestedSchema?: JsonObject;
+        url?: string;
+      }
+    | {
+        type: "elicitation_resolved";
+        requestId: string;
+        action: "accept" | "decline" | "cancel";
+        by: string;
+        client?: string;
+      }
+    | ({ type: "terminal_output"; toolCallId?: string } & TerminalOutput)
+    | { type: "plan_created"; entries: PlanEntry[] }
+    | { type: "mode_changed"; modeId: string }
+    | { type: "model_changed"; modelId: string }
+    | { type: "config_options"; options: ConfigOption[] }
+    | { type: "commands_available"; commands: Command[] }
+    | {
+        type: "usage";
+        used?: number;
+        size?: number;
+        cost?: { amount: number; currency: string } | null;
+        [more: string]: unknown;
+      }
+    | { type: "setting_chosen"; name: string; value: JsonValue } // what a person chose; what came of it follows as mode_changed or config_options
+    | {
+        type: "session_info";
+        title?: string | null;
+        state?: SessionState;
+        modes?: { currentModeId: string | null; availableModes: Mode[] };
+        configOptions?: ConfigOption[];
+        [more: string]: unknown;
+      } // modes and options: what an agent that came back offers
+    | { type: "notice"; title: string; severity: "info" | "warning" | "error" }
+    | { type: "events_lost"; firstSeq: number } // from firstSeq to seq the journal is damaged
+    | { type: "queue_changed"; queue: QueuedMessage[] }
+    | { type: "turn_complete"; stopReason: string | null; error?: StopError }
+    | { type: "agent_exited"; message: string; expected: boolean }
+    | { type: "agent_revived"; rung: string }
+    | { type: "session_parked" }
+    | { type: "unknown_update"; raw: JsonValue }
+  );
+
+export type SessionState =
+  | "idle"
+  | "working"
+  | "silent"
+  | "waiting_for_permission"
+  | "parked"
+  | "agent_dead"
+  | "context_lost"
+  | "closed";
+
+export interface SessionSummary {
+  sessionId: string;
+  agent: string;
+  cwd: string;
+  workspace?: string;
+  title: string | null;
+  state: SessionState;
+  live: boolean;
+  createdAt?: string;
+  updatedAt: string;
+  clients: number;
+  questions: number;
+  sandbox?: string | null;
+}
+
+export interface AgentSummary {
+  name: string;
+  title: string;
+  default: boolean;
+  installed: boolean;
+  install?: string;
+  sandbox?: string | null;
+  model?: string | null;
+  commands?: Command[];
+}
 
 /** What a session is right now; comes once after `new_session`, `load_session` and `resume`, before its events. */
 export interface SessionSnapshot extends SessionSummary {
-  firstSeq: number; lastSeq: number; epoch?: number;
+  firstSeq: number;
+  lastSeq: number;
+  epoch?: number;
   modes: { currentModeId: string | null; availableModes: Mode[] } | null;
-  configOptions: ConfigOption[]; commands: Command[]; queue: QueuedMessage[]; usage: JsonObject | null;
-  plan: PlanEntry[]; promptCapabilities: { image: boolean; audio: boolean; embeddedContext: boolean };
+  configOptions: ConfigOption[];
+  commands: Command[];
+  queue: QueuedMessage[];
+  usage: JsonObject | null;
+  plan: PlanEntry[];
+  promptCapabilities: { image: boolean; audio: boolean; embeddedContext: boolean };
 }
 
 export type LooseEvent =
-  | { type: "hello"; version: string; bridge: 1; role: "admin" | "control" | "observe"; agents: AgentSummary[]; defaultAgent: string; sandboxes: string[]; home: string; folder: string; limits: { maxMessageBytes: number } }
+  | {
+      type: "hello";
+      version: string;
+      bridge: 1;
+      role: "admin" | "control" | "observe";
+      agents: AgentSummary[];
+      defaultAgent: string;
+      sandboxes: string[];
+      home: string;
+      folder: string;
+      limits: { maxMessageBytes: number };
+    }
   | { type: "session_created"; sessionId: string; session: SessionSnapshot; clientMessageId?: string }
   | { type: "session_loaded"; sessionId: string; session: SessionSnapshot; afterSeq: number; clientMessageId?: string }
   | { type: "caught_up"; sessionId: string; lastSeq: number } // everything until now has been sent; what follows is live
@@ -110,7 +290,12 @@ export type LooseEvent =
   | { type: "session_list"; sessions: SessionSummary[]; nextCursor?: string; clientMessageId?: string }
   | { type: "session_changed"; session: SessionSummary } // to everybody who listed sessions
   | { type: "session_deleted"; sessionId: string }
-  | { type: "paths"; prefix: string; entries: { path: string; name: string; directory: boolean }[]; clientMessageId?: string }
+  | {
+      type: "paths";
+      prefix: string;
+      entries: { path: string; name: string; directory: boolean }[];
+      clientMessageId?: string;
+    }
   | { type: "ack"; clientMessageId: string; sessionId?: string; duplicate?: true }
   | { type: "error"; code: string; message: string; hint?: string; sessionId?: string; clientMessageId?: string };
 
@@ -129,7 +314,11 @@ export type BridgeCommand = { clientMessageId?: string } & (
   | { type: "drop_queued"; sessionId: string; queuedId: string } // queuedId is the clientMessageId it was queued with
   | { type: "send_queued"; sessionId: string; queuedId?: string } // one that is held, or all that wait
   | { type: "cancel_turn"; sessionId: string }
-  | { type: "permission_response"; requestId: string; outcome: { outcome: "selected" | "cancelled"; optionId?: string } }
+  | {
+      type: "permission_response";
+      requestId: string;
+      outcome: { outcome: "selected" | "cancelled"; optionId?: string };
+    }
   | { type: "elicitation_response"; requestId: string; action: "accept" | "decline" | "cancel"; content?: JsonObject }
   | { type: "change_mode"; sessionId: string; modeId: string }
   | { type: "set_config_option"; sessionId: string; configId: string; value: string | boolean }

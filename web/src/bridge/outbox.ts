@@ -29,8 +29,16 @@ export interface Keeper {
  * cancel) means the moment in which it was asked; "send all" repeated later would send what a Stop held meanwhile.
  */
 const LASTING: ReadonlySet<string> = new Set([
-  "send_message", "edit_queued", "drop_queued", "permission_response", "elicitation_response", "change_mode",
-  "set_config_option", "rename_session", "close_session", "delete_session",
+  "send_message",
+  "edit_queued",
+  "drop_queued",
+  "permission_response",
+  "elicitation_response",
+  "change_mode",
+  "set_config_option",
+  "rename_session",
+  "close_session",
+  "delete_session",
 ]);
 
 /** An older message is kept, but only the user may send it: after a day it may mean something else. */
@@ -45,7 +53,11 @@ export class Outbox {
   private entries: readonly Entry[] = [];
   private readonly unkept = new Set<string>();
 
-  constructor(private readonly keeper: Keeper | null, private readonly prefix: string, private readonly changed: () => void) {
+  constructor(
+    private readonly keeper: Keeper | null,
+    private readonly prefix: string,
+    private readonly changed: () => void,
+  ) {
     this.restore();
   }
 
@@ -84,7 +96,9 @@ export class Outbox {
 
   /** Every command that has to go out on a new connection, oldest first. */
   due(): Command[] {
-    return this.entries.filter((entry) => entry.state === "waiting" || entry.state === "sent").map((entry) => entry.command);
+    return this.entries
+      .filter((entry) => entry.state === "waiting" || entry.state === "sent")
+      .map((entry) => entry.command);
   }
 
   /** The connection is gone: what was on its way may or may not have arrived. */

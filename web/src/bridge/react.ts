@@ -62,14 +62,23 @@ export function useACPBridge(url: string, options?: ClientOptions): ACPBridge {
   const shown = useRef<string | null>(null);
   const first = useRef(options);
   const client = useMemo(() => new BridgeClient(url, first.current), [url]);
-  const status = useSyncExternalStore((changed) => client.watch(changed), () => client.status);
-  const unsent = useSyncExternalStore((changed) => client.watch(changed), () => client.unsent());
+  const status = useSyncExternalStore(
+    (changed) => client.watch(changed),
+    () => client.status,
+  );
+  const unsent = useSyncExternalStore(
+    (changed) => client.watch(changed),
+    () => client.unsent(),
+  );
 
   useEffect(() => {
-    const forget = client.on(perFrame((events: Incoming[]) => {
-      for (const event of events) if (event.type === "session_created") shown.current ??= (event as { sessionId: string }).sessionId;
-      setConversation((before) => events.reduce((made, event) => next(made, event, shown.current), before));
-    }));
+    const forget = client.on(
+      perFrame((events: Incoming[]) => {
+        for (const event of events)
+          if (event.type === "session_created") shown.current ??= (event as { sessionId: string }).sessionId;
+        setConversation((before) => events.reduce((made, event) => next(made, event, shown.current), before));
+      }),
+    );
     client.start();
     return () => {
       forget();
@@ -77,43 +86,71 @@ export function useACPBridge(url: string, options?: ClientOptions): ACPBridge {
     };
   }, [client]);
 
-  const loadSession = useCallback((sessionId: string) => {
-    if (shown.current !== null) client.leave(shown.current);
-    shown.current = sessionId;
-    setConversation(null);
-    client.open(sessionId);
-  }, [client]);
+  const loadSession = useCallback(
+    (sessionId: string) => {
+      if (shown.current !== null) client.leave(shown.current);
+      shown.current = sessionId;
+      setConversation(null);
+      client.open(sessionId);
+    },
+    [client],
+  );
 
-  const newSession = useCallback((cwd: string, agent?: string) => {
-    if (shown.current !== null) client.leave(shown.current);
-    shown.current = null;
-    setConversation(null);
-    return client.request({ type: "new_session", cwd, ...(agent === undefined ? {} : { agent }) });
-  }, [client]);
+  const newSession = useCallback(
+    (cwd: string, agent?: string) => {
+      if (shown.current !== null) client.leave(shown.current);
+      shown.current = null;
+      setConversation(null);
+      return client.request({ type: "new_session", cwd, ...(agent === undefined ? {} : { agent }) });
+    },
+    [client],
+  );
 
-  const sendMessage = useCallback((content: string | ContentBlock[], sessionId: string | null = shown.current) => {
-    if (sessionId === null) return;
-    if (sessionId !== shown.current) {
-      loadSession(sessionId);
-      setConversation(emptyConversation(sessionId)); // the message is shown at once
-    }
-    client.sendMessage(sessionId, content);
-  }, [client, loadSession]);
+  const sendMessage = useCallback(
+    (content: string | ContentBlock[], sessionId: string | null = shown.current) => {
+      if (sessionId === null) return;
+      if (sessionId !== shown.current) {
+        loadSession(sessionId);
+        setConversation(emptyConversation(sessionId)); // the message is shown at once
+      }
+      client.sendMessage(sessionId, content);
+    },
+    [client, loadSession],
+  );
 
   /** What needs a session does nothing without one. */
-  const inSession = useCallback((act: (sessionId: string) => void) => { if (shown.current !== null) act(shown.current); }, []);
+  const inSession = useCallback((act: (sessionId: string) => void) => {
+    if (shown.current !== null) act(shown.current);
+  }, []);
   const told = useMemo(() => tellTurns(conversation), [conversation]);
   return {
-    client, conversation, newSession, loadSession, sendMessage,
+    client,
+    conversation,
+    newSession,
+    loadSession,
+    sendMessage,
     isConnected: status.state === "open",
     hello: client.hello,
     messages: useMemo(() => [...told.messages, ...onTheirWay(conversation, unsent)], [told, conversation, unsent]),
     currentStreamingMessage: told.running?.content ?? "",
     pendingToolCalls: told.running?.toolCalls ?? NO_CALLS,
-    pendingPermissions: (conversation?.items ?? []).filter((item) => item.kind === "permission" && item.answer === null) as PermissionItem[],
-    cancelTurn: useCallback((sessionId: string | null | undefined = shown.current) => { if (sessionId != null) client.send({ type: "cancel_turn", sessionId }); }, [client]),
-    changeMode: useCallback((modeId) => inSession((sessionId) => client.send({ type: "change_mode", sessionId, modeId })), [client, inSession]),
-    respondToPermission: useCallback((requestId, outcome) => client.send({ type: "permission_response", requestId, outcome }), [client]),
+    pendingPermissions: (conversation?.items ?? []).filter(
+      (item) => item.kind === "permission" && item.answer === null,
+    ) as PermissionItem[],
+    cancelTurn: useCallback(
+      (sessionId: string | null | undefined = shown.current) => {
+        if (sessionId != null) client.send({ type: "cancel_turn", sessionId });
+      },
+      [client],
+    ),
+    changeMode: useCallback(
+      (modeId) => inSession((sessionId) => client.send({ type: "change_mode", sessionId, modeId })),
+      [client, inSession],
+    ),
+    respondToPermission: useCallback(
+      (requestId, outcome) => client.send({ type: "permission_response", requestId, outcome }),
+      [client],
+    ),
   };
 }
 
@@ -139,11 +176,20 @@ function tellTurns(conversation: Conversation | null): { messages: ChatMessage[]
   for (const item of conversation?.items ?? []) {
     if (item.kind === "user") {
       over();
-      messages.push({ id: item.key, role: "user", content: textOf(item.content), timestamp: item.at, state: item.state });
+      messages.push({
+        id: item.key,
+        role: "user",
+        content: textOf(item.content),
+        timestamp: item.at,
+        state: item.state,
+      });
     } else if (item.kind === "turn_end") {
       over();
     } else if (item.kind === "agent" || item.kind === "tool") {
-      running = withItem(running ?? { id: item.key, role: "assistant", content: "", timestamp: item.at, state: "sent" }, item);
+      running = withItem(
+        running ?? { id: item.key, role: "assistant", content: "", timestamp: item.at, state: "sent" },
+        item,
+      );
     }
   }
   return { messages, running };
@@ -156,10 +202,15 @@ function withItem(message: ChatMessage, item: AgentItem | ToolItem): ChatMessage
 
 function callOf(item: ToolItem): ToolCall {
   const status = item.status === "completed" ? "completed" : item.status === "failed" ? "error" : "pending";
-  const shown = item.content.flatMap((part) => (part.type === "content" && part.content.type === "text" ? [part.content.text] : [])).join("\n");
+  const shown = item.content
+    .flatMap((part) => (part.type === "content" && part.content.type === "text" ? [part.content.text] : []))
+    .join("\n");
   const result = item.output ?? (shown === "" ? undefined : shown);
   return {
-    id: item.toolCallId, name: item.toolName ?? item.toolKind, arguments: item.input ?? {}, status,
+    id: item.toolCallId,
+    name: item.toolName ?? item.toolKind,
+    arguments: item.input ?? {},
+    status,
     ...(status === "pending" || result === undefined ? {} : { result }),
   };
 }

@@ -29,7 +29,10 @@ export class Chat {
   /** Deletions that can still be undone: how to do them now. */
   private readonly doomed = new Map<string, () => void>();
 
-  constructor(readonly client: BridgeClient, readonly store: PageStore) {
+  constructor(
+    readonly client: BridgeClient,
+    readonly store: PageStore,
+  ) {
     client.on(perFrame((events: Incoming[]) => this.apply(events)));
     client.watch(() => this.store.setState({ status: client.status, unsent: client.unsent() }));
     this.store.setState({ unsent: client.unsent() });
@@ -152,7 +155,10 @@ export class Chat {
       conversations: sessionId === current ? conversations : without(conversations, sessionId),
       trouble:
         sessionId === current
-          ? new Map(trouble).set(sessionId, { code: "session_deleted", message: "This session was deleted somewhere else." })
+          ? new Map(trouble).set(sessionId, {
+              code: "session_deleted",
+              message: "This session was deleted somewhere else.",
+            })
           : trouble,
     }));
     if (!mine && session !== undefined && this.store.getState().current !== sessionId) {
@@ -163,9 +169,18 @@ export class Chat {
   private failed(event: Of<"error">): void {
     const { sessionId, code, message, hint } = event;
     if (event.clientMessageId !== undefined && event.clientMessageId === this.creation) return; // the form says it itself
-    if (sessionId !== undefined && event.clientMessageId !== undefined && this.client.isOpening(sessionId, event.clientMessageId)) {
-      this.update(({ trouble }) => ({ trouble: new Map(trouble).set(sessionId, { code, message, ...(hint === undefined ? {} : { hint }) }) }));
-    } else if (event.clientMessageId === undefined || !this.client.unsent().some((entry) => entry.command.clientMessageId === event.clientMessageId)) {
+    if (
+      sessionId !== undefined &&
+      event.clientMessageId !== undefined &&
+      this.client.isOpening(sessionId, event.clientMessageId)
+    ) {
+      this.update(({ trouble }) => ({
+        trouble: new Map(trouble).set(sessionId, { code, message, ...(hint === undefined ? {} : { hint }) }),
+      }));
+    } else if (
+      event.clientMessageId === undefined ||
+      !this.client.unsent().some((entry) => entry.command.clientMessageId === event.clientMessageId)
+    ) {
       this.toast(hint === undefined ? message : `${message} ${hint}`, "error");
     }
   }
@@ -196,7 +211,8 @@ export class Chat {
 
   private async find(search: string): Promise<void> {
     const reply = await this.ask({ type: "list_sessions", search });
-    if (reply?.type === "session_list" && this.store.getState().search.trim() === search) this.store.setState({ found: reply.sessions });
+    if (reply?.type === "session_list" && this.store.getState().search.trim() === search)
+      this.store.setState({ found: reply.sessions });
   }
 
   show(sessionId: string | null): void {
@@ -266,7 +282,9 @@ export class Chat {
       clearTimeout(timer);
       this.doomed.delete(sessionId);
       this.dismiss(toast);
-      void this.ask({ type: "delete_session", sessionId }).then((reply) => { if (reply === null) stays(); });
+      void this.ask({ type: "delete_session", sessionId }).then((reply) => {
+        if (reply === null) stays();
+      });
     };
     const timer = setTimeout(forGood, UNDO_MS);
     this.doomed.set(sessionId, forGood);
@@ -283,9 +301,11 @@ export class Chat {
     const conversation = conversations.get(sessionId);
     if (conversation === undefined || loadingOlder.has(sessionId) || !hasOlder(conversation)) return;
     this.update((state) => ({ loadingOlder: new Set(state.loadingOlder).add(sessionId) }));
-    void this.ask({ type: "history", sessionId, beforeSeq: conversation.firstSeq, limit: HISTORY_PAGE }).then((reply) => {
-      if (reply === null) this.update((state) => ({ loadingOlder: minus(state.loadingOlder, sessionId) }));
-    });
+    void this.ask({ type: "history", sessionId, beforeSeq: conversation.firstSeq, limit: HISTORY_PAGE }).then(
+      (reply) => {
+        if (reply === null) this.update((state) => ({ loadingOlder: minus(state.loadingOlder, sessionId) }));
+      },
+    );
   }
 
   // -- the conversation
@@ -299,17 +319,37 @@ export class Chat {
   }
 
   answerPermission(sessionId: string, requestId: string, optionId: string | null): void {
-    this.changeQuestion(sessionId, requestId, (item) => (item.kind === "permission" ? { ...item, sending: optionId ?? "" } : item));
+    this.changeQuestion(sessionId, requestId, (item) =>
+      item.kind === "permission" ? { ...item, sending: optionId ?? "" } : item,
+    );
     const outcome = optionId === null ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId };
     void this.ask({ type: "permission_response", requestId, outcome }).then((reply) => {
-      if (reply === null) this.changeQuestion(sessionId, requestId, (item) => (item.kind === "permission" ? { ...item, sending: null } : item));
+      if (reply === null)
+        this.changeQuestion(sessionId, requestId, (item) =>
+          item.kind === "permission" ? { ...item, sending: null } : item,
+        );
     });
   }
 
-  answerElicitation(sessionId: string, requestId: string, action: "accept" | "decline" | "cancel", content?: JsonObject): void {
-    this.changeQuestion(sessionId, requestId, (item) => (item.kind === "elicitation" ? { ...item, sending: true } : item));
-    void this.ask({ type: "elicitation_response", requestId, action, ...(content === undefined ? {} : { content }) }).then((reply) => {
-      if (reply === null) this.changeQuestion(sessionId, requestId, (item) => (item.kind === "elicitation" ? { ...item, sending: false } : item));
+  answerElicitation(
+    sessionId: string,
+    requestId: string,
+    action: "accept" | "decline" | "cancel",
+    content?: JsonObject,
+  ): void {
+    this.changeQuestion(sessionId, requestId, (item) =>
+      item.kind === "elicitation" ? { ...item, sending: true } : item,
+    );
+    void this.ask({
+      type: "elicitation_response",
+      requestId,
+      action,
+      ...(content === undefined ? {} : { content }),
+    }).then((reply) => {
+      if (reply === null)
+        this.changeQuestion(sessionId, requestId, (item) =>
+          item.kind === "elicitation" ? { ...item, sending: false } : item,
+        );
     });
   }
 
@@ -360,7 +400,8 @@ export class Chat {
     try {
       return await this.client.request(command);
     } catch (error) {
-      if (error instanceof BridgeError && (error.code === "offline" || error.code === "no_answer")) this.toast(error.message, "error");
+      if (error instanceof BridgeError && (error.code === "offline" || error.code === "no_answer"))
+        this.toast(error.message, "error");
       return null;
     }
   }
@@ -372,11 +413,17 @@ export class Chat {
   private change(sessionId: string, change: (conversation: Conversation) => Conversation): void {
     this.update(({ conversations }) => {
       const conversation = conversations.get(sessionId);
-      return conversation === undefined ? {} : { conversations: new Map(conversations).set(sessionId, change(conversation)) };
+      return conversation === undefined
+        ? {}
+        : { conversations: new Map(conversations).set(sessionId, change(conversation)) };
     });
   }
 
-  private changeQuestion(sessionId: string, requestId: string, change: (item: PermissionItem | ElicitationItem) => PermissionItem | ElicitationItem): void {
+  private changeQuestion(
+    sessionId: string,
+    requestId: string,
+    change: (item: PermissionItem | ElicitationItem) => PermissionItem | ElicitationItem,
+  ): void {
     this.change(sessionId, (conversation) => {
       const place = conversation.places.questions.get(requestId);
       const item = place === undefined ? undefined : conversation.items[place];
@@ -402,7 +449,15 @@ export function openQuestions(conversation: Conversation): (PermissionItem | Eli
 function summaryOf(session: SessionSnapshot): SessionSummary {
   const { sessionId, agent, cwd, title, state, live, updatedAt, clients, questions } = session;
   return {
-    sessionId, agent, cwd, title, state, live, updatedAt, clients, questions,
+    sessionId,
+    agent,
+    cwd,
+    title,
+    state,
+    live,
+    updatedAt,
+    clients,
+    questions,
     ...(session.workspace === undefined ? {} : { workspace: session.workspace }),
     ...(session.createdAt === undefined ? {} : { createdAt: session.createdAt }),
     ...(session.sandbox === undefined ? {} : { sandbox: session.sandbox }),

@@ -6,8 +6,22 @@
  */
 
 import type {
-  Command, ConfigOption, ContentBlock, JsonObject, JsonValue, Mode, PermissionOption, PlanEntry, QueuedMessage,
-  SessionState, StopError, ToolCallFields, ToolContent, ToolKind, ToolLocation, ToolStatus,
+  Command,
+  ConfigOption,
+  ContentBlock,
+  JsonObject,
+  JsonValue,
+  Mode,
+  PermissionOption,
+  PlanEntry,
+  QueuedMessage,
+  SessionState,
+  StopError,
+  ToolCallFields,
+  ToolContent,
+  ToolKind,
+  ToolLocation,
+  ToolStatus,
 } from "../bridge/events";
 
 interface ItemBase {
@@ -100,7 +114,11 @@ export interface ElicitationItem extends ItemBase {
   readonly message: string;
   readonly schema: JsonObject | null;
   readonly url: string | null;
-  readonly answer: { readonly action: "accept" | "decline" | "cancel"; readonly by: string; readonly at: number } | null;
+  readonly answer: {
+    readonly action: "accept" | "decline" | "cancel";
+    readonly by: string;
+    readonly at: number;
+  } | null;
   readonly sending: boolean;
   readonly mine: boolean;
 }
@@ -133,8 +151,16 @@ export interface UnknownItem extends ItemBase {
 }
 
 export type Item =
-  | UserItem | AgentItem | ThoughtItem | ToolItem | PermissionItem | ElicitationItem | NoticeItem | MarkerItem
-  | TurnEndItem | UnknownItem;
+  | UserItem
+  | AgentItem
+  | ThoughtItem
+  | ToolItem
+  | PermissionItem
+  | ElicitationItem
+  | NoticeItem
+  | MarkerItem
+  | TurnEndItem
+  | UnknownItem;
 
 export interface Terminal {
   readonly terminalId: string;
@@ -158,7 +184,16 @@ export interface Conversation {
   /** Where in `items` the item of a tool call, a question or an own message is. */
   readonly places: { readonly tools: ReadonlyMap<string, number>; readonly questions: ReadonlyMap<string, number> };
   /** Answers to questions that are older than what we hold, by request id. */
-  readonly answers: ReadonlyMap<string, { readonly outcome?: Answer["outcome"]; readonly optionId?: string; readonly action?: "accept" | "decline" | "cancel"; readonly by: string; readonly at: number }>;
+  readonly answers: ReadonlyMap<
+    string,
+    {
+      readonly outcome?: Answer["outcome"];
+      readonly optionId?: string;
+      readonly action?: "accept" | "decline" | "cancel";
+      readonly by: string;
+      readonly at: number;
+    }
+  >;
   readonly terminals: ReadonlyMap<string, Terminal>;
   readonly plan: readonly PlanEntry[];
   readonly modes: readonly Mode[];

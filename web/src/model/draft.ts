@@ -32,7 +32,8 @@ export class Draft {
     this.items ??= this.before.items.slice();
     this.items.push(item);
     if (item.kind === "tool") this.toolPlaces().set(item.toolCallId, this.items.length - 1);
-    if (item.kind === "permission" || item.kind === "elicitation") this.questionPlaces().set(item.requestId, this.items.length - 1);
+    if (item.kind === "permission" || item.kind === "elicitation")
+      this.questionPlaces().set(item.requestId, this.items.length - 1);
   }
 
   replace(index: number, item: Item): void {

@@ -35,7 +35,9 @@ function joined(older: readonly Item[], newer: Conversation): Item[] {
 /** A question whose call began in the older half can now say what it is about. */
 function informed(item: Item, calls: ReadonlyMap<string, ToolItem>): Item {
   const call = item.kind === "permission" ? calls.get(item.toolCall.toolCallId) : undefined;
-  return item.kind === "permission" && call !== undefined ? { ...item, toolCall: described(call, item.toolCall) } : item;
+  return item.kind === "permission" && call !== undefined
+    ? { ...item, toolCall: described(call, item.toolCall) }
+    : item;
 }
 
 /** The item of the newer half that is the rest of this one. */
@@ -50,7 +52,8 @@ function counterpart(item: Item, newer: Conversation, last: boolean): Item | und
 /** Keys are those of the newer half: what is on the screen stays the same element. */
 function completed(item: Item, late: Item): Item {
   if (item.kind === "tool" && late.kind === "tool") return completedTool(item, late);
-  if (item.kind === "agent" && late.kind === "agent") return { ...late, seq: item.seq, at: item.at, parts: joinedParts(item, late) };
+  if (item.kind === "agent" && late.kind === "agent")
+    return { ...late, seq: item.seq, at: item.at, parts: joinedParts(item, late) };
   if (item.kind === "thought" && late.kind === "thought") return joinedThought(item, late);
   return late;
 }
@@ -83,11 +86,14 @@ function joinedThought(item: ThoughtItem, late: ThoughtItem): ThoughtItem {
 
 /** A question whose answer is in the newer half; or what nobody will finish, because its turn has ended since. */
 function finished(item: Item, newer: Conversation): Item {
-  const stray = item.kind === "permission" || item.kind === "elicitation" ? newer.answers.get(item.requestId) : undefined;
+  const stray =
+    item.kind === "permission" || item.kind === "elicitation" ? newer.answers.get(item.requestId) : undefined;
   const ended = newer.items.find((other) => other.kind === "turn_end" || (other.kind === "user" && !other.told));
   const by = stray ?? (ended === undefined ? undefined : { by: "turn", at: ended.at });
-  if (item.kind === "permission" && item.answer === null && by !== undefined) return { ...item, answer: { outcome: "cancelled", ...by } };
-  if (item.kind === "elicitation" && item.answer === null && by !== undefined) return { ...item, answer: { action: "cancel", ...by } };
+  if (item.kind === "permission" && item.answer === null && by !== undefined)
+    return { ...item, answer: { outcome: "cancelled", ...by } };
+  if (item.kind === "elicitation" && item.answer === null && by !== undefined)
+    return { ...item, answer: { action: "cancel", ...by } };
   if ((item.kind === "agent" || item.kind === "thought") && item.streaming) return { ...item, streaming: false };
   return item;
 }

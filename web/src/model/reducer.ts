@@ -19,10 +19,28 @@ const NO_TURN = new Set(["idle", "parked", "agent_dead", "context_lost", "closed
 
 export function emptyConversation(sessionId: string): Conversation {
   return {
-    sessionId, items: [], places: { tools: new Map(), questions: new Map() }, answers: new Map(), terminals: new Map(),
-    plan: [], modes: [], modeId: null, configOptions: [], commands: [], queue: [], usage: null, title: null, state: "idle",
-    capabilities: { image: false, audio: false, embeddedContext: false }, firstSeq: 0, lastSeq: 0, unkept: 0, journalFirst: 1,
-    caughtUp: false, working: false, turnStartedAt: 0,
+    sessionId,
+    items: [],
+    places: { tools: new Map(), questions: new Map() },
+    answers: new Map(),
+    terminals: new Map(),
+    plan: [],
+    modes: [],
+    modeId: null,
+    configOptions: [],
+    commands: [],
+    queue: [],
+    usage: null,
+    title: null,
+    state: "idle",
+    capabilities: { image: false, audio: false, embeddedContext: false },
+    firstSeq: 0,
+    lastSeq: 0,
+    unkept: 0,
+    journalFirst: 1,
+    caughtUp: false,
+    working: false,
+    turnStartedAt: 0,
   };
 }
 
@@ -96,10 +114,23 @@ const HANDLERS: Handlers = {
     if (!told) begin(draft, at);
     const last = draft.last;
     const id = event.clientMessageId ?? null;
-    if (last?.kind === "user" && (last.told ?? false) === told && last.seq === event.seq - last.content.length && last.clientMessageId === id) {
+    if (
+      last?.kind === "user" &&
+      (last.told ?? false) === told &&
+      last.seq === event.seq - last.content.length &&
+      last.clientMessageId === id
+    ) {
       draft.replace(draft.length - 1, { ...last, content: [...last.content, event.content] });
     } else {
-      draft.push({ ...base("u", event.seq, at), kind: "user", content: [event.content], clientMessageId: id, state: "sent", error: null, ...(told ? { told } : {}) });
+      draft.push({
+        ...base("u", event.seq, at),
+        kind: "user",
+        content: [event.content],
+        clientMessageId: id,
+        state: "sent",
+        error: null,
+        ...(told ? { told } : {}),
+      });
     }
   },
 
@@ -109,7 +140,14 @@ const HANDLERS: Handlers = {
     const messageId = event.messageId ?? null;
     if (last?.kind !== "agent" || !last.streaming || last.messageId !== messageId) {
       settle(draft, at);
-      draft.push({ ...base("a", event.seq, at), kind: "agent", messageId, parts: [block], streaming: true, ...(repeats(draft, block) ? { echo: true } : {}) });
+      draft.push({
+        ...base("a", event.seq, at),
+        kind: "agent",
+        messageId,
+        parts: [block],
+        streaming: true,
+        ...(repeats(draft, block) ? { echo: true } : {}),
+      });
       return;
     }
     const part = last.parts[last.parts.length - 1];
@@ -117,7 +155,11 @@ const HANDLERS: Handlers = {
       part?.type === "text" && block.type === "text"
         ? [...last.parts.slice(0, -1), { ...part, text: part.text + block.text }]
         : [...last.parts, block];
-    draft.replace(draft.length - 1, { ...last, parts, ...(last.echo && !afterTold(draft, draft.length - 1) ? { echo: false } : {}) });
+    draft.replace(draft.length - 1, {
+      ...last,
+      parts,
+      ...(last.echo && !afterTold(draft, draft.length - 1) ? { echo: false } : {}),
+    });
   },
 
   thought_chunk: (draft, event, at) => {
@@ -127,7 +169,14 @@ const HANDLERS: Handlers = {
       draft.replace(draft.length - 1, { ...last, text: last.text + event.content, endedAt: at });
     } else {
       settle(draft, at);
-      draft.push({ ...base("h", event.seq, at), kind: "thought", messageId, text: event.content, streaming: true, endedAt: at });
+      draft.push({
+        ...base("h", event.seq, at),
+        kind: "thought",
+        messageId,
+        text: event.content,
+        streaming: true,
+        endedAt: at,
+      });
     }
   },
 
@@ -145,10 +194,17 @@ const HANDLERS: Handlers = {
     settle(draft, at);
     const place = draft.tool(event.toolCall.toolCallId);
     const about = place === undefined ? undefined : (draft.at(place) as ToolItem);
-    if (about !== undefined && place !== undefined) draft.replace(place, { ...merged(about, event.toolCall, at), asking: true });
+    if (about !== undefined && place !== undefined)
+      draft.replace(place, { ...merged(about, event.toolCall, at), asking: true });
     draft.push({
-      ...base("p", event.seq, at), kind: "permission", requestId: event.requestId, options: event.options,
-      toolCall: about === undefined ? event.toolCall : described(about, event.toolCall), answer: null, sending: null, mine: false,
+      ...base("p", event.seq, at),
+      kind: "permission",
+      requestId: event.requestId,
+      options: event.options,
+      toolCall: about === undefined ? event.toolCall : described(about, event.toolCall),
+      answer: null,
+      sending: null,
+      mine: false,
     });
   },
 
@@ -157,21 +213,37 @@ const HANDLERS: Handlers = {
     const asked = place === undefined ? undefined : draft.at(place);
     const callId = event.toolCallId ?? (asked as PermissionItem | undefined)?.toolCall.toolCallId;
     const call = callId === undefined ? undefined : draft.tool(callId);
-    const refused = asked?.kind === "permission" && /^reject/.test(asked.options.find(({ optionId }) => optionId === event.outcome.optionId)?.kind ?? "");
-    if (call !== undefined) draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false, ...(refused ? { refused } : {}) });
+    const refused =
+      asked?.kind === "permission" &&
+      /^reject/.test(asked.options.find(({ optionId }) => optionId === event.outcome.optionId)?.kind ?? "");
+    if (call !== undefined)
+      draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false, ...(refused ? { refused } : {}) });
     const answer = { ...event.outcome, by: event.client ?? event.by, at };
     if (asked?.kind !== "permission" || place === undefined) {
       if (event.requestId !== null) draft.setAnswer(event.requestId, answer);
       return;
     }
-    draft.replace(place, { ...asked, answer, sending: null, mine: asked.sending !== null && asked.sending === (answer.optionId ?? "") });
+    draft.replace(place, {
+      ...asked,
+      answer,
+      sending: null,
+      mine: asked.sending !== null && asked.sending === (answer.optionId ?? ""),
+    });
   },
 
   elicitation_request: (draft, event, at) => {
     settle(draft, at);
     draft.push({
-      ...base("e", event.seq, at), kind: "elicitation", requestId: event.requestId, mode: event.mode, message: event.message,
-      schema: event.requestedSchema ?? null, url: event.url ?? null, answer: null, sending: false, mine: false,
+      ...base("e", event.seq, at),
+      kind: "elicitation",
+      requestId: event.requestId,
+      mode: event.mode,
+      message: event.message,
+      schema: event.requestedSchema ?? null,
+      url: event.url ?? null,
+      answer: null,
+      sending: false,
+      mine: false,
     });
   },
 
@@ -185,7 +257,9 @@ const HANDLERS: Handlers = {
 
   terminal_output: (draft, event) => print(draft, event),
 
-  plan_created: (draft, event) => { draft.fields.plan = event.entries; },
+  plan_created: (draft, event) => {
+    draft.fields.plan = event.entries;
+  },
   mode_changed: (draft, event, at) => {
     const mode = draft.fields.modes.find(({ id }) => id === event.modeId);
     if (draft.fields.caughtUp) draft.fields.modeId = event.modeId;
@@ -193,9 +267,15 @@ const HANDLERS: Handlers = {
   },
   model_changed: (draft, event, at) => mark(draft, event.seq, at, `Model: ${event.modelId}`),
   setting_chosen: () => undefined, // what came of it has an event of its own
-  config_options: (draft, event) => { if (draft.fields.caughtUp) draft.fields.configOptions = event.options; },
-  commands_available: (draft, event) => { if (draft.fields.caughtUp) draft.fields.commands = event.commands; },
-  usage: (draft, event) => { draft.fields.usage = { ...draft.fields.usage, ...usageOf(event) }; },
+  config_options: (draft, event) => {
+    if (draft.fields.caughtUp) draft.fields.configOptions = event.options;
+  },
+  commands_available: (draft, event) => {
+    if (draft.fields.caughtUp) draft.fields.commands = event.commands;
+  },
+  usage: (draft, event) => {
+    draft.fields.usage = { ...draft.fields.usage, ...usageOf(event) };
+  },
   session_info: (draft, event) => {
     if (event.title !== undefined) draft.fields.title = event.title;
     if (!draft.fields.caughtUp) return; // the snapshot knows better
@@ -206,17 +286,30 @@ const HANDLERS: Handlers = {
   },
   notice: (draft, event, at) => notice(draft, event.seq, at, event.severity, event.title, null),
   events_lost: (draft, event, at) => {
-    const which = event.firstSeq === event.seq ? `Event ${event.seq} is` : `Events ${event.firstSeq} to ${event.seq} are`;
-    notice(draft, event.seq, at, "error", `${which} damaged in the journal and cannot be shown`, "dragoman doctor says more.");
+    const which =
+      event.firstSeq === event.seq ? `Event ${event.seq} is` : `Events ${event.firstSeq} to ${event.seq} are`;
+    notice(
+      draft,
+      event.seq,
+      at,
+      "error",
+      `${which} damaged in the journal and cannot be shown`,
+      "dragoman doctor says more.",
+    );
   },
-  queue_changed: (draft, event) => { if (draft.fields.caughtUp) draft.fields.queue = event.queue; },
+  queue_changed: (draft, event) => {
+    if (draft.fields.caughtUp) draft.fields.queue = event.queue;
+  },
 
   turn_complete: (draft, event, at) => {
     settle(draft, at);
     abandon(draft, at, event.stopReason === "cancelled");
     const started = draft.fields.turnStartedAt;
     draft.push({
-      ...base("t", event.seq, at), kind: "turn_end", stopReason: event.stopReason ?? null, error: event.error ?? null,
+      ...base("t", event.seq, at),
+      kind: "turn_end",
+      stopReason: event.stopReason ?? null,
+      error: event.error ?? null,
       duration: started > 0 && at > started ? at - started : 0,
     });
     draft.fields.turnStartedAt = 0;
@@ -228,7 +321,8 @@ const HANDLERS: Handlers = {
     else notice(draft, event.seq, at, "error", "The agent stopped", event.message);
   },
   agent_revived: (draft, event, at) => mark(draft, event.seq, at, "The agent is back"),
-  session_parked: (draft, event, at) => mark(draft, event.seq, at, "Parked: the agent was stopped to save memory and comes back with your next message"),
+  session_parked: (draft, event, at) =>
+    mark(draft, event.seq, at, "Parked: the agent was stopped to save memory and comes back with your next message"),
   unknown_update: (draft, event, at) => unknown(draft, event, event.seq, at),
 };
 
@@ -245,7 +339,8 @@ function begin(draft: Draft, at: number): void {
 function settle(draft: Draft, at: number): void {
   const last = draft.last;
   if (last?.kind === "agent" && last.streaming) draft.replace(draft.length - 1, { ...last, streaming: false });
-  if (last?.kind === "thought" && last.streaming) draft.replace(draft.length - 1, { ...last, streaming: false, endedAt: at || last.endedAt });
+  if (last?.kind === "thought" && last.streaming)
+    draft.replace(draft.length - 1, { ...last, streaming: false, endedAt: at || last.endedAt });
 }
 
 /** The turn is over: nobody will finish its calls, and nobody waits for its questions. */
@@ -268,10 +363,15 @@ function abandon(draft: Draft, at: number, stopped: boolean): void {
 /** More output of a terminal, and perhaps its end. */
 function print(draft: Draft, printed: TerminalOutput): void {
   const before = draft.terminal(printed.terminalId);
-  const exit = printed.exitStatus == null ? (before?.exit ?? null) : { exitCode: printed.exitStatus.exitCode ?? null, signal: printed.exitStatus.signal ?? null };
+  const exit =
+    printed.exitStatus == null
+      ? (before?.exit ?? null)
+      : { exitCode: printed.exitStatus.exitCode ?? null, signal: printed.exitStatus.signal ?? null };
   draft.setTerminal({
-    terminalId: printed.terminalId, output: (before?.output ?? "") + printed.output,
-    truncated: printed.truncated ?? before?.truncated ?? false, exit,
+    terminalId: printed.terminalId,
+    output: (before?.output ?? "") + printed.output,
+    truncated: printed.truncated ?? before?.truncated ?? false,
+    exit,
   });
 }
 
@@ -280,8 +380,20 @@ function tool(draft: Draft, fields: ToolCallFields & { seq: number }, at: number
   const place = draft.tool(fields.toolCallId);
   if (place === undefined) {
     const fresh: ToolItem = {
-      ...base("c", fields.seq, at), kind: "tool", toolCallId: fields.toolCallId, title: "", toolName: null, toolKind: "other",
-      status: "pending", input: undefined, output: undefined, content: [], locations: [], endedAt: 0, abandoned: false, asking: false,
+      ...base("c", fields.seq, at),
+      kind: "tool",
+      toolCallId: fields.toolCallId,
+      title: "",
+      toolName: null,
+      toolKind: "other",
+      status: "pending",
+      input: undefined,
+      output: undefined,
+      content: [],
+      locations: [],
+      endedAt: 0,
+      abandoned: false,
+      asking: false,
     };
     draft.push({ ...merged(fresh, fields, at), ...defined(own) });
   } else {
@@ -294,7 +406,11 @@ function unfolded({ result, content, ...fields }: Of<"tool_call_completed">): To
   if (content === undefined) return { ...fields, rawOutput: result };
   const text: ToolContent = { type: "content", content: { type: "text", text: String(result) } };
   const placed = content.some((part) => part.type === "result");
-  return { ...fields, content: content.map((part) => (part.type === "result" ? text : part)), rawOutput: placed ? null : result };
+  return {
+    ...fields,
+    content: content.map((part) => (part.type === "result" ? text : part)),
+    rawOutput: placed ? null : result,
+  };
 }
 
 /** ACP: every field of an update is optional and replaces what was there. */
@@ -320,8 +436,14 @@ function merged(item: ToolItem, fields: ToolCallFields, at: number): ToolItem {
 /** What a question says about its call, over what was known of it. */
 export function described(item: ToolItem, fields: ToolCallFields): ToolCallFields {
   return {
-    title: item.title, kind: item.toolKind, status: item.status, content: [...item.content], locations: [...item.locations],
-    ...(item.input === undefined ? {} : { rawInput: item.input }), ...defined(fields), toolCallId: item.toolCallId,
+    title: item.title,
+    kind: item.toolKind,
+    status: item.status,
+    content: [...item.content],
+    locations: [...item.locations],
+    ...(item.input === undefined ? {} : { rawInput: item.input }),
+    ...defined(fields),
+    toolCallId: item.toolCallId,
   };
 }
 
@@ -333,7 +455,14 @@ function mark(draft: Draft, seq: number, at: number, text: string): void {
   draft.push({ ...base("k", seq, at), kind: "marker", text });
 }
 
-function notice(draft: Draft, seq: number, at: number, severity: NoticeItem["severity"], title: string, detail: string | null): void {
+function notice(
+  draft: Draft,
+  seq: number,
+  at: number,
+  severity: NoticeItem["severity"],
+  title: string,
+  detail: string | null,
+): void {
   draft.push({ ...base("n", seq, at), kind: "notice", severity, title, detail });
 }
 

@@ -21,7 +21,12 @@ export function repeats(draft: Draft, block: ContentBlock): boolean {
   if (block.type !== "text") return false;
   const call = callBefore(draft, draft.length);
   const said = block.text.trim();
-  return call?.kind === "tool" && call.status === "failed" && said !== "" && call.content.some((part) => textOf(part) === said);
+  return (
+    call?.kind === "tool" &&
+    call.status === "failed" &&
+    said !== "" &&
+    call.content.some((part) => textOf(part) === said)
+  );
 }
 
 /** Whether what stands at this place follows a call that says of itself that it is told again. */

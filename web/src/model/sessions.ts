@@ -69,5 +69,8 @@ function dayOf(timestamp: string, now: number): string {
 
 export function matches(session: SessionSummary, search: string): boolean {
   const text = `${titleOf(session)} ${session.agent} ${session.cwd}`.toLowerCase();
-  return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return search
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
 }

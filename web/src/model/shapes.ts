@@ -15,28 +15,47 @@ const string: Shape = (value) => typeof value === "string";
 const number: Shape = (value) => typeof value === "number";
 const boolean: Shape = (value) => typeof value === "boolean";
 /** Absent and null mean the same. */
-const maybe = (shape: Shape): Shape => (value) => value === undefined || value === null || shape(value);
-const list = (shape: Shape): Shape => (value) => Array.isArray(value) && value.every(shape);
+const maybe =
+  (shape: Shape): Shape =>
+  (value) =>
+    value === undefined || value === null || shape(value);
+const list =
+  (shape: Shape): Shape =>
+  (value) =>
+    Array.isArray(value) && value.every(shape);
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-const object = (fields: Fields): Shape => (value) => isObject(value) && Object.entries(fields).every(([name, shape]) => shape(value[name]));
+const object =
+  (fields: Fields): Shape =>
+  (value) =>
+    isObject(value) && Object.entries(fields).every(([name, shape]) => shape(value[name]));
 
 /** An object whose `type` says which fields it has; types that are not known have none that must be there. */
-const tagged = (types: Record<string, Fields>): Shape => (value) => {
-  if (!isObject(value) || typeof value.type !== "string") return false;
-  const fields = Object.hasOwn(types, value.type) ? types[value.type] : undefined;
-  return fields === undefined || object(fields)(value);
-};
+const tagged =
+  (types: Record<string, Fields>): Shape =>
+  (value) => {
+    if (!isObject(value) || typeof value.type !== "string") return false;
+    const fields = Object.hasOwn(types, value.type) ? types[value.type] : undefined;
+    return fields === undefined || object(fields)(value);
+  };
 
 const BLOCK = tagged({
   text: { text: string },
   image: { data: string, mimeType: string, uri: maybe(string) },
   audio: { data: string, mimeType: string },
-  resource_link: { uri: string, name: maybe(string), title: maybe(string), mimeType: maybe(string), size: maybe(number) },
-  resource: { resource: object({ uri: maybe(string), mimeType: maybe(string), text: maybe(string), blob: maybe(string) }) },
+  resource_link: {
+    uri: string,
+    name: maybe(string),
+    title: maybe(string),
+    mimeType: maybe(string),
+    size: maybe(number),
+  },
+  resource: {
+    resource: object({ uri: maybe(string), mimeType: maybe(string), text: maybe(string), blob: maybe(string) }),
+  },
 });
 const TOOL_CONTENT = tagged({
   content: { content: BLOCK },
@@ -44,18 +63,35 @@ const TOOL_CONTENT = tagged({
   terminal: { terminalId: string },
 });
 const TERMINAL: Fields = {
-  terminalId: string, output: string, truncated: maybe(boolean), exitStatus: maybe(object({ exitCode: maybe(number), signal: maybe(string) })),
+  terminalId: string,
+  output: string,
+  truncated: maybe(boolean),
+  exitStatus: maybe(object({ exitCode: maybe(number), signal: maybe(string) })),
 };
 const TOOL: Fields = {
-  toolCallId: string, title: maybe(string), kind: maybe(string), status: maybe(string), content: maybe(list(TOOL_CONTENT)),
-  locations: maybe(list(object({ path: string, line: maybe(number) }))), terminal: maybe(object(TERMINAL)),
+  toolCallId: string,
+  title: maybe(string),
+  kind: maybe(string),
+  status: maybe(string),
+  content: maybe(list(TOOL_CONTENT)),
+  locations: maybe(list(object({ path: string, line: maybe(number) }))),
+  terminal: maybe(object(TERMINAL)),
 };
 const CHOICE = object({ value: string, name: string, description: maybe(string) });
-const OPTIONS = list(object({
-  id: string, name: string, description: maybe(string), type: string, currentValue: maybe((value) => string(value) || boolean(value)),
-  options: maybe(list((value) => CHOICE(value) || object({ name: string, options: list(CHOICE) })(value))),
-}));
-const MODES = object({ currentModeId: maybe(string), availableModes: list(object({ id: string, name: string, description: maybe(string) })) });
+const OPTIONS = list(
+  object({
+    id: string,
+    name: string,
+    description: maybe(string),
+    type: string,
+    currentValue: maybe((value) => string(value) || boolean(value)),
+    options: maybe(list((value) => CHOICE(value) || object({ name: string, options: list(CHOICE) })(value))),
+  }),
+);
+const MODES = object({
+  currentModeId: maybe(string),
+  availableModes: list(object({ id: string, name: string, description: maybe(string) })),
+});
 const FAILURE = object({ code: anything, message: string, hint: maybe(string) });
 
 const SHAPES: Record<JournalEvent["type"], Fields> = {
@@ -65,9 +101,25 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
   tool_call_started: { ...TOOL, toolName: maybe(string) },
   tool_call_progress: TOOL,
   tool_call_completed: TOOL,
-  permission_request: { requestId: string, toolCall: object(TOOL), options: list(object({ optionId: string, name: string, kind: maybe(string) })) },
-  permission_resolved: { requestId: maybe(string), outcome: object({ outcome: string, optionId: maybe(string) }), by: maybe(string), client: maybe(string), toolCallId: maybe(string) },
-  elicitation_request: { requestId: string, mode: string, message: string, requestedSchema: maybe(isObject), url: maybe(string) },
+  permission_request: {
+    requestId: string,
+    toolCall: object(TOOL),
+    options: list(object({ optionId: string, name: string, kind: maybe(string) })),
+  },
+  permission_resolved: {
+    requestId: maybe(string),
+    outcome: object({ outcome: string, optionId: maybe(string) }),
+    by: maybe(string),
+    client: maybe(string),
+    toolCallId: maybe(string),
+  },
+  elicitation_request: {
+    requestId: string,
+    mode: string,
+    message: string,
+    requestedSchema: maybe(isObject),
+    url: maybe(string),
+  },
   elicitation_resolved: { requestId: string, action: string, by: maybe(string), client: maybe(string) },
   terminal_output: TERMINAL,
   plan_created: { entries: list(object({ content: string, priority: maybe(string), status: maybe(string) })) },
@@ -80,7 +132,11 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
   session_info: { title: maybe(string), state: maybe(string), modes: maybe(MODES), configOptions: maybe(OPTIONS) },
   notice: { title: string, severity: string },
   events_lost: { firstSeq: number },
-  queue_changed: { queue: list(object({ clientMessageId: string, content: list(BLOCK), held: maybe(string), stopped: maybe(boolean) })) },
+  queue_changed: {
+    queue: list(
+      object({ clientMessageId: string, content: list(BLOCK), held: maybe(string), stopped: maybe(boolean) }),
+    ),
+  },
   turn_complete: { stopReason: maybe(string), error: maybe(FAILURE) },
   agent_exited: { message: string, expected: maybe(boolean) },
   agent_revived: {},

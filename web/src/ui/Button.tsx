@@ -13,9 +13,21 @@ export function Button({ look = "plain", className = "", ...rest }: ComponentPro
 }
 
 /** An icon alone needs its name said: `label` is both the tooltip and what a screen reader reads. */
-export function IconButton({ icon, label, look = "plain", className = "", ...rest }: ComponentProps<"button"> & Look & { icon: IconName; label: string }) {
+export function IconButton({
+  icon,
+  label,
+  look = "plain",
+  className = "",
+  ...rest
+}: ComponentProps<"button"> & Look & { icon: IconName; label: string }) {
   return (
-    <button type="button" aria-label={label} title={label} className={`${styles.button} ${styles.icon} ${LOOKS[look]} ${className}`} {...rest}>
+    <button
+      type="button"
+      aria-label={label}
+      title={label}
+      className={`${styles.button} ${styles.icon} ${LOOKS[look]} ${className}`}
+      {...rest}
+    >
       <Icon name={icon} />
     </button>
   );

@@ -4,7 +4,12 @@ import styles from "./Dialog.module.css";
 
 export function Dialog({ title, onClose, children }: { title: string; onClose(): void; children: ReactNode }) {
   return (
-    <Base.Root open onOpenChange={(open) => { if (!open) onClose(); }}>
+    <Base.Root
+      open
+      onOpenChange={(open) => {
+        if (!open) onClose();
+      }}
+    >
       <Base.Portal>
         <Base.Backdrop className={styles.backdrop} />
         <Base.Viewport className={styles.viewport}>

@@ -8,7 +8,8 @@ const PATHS = {
   close: "m4 4 8 8M12 4l-8 8",
   send: "M8 13V3.500M4 7l4-4 4 4",
   stop: "M5 5h6v6H5z",
-  attach: "M12.500 7.300 8 11.800a3 3 0 0 1-4.300-4.200l5-5a2 2 0 0 1 2.900 2.800l-5 5a1 1 0 0 1-1.400-1.400l4.200-4.200",
+  attach:
+    "M12.500 7.300 8 11.800a3 3 0 0 1-4.300-4.200l5-5a2 2 0 0 1 2.900 2.800l-5 5a1 1 0 0 1-1.400-1.400l4.200-4.200",
   check: "m3.500 8.500 3 3 6-7",
   chevron: "m4.500 6.500 3.500 3.500 3.500-3.500",
   folder: "M2 5a1 1 0 0 1 1-1h3l1.500 1.500H13a1 1 0 0 1 1 1V12a1 1 0 0 1-1 1H3a1 1 0 0 1-1-1Z",
@@ -28,7 +29,8 @@ const PATHS = {
   retry: "M13 3v3.500H9.500M12.700 6.500A5 5 0 1 0 13 9",
   clock: "M8 13.500a5.500 5.500 0 1 0 0-11 5.500 5.500 0 0 0 0 11ZM8 5v3l2 1.500",
   box: "M8 2 13.500 5v6L8 14l-5.500-3V5zM2.500 5 8 8l5.500-3M8 8v6",
-  users: "M6 8a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5ZM1.500 13a4.500 4.500 0 0 1 9 0M10.500 3.300a2.500 2.500 0 0 1 0 4.400M12 9.300a4.500 4.500 0 0 1 2.500 3.700",
+  users:
+    "M6 8a2.500 2.500 0 1 0 0-5 2.500 2.500 0 0 0 0 5ZM1.500 13a4.500 4.500 0 0 1 9 0M10.500 3.300a2.500 2.500 0 0 1 0 4.400M12 9.300a4.500 4.500 0 0 1 2.500 3.700",
   group: "M2.500 3.500h11M2.500 8h7M2.500 12.500h4",
 } as const;
 
@@ -36,8 +38,18 @@ export type IconName = keyof typeof PATHS;
 
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
-    <svg width={size} height={size} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth={name === "more" ? 2 : 1.4}
-      strokeLinecap="round" strokeLinejoin="round" aria-hidden="true" focusable="false">
+    <svg
+      width={size}
+      height={size}
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth={name === "more" ? 2 : 1.4}
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      aria-hidden="true"
+      focusable="false"
+    >
       <path d={PATHS[name]} />
     </svg>
   );

@@ -12,7 +12,9 @@ export default function MenuPopup(props: MenuProps) {
         <Base.Portal>
           <Base.Positioner className={styles.positioner} sideOffset={4} align="end" collisionPadding={8}>
             <Base.Popup className={styles.popup}>
-              {props.entries.map((entry, index) => <Entry key={entry === "separator" ? index : entry.label} entry={entry} />)}
+              {props.entries.map((entry, index) => (
+                <Entry key={entry === "separator" ? index : entry.label} entry={entry} />
+              ))}
             </Base.Popup>
           </Base.Positioner>
         </Base.Portal>
@@ -29,7 +31,11 @@ function Entry({ entry }: { entry: MenuEntry }) {
     </>
   );
   return (
-    <Base.Item className={`${styles.item} ${entry.danger ? styles.danger : ""}`} disabled={entry.disabled ?? false} onClick={entry.run}>
+    <Base.Item
+      className={`${styles.item} ${entry.danger ? styles.danger : ""}`}
+      disabled={entry.disabled ?? false}
+      onClick={entry.run}
+    >
       {inside}
     </Base.Item>
   );

@@ -9,15 +9,28 @@ export default function SelectPopup(props: SelectProps) {
   const { disabled: _, ...trigger } = selectTrigger(props);
   return (
     <CSPProvider disableStyleElements>
-      <Base.Root value={value} onValueChange={(next) => onChange(String(next))} disabled={disabled} modal={false} defaultOpen>
+      <Base.Root
+        value={value}
+        onValueChange={(next) => onChange(String(next))}
+        disabled={disabled}
+        modal={false}
+        defaultOpen
+      >
         <Base.Trigger {...trigger} />
         <Base.Portal>
-          <Base.Positioner className={styles.positioner} sideOffset={4} alignItemWithTrigger={false} collisionPadding={8}>
+          <Base.Positioner
+            className={styles.positioner}
+            sideOffset={4}
+            alignItemWithTrigger={false}
+            collisionPadding={8}
+          >
             <Base.Popup className={styles.popup}>
               {choices.map((choice, index) => (
                 <div key={choice.value} role="presentation">
                   {choice.group !== undefined && choice.group !== choices[index - 1]?.group ? (
-                    <div className={styles.group} role="presentation">{choice.group}</div>
+                    <div className={styles.group} role="presentation">
+                      {choice.group}
+                    </div>
                   ) : null}
                   <Base.Item value={choice.value} className={styles.item}>
                     <span className={styles.words}>
@@ -25,7 +38,9 @@ export default function SelectPopup(props: SelectProps) {
                       {choice.hint ? <div className={styles.hint}>{choice.hint}</div> : null}
                     </span>
                     <span className={styles.tick}>
-                      <Base.ItemIndicator><Icon name="check" size={14} /></Base.ItemIndicator>
+                      <Base.ItemIndicator>
+                        <Icon name="check" size={14} />
+                      </Base.ItemIndicator>
                     </span>
                   </Base.Item>
                 </div>

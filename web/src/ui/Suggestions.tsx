@@ -21,7 +21,12 @@ export interface SuggestionsControl {
 }
 
 /** `choose` gets the suggestion and whether it was picked with Tab. */
-export function useSuggestions(suggestions: readonly Suggestion[], choose: (index: number, tab: boolean) => void, close: () => void, enterChooses = true): SuggestionsControl {
+export function useSuggestions(
+  suggestions: readonly Suggestion[],
+  choose: (index: number, tab: boolean) => void,
+  close: () => void,
+  enterChooses = true,
+): SuggestionsControl {
   const [active, setActive] = useState(0);
   const shown = active < suggestions.length ? active : 0;
   const key = (event: KeyboardEvent): boolean => {
@@ -58,9 +63,18 @@ export function Suggestions({ id, label, suggestions, control, side, choose }: P
   return (
     <ul ref={list} id={id} role="listbox" aria-label={label} className={`${styles.list} ${styles[side]}`}>
       {suggestions.map((suggestion, index) => (
-        <li key={suggestion.key} id={`${id}-${index}`} role="option" aria-selected={index === control.active} className={styles.option}
+        <li
+          key={suggestion.key}
+          id={`${id}-${index}`}
+          role="option"
+          aria-selected={index === control.active}
+          className={styles.option}
           onPointerMove={() => control.setActive(index)}
-          onPointerDown={(event) => { event.preventDefault(); choose(index); }}>
+          onPointerDown={(event) => {
+            event.preventDefault();
+            choose(index);
+          }}
+        >
           {suggestion.icon === undefined ? null : <Icon name={suggestion.icon} size={14} />}
           <span className={styles.name}>{suggestion.name}</span>
           {suggestion.argument === undefined ? null : <span className={styles.argument}>{suggestion.argument}</span>}

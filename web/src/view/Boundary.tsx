@@ -33,7 +33,8 @@ export class Boundary extends Component<Props, State> {
   }
 
   override componentDidUpdate(before: Props): void {
-    if (this.state.error !== null && before.of !== this.props.of) this.setState({ error: null, stack: "", copied: false });
+    if (this.state.error !== null && before.of !== this.props.of)
+      this.setState({ error: null, stack: "", copied: false });
   }
 
   override render(): ReactNode {
@@ -41,9 +42,15 @@ export class Boundary extends Component<Props, State> {
     if (error === null) return this.props.children;
     return (
       <div className={styles.trouble} role="alert">
-        <p>{this.props.what} could not be shown: {error.message || error.name}</p>
-        <button type="button" onClick={() => window.location.reload()}>Reload</button>
-        <button type="button" onClick={this.copy}>{copied ? "Copied" : "Copy report"}</button>
+        <p>
+          {this.props.what} could not be shown: {error.message || error.name}
+        </p>
+        <button type="button" onClick={() => window.location.reload()}>
+          Reload
+        </button>
+        <button type="button" onClick={this.copy}>
+          {copied ? "Copied" : "Copy report"}
+        </button>
       </div>
     );
   }

@@ -4,7 +4,15 @@ import { Icon } from "./icons";
 import styles from "./CopyButton.module.css";
 
 /** A small button that copies `text` and says that it did. */
-export function CopyButton({ text, label, iconOnly = false }: { text: string | (() => string); label: string; iconOnly?: boolean }) {
+export function CopyButton({
+  text,
+  label,
+  iconOnly = false,
+}: {
+  text: string | (() => string);
+  label: string;
+  iconOnly?: boolean;
+}) {
   const [state, setState] = useState<"idle" | "done" | "refused">("idle");
   useEffect(() => {
     if (state === "idle") return;

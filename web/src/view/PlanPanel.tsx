@@ -29,7 +29,14 @@ export const PlanPanel = memo(function PlanPanel({ entries }: { entries: readonl
           <Icon name="chevron" />
         </span>
       </button>
-      <div className={styles.bar} role="progressbar" aria-label="Plan" aria-valuemin={0} aria-valuemax={entries.length} aria-valuenow={done}>
+      <div
+        className={styles.bar}
+        role="progressbar"
+        aria-label="Plan"
+        aria-valuemin={0}
+        aria-valuemax={entries.length}
+        aria-valuenow={done}
+      >
         <div style={{ width: `${(100 * done) / entries.length}%` }} />
       </div>
       {open ? (
@@ -43,7 +50,9 @@ export const PlanPanel = memo(function PlanPanel({ entries }: { entries: readonl
                 {entry.content}
                 <span className="visually-hidden">, {WORDS[entry.status] ?? entry.status}</span>
               </span>
-              {entry.priority === "high" && entry.status !== "completed" ? <span className={styles.high}>high</span> : null}
+              {entry.priority === "high" && entry.status !== "completed" ? (
+                <span className={styles.high}>high</span>
+              ) : null}
             </li>
           ))}
         </ol>

@@ -18,7 +18,9 @@ function plainHost(host: string): string {
 }
 
 function isLocalName(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost") || host === "localhost.localdomain" || host === "ip6-localhost";
+  return (
+    host === "localhost" || host.endsWith(".localhost") || host === "localhost.localdomain" || host === "ip6-localhost"
+  );
 }
 
 /** 0.0.0.0 is no address to go to, and systems go to this machine with it. */

@@ -11,12 +11,18 @@ test.each([
   expect(wantedAt(text, cursor)).toMatchObject({ kind, word });
 });
 
-test.each([["say /read", 9], ["/read x", 7], ["me@example.org", 14], ["plain", 5]])("in %j at %i nothing is", (text, cursor) => {
+test.each([
+  ["say /read", 9],
+  ["/read x", 7],
+  ["me@example.org", 14],
+  ["plain", 5],
+])("in %j at %i nothing is", (text, cursor) => {
   expect(wantedAt(text, cursor)).toBeNull();
 });
 
 test("the word is replaced and the cursor stands behind it", () => {
   const wanted = wantedAt("see @gr now", 7);
   expect(wanted).not.toBeNull();
-  if (wanted !== null) expect(replaceWord("see @gr now", wanted, "@greeting.py")).toEqual({ text: "see @greeting.py now", cursor: 16 });
+  if (wanted !== null)
+    expect(replaceWord("see @gr now", wanted, "@greeting.py")).toEqual({ text: "see @greeting.py now", cursor: 16 });
 });

@@ -20,7 +20,9 @@ function connect(options: ClientOptions = {}): { client: BridgeClient; events: I
 
 const opened = (client: BridgeClient) => until(() => expect(client.status.state).toBe("open"));
 
-beforeEach(async () => { bridge = await ScriptedBridge.start(); });
+beforeEach(async () => {
+  bridge = await ScriptedBridge.start();
+});
 afterEach(async () => {
   for (const client of clients) client.stop();
   clients = [];
@@ -60,7 +62,9 @@ describe("the connection", () => {
 
   test("is kept as long as something comes", async () => {
     const { client } = connect();
-    bridge.onCommand = (command, { say }) => { if (command.type === "ping") say.call(bridge, { type: "ack" }); };
+    bridge.onCommand = (command, { say }) => {
+      if (command.type === "ping") say.call(bridge, { type: "ack" });
+    };
     await opened(client);
     await bridge.until(() => bridge.of("ping").length >= 3);
     expect(bridge.connections).toBe(1);
@@ -80,7 +84,9 @@ describe("the connection", () => {
     await bridge.stop();
     const waits: number[] = [];
     const { client } = connect({ random: () => 1 });
-    client.watch(() => { if (client.status.state === "waiting") waits.push(client.status.retryAt - Date.now()); });
+    client.watch(() => {
+      if (client.status.state === "waiting") waits.push(client.status.retryAt - Date.now());
+    });
     await until(() => expect(waits.length).toBeGreaterThanOrEqual(4));
     expect(waits[0]).toBeLessThanOrEqual(10);
     expect(Math.max(...waits)).toBeLessThanOrEqual(40);
@@ -108,7 +114,12 @@ describe("events", () => {
     bridge.onCommand = (command) => {
       if (command.type !== "load_session" && command.type !== "resume") return;
       const afterSeq = "afterSeq" in command ? (command.afterSeq ?? 0) : 0;
-      bridge.say({ type: "session_loaded", sessionId: "s", session: snapshot("s", { lastSeq: events.length }), afterSeq });
+      bridge.say({
+        type: "session_loaded",
+        sessionId: "s",
+        session: snapshot("s", { lastSeq: events.length }),
+        afterSeq,
+      });
       bridge.say(...events.slice(afterSeq), { type: "caught_up", sessionId: "s", lastSeq: events.length });
     };
   };
@@ -247,7 +258,9 @@ describe("messages", () => {
 
   test("that fit into no storage are still sent, and known to be fragile", async () => {
     const keeper = new Memory();
-    keeper.setItem = () => { throw new Error("QuotaExceededError"); };
+    keeper.setItem = () => {
+      throw new Error("QuotaExceededError");
+    };
     const { port } = bridge;
     await bridge.stop();
     const { client } = connect({ keeper });
@@ -274,7 +287,8 @@ describe("messages", () => {
 describe("requests", () => {
   test("get what answers them", async () => {
     bridge.onCommand = (command) => {
-      if (command.type === "complete_path") bridge.say({ type: "paths", prefix: "/", entries: [], clientMessageId: command.clientMessageId });
+      if (command.type === "complete_path")
+        bridge.say({ type: "paths", prefix: "/", entries: [], clientMessageId: command.clientMessageId });
     };
     const { client } = connect();
     await opened(client);
@@ -282,7 +296,14 @@ describe("requests", () => {
   });
 
   test("fail with the bridge's error", async () => {
-    bridge.onCommand = (command) => bridge.say({ type: "error", code: "no", message: "No.", hint: "Try yes.", clientMessageId: command.clientMessageId });
+    bridge.onCommand = (command) =>
+      bridge.say({
+        type: "error",
+        code: "no",
+        message: "No.",
+        hint: "Try yes.",
+        clientMessageId: command.clientMessageId,
+      });
     const { client } = connect();
     await opened(client);
     await expect(client.request({ type: "list_sessions" })).rejects.toMatchObject({ code: "no", hint: "Try yes." });

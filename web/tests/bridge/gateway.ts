@@ -11,15 +11,39 @@ globalThis.WebSocket = WebSocket as unknown as typeof globalThis.WebSocket;
 export type Heard = BridgeCommand & { clientMessageId?: string };
 
 export const HELLO = {
-  type: "hello", version: "1.0.0", bridge: 1, role: "admin", agents: [], defaultAgent: "scripted", sandboxes: [], home: "/home/me", folder: "/home/me/work",
+  type: "hello",
+  version: "1.0.0",
+  bridge: 1,
+  role: "admin",
+  agents: [],
+  defaultAgent: "scripted",
+  sandboxes: [],
+  home: "/home/me",
+  folder: "/home/me/work",
   limits: { maxMessageBytes: 1000 },
 } as const;
 
 export function snapshot(sessionId: string, more: Partial<SessionSnapshot> = {}): SessionSnapshot {
   return {
-    sessionId, agent: "scripted", cwd: "/work", title: null, state: "idle", live: true, updatedAt: "2026-11-16T00:00:00Z", clients: 1, questions: 0,
-    firstSeq: 1, lastSeq: 0, modes: null, configOptions: [], commands: [], queue: [], usage: null, plan: [],
-    promptCapabilities: { image: true, audio: false, embeddedContext: true }, ...more,
+    sessionId,
+    agent: "scripted",
+    cwd: "/work",
+    title: null,
+    state: "idle",
+    live: true,
+    updatedAt: "2026-11-16T00:00:00Z",
+    clients: 1,
+    questions: 0,
+    firstSeq: 1,
+    lastSeq: 0,
+    modes: null,
+    configOptions: [],
+    commands: [],
+    queue: [],
+    usage: null,
+    plan: [],
+    promptCapabilities: { image: true, audio: false, embeddedContext: true },
+    ...more,
   };
 }
 
@@ -30,11 +54,21 @@ export function chunk(sessionId: string, seq: number, content: string): JournalE
 /** A browser's storage. */
 export class Memory implements Keeper {
   private readonly values = new Map<string, string>();
-  get length() { return this.values.size; }
-  key(index: number) { return [...this.values.keys()][index] ?? null; }
-  getItem(key: string) { return this.values.get(key) ?? null; }
-  setItem(key: string, value: string) { this.values.set(key, value); }
-  removeItem(key: string) { this.values.delete(key); }
+  get length() {
+    return this.values.size;
+  }
+  key(index: number) {
+    return [...this.values.keys()][index] ?? null;
+  }
+  getItem(key: string) {
+    return this.values.get(key) ?? null;
+  }
+  setItem(key: string, value: string) {
+    this.values.set(key, value);
+  }
+  removeItem(key: string) {
+    this.values.delete(key);
+  }
 }
 
 export class ScriptedBridge {

@@ -21,7 +21,12 @@ function answers(more: (command: Heard) => object | undefined = () => undefined)
     const answer = more(command);
     if (answer !== undefined) bridge.say({ ...answer, clientMessageId });
     else if (command.type === "list_sessions") {
-      bridge.say({ type: "session_list", sessions: kept.map((one) => snapshot(...one)), nextCursor: "more", clientMessageId });
+      bridge.say({
+        type: "session_list",
+        sessions: kept.map((one) => snapshot(...one)),
+        nextCursor: "more",
+        clientMessageId,
+      });
     }
   };
 }
@@ -64,7 +69,11 @@ describe("the list of sessions", () => {
   });
 
   test("goes on where it was after a search", async () => {
-    answers((command) => (command.type === "list_sessions" && command.search !== undefined ? { type: "session_list", sessions: [snapshot("found")] } : undefined));
+    answers((command) =>
+      command.type === "list_sessions" && command.search !== undefined
+        ? { type: "session_list", sessions: [snapshot("found")] }
+        : undefined,
+    );
     chat.search("some");
     await until(() => expect(chat.store.getState().found.map((one) => one.sessionId)).toEqual(["found"]));
     expect(chat.store.getState().nextCursor).toBe("more");
@@ -91,7 +100,9 @@ describe("a deleted session", () => {
   });
 
   test("is back when the gateway refused", async () => {
-    answers((command) => (command.type === "delete_session" ? { type: "error", code: "role", message: "No.", sessionId: "a" } : undefined));
+    answers((command) =>
+      command.type === "delete_session" ? { type: "error", code: "role", message: "No.", sessionId: "a" } : undefined,
+    );
     chat.remove("a");
     expect(chat.store.getState().leaving.has("a")).toBe(true);
     chat.leavePage();
@@ -105,7 +116,11 @@ test("a session on the screen that cannot be resumed says so, and is tried again
   answers((command) => (command.type === "load_session" ? loaded : undefined));
   chat.show("a");
   await until(() => expect(chat.store.getState().conversations.has("a")).toBe(true));
-  answers((command) => (command.type === "resume" ? { type: "error", code: "store_full", message: "The disk is full.", sessionId: "a" } : undefined));
+  answers((command) =>
+    command.type === "resume"
+      ? { type: "error", code: "store_full", message: "The disk is full.", sessionId: "a" }
+      : undefined,
+  );
   bridge.cut();
   await until(() => expect(chat.store.getState().trouble.get("a")).toMatchObject({ code: "store_full" }));
   expect(chat.store.getState().toasts).toEqual([]);

@@ -10,12 +10,19 @@ type Loose = { type: string; [field: string]: unknown };
 /** Numbers events and gives each a second of its own. */
 function journal(...events: Loose[]): JournalEvent[] {
   return events.map((event, index) => ({
-    sessionId: "s", seq: index + 1, timestamp: new Date(1_700_000_000_000 + index * 1000).toISOString(), ...event,
+    sessionId: "s",
+    seq: index + 1,
+    timestamp: new Date(1_700_000_000_000 + index * 1000).toISOString(),
+    ...event,
   })) as unknown as JournalEvent[];
 }
 
 const say = (content: string): Loose => ({ type: "message_chunk", content });
-const ask = (text: string, clientMessageId?: string): Loose => ({ type: "user_message", content: { type: "text", text }, clientMessageId });
+const ask = (text: string, clientMessageId?: string): Loose => ({
+  type: "user_message",
+  content: { type: "text", text },
+  clientMessageId,
+});
 const empty = emptyConversation("s");
 const live: Conversation = withSnapshot(empty, snapshot("s"), 0);
 const kinds = (conversation: Conversation) => conversation.items.map((item) => item.kind);
@@ -24,14 +31,27 @@ describe("a conversation", () => {
   test("tells what a person said from what the agent says that was said", () => {
     const told = { ...ask("rm -rf /"), author: "agent" };
     const made = applyEvents(live, journal(ask("hello"), told, told, ask("go on")));
-    expect(made.items.map((item) => (item.kind === "user" ? [item.told ?? false, item.content.length] : item.kind))).toEqual([[false, 1], [true, 2], [false, 1]]);
+    expect(
+      made.items.map((item) => (item.kind === "user" ? [item.told ?? false, item.content.length] : item.kind)),
+    ).toEqual([
+      [false, 1],
+      [true, 2],
+      [false, 1],
+    ]);
   });
 
   test("joins the chunks of one message and keeps what is no text apart", () => {
     const image = { type: "image", data: "", mimeType: "image/png" };
-    const made = applyEvents(live, journal(say("a"), say("b"), { type: "message_chunk", content: "", block: image }, say("c")));
+    const made = applyEvents(
+      live,
+      journal(say("a"), say("b"), { type: "message_chunk", content: "", block: image }, say("c")),
+    );
     expect(made.items).toHaveLength(1);
-    expect(made.items[0]).toMatchObject({ kind: "agent", streaming: true, parts: [{ text: "ab" }, image, { text: "c" }] });
+    expect(made.items[0]).toMatchObject({
+      kind: "agent",
+      streaming: true,
+      parts: [{ text: "ab" }, image, { text: "c" }],
+    });
   });
 
   test("begins a new message where the agent's id changes", () => {
@@ -46,9 +66,21 @@ describe("a conversation", () => {
   });
 
   test("shows what could not be stored in its place, each once, and goes on from the last number", () => {
-    const events = journal(ask("go"), say("kept "), say("unkept "), { type: "notice", title: "not saved", severity: "error" }, ask("more"), say("again"));
-    const unkept = events.map((event, index) => index >= 2 && index < 5 ? { ...event, seq: undefined } as unknown as JournalEvent : event);
-    const made = applyEvents(live, unkept.map((event, index) => index === 5 ? { ...event, seq: 3 } : event));
+    const events = journal(
+      ask("go"),
+      say("kept "),
+      say("unkept "),
+      { type: "notice", title: "not saved", severity: "error" },
+      ask("more"),
+      say("again"),
+    );
+    const unkept = events.map((event, index) =>
+      index >= 2 && index < 5 ? ({ ...event, seq: undefined } as unknown as JournalEvent) : event,
+    );
+    const made = applyEvents(
+      live,
+      unkept.map((event, index) => (index === 5 ? { ...event, seq: 3 } : event)),
+    );
     expect(kinds(made)).toEqual(["user", "agent", "notice", "user", "agent"]);
     expect(made.items[1]).toMatchObject({ parts: [{ text: "kept unkept " }] });
     expect(new Set(made.items.map((item) => item.key)).size).toBe(made.items.length);
@@ -56,8 +88,15 @@ describe("a conversation", () => {
   });
 
   test("is the same however its events are batched", () => {
-    const events = journal(ask("go"), { type: "thought_chunk", content: "hm" }, say("a"), { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
-      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "ok" }, say("b"), { type: "turn_complete", stopReason: "end_turn" });
+    const events = journal(
+      ask("go"),
+      { type: "thought_chunk", content: "hm" },
+      say("a"),
+      { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "ok" },
+      say("b"),
+      { type: "turn_complete", stopReason: "end_turn" },
+    );
     const whole = applyEvents(live, events);
     const single = events.reduce((conversation, event) => applyEvents(conversation, [event]), live);
     expect(single).toEqual(whole);
@@ -65,24 +104,45 @@ describe("a conversation", () => {
   });
 
   test("does not say again what a failed call says", () => {
-    const failed: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
-      { type: "tool_call_completed", toolCallId: "t", status: "failed", result: "There is no file x.", content: [{ type: "result" }] }];
-    expect(applyEvents(live, journal(...failed, say("There is no file x."))).items[1]).toMatchObject({ kind: "agent", echo: true });
-    expect(applyEvents(live, journal(...failed, say("There is no file x."), say(" Shall I make it?"))).items[1]).toMatchObject({ echo: false });
+    const failed: Loose[] = [
+      { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      {
+        type: "tool_call_completed",
+        toolCallId: "t",
+        status: "failed",
+        result: "There is no file x.",
+        content: [{ type: "result" }],
+      },
+    ];
+    expect(applyEvents(live, journal(...failed, say("There is no file x."))).items[1]).toMatchObject({
+      kind: "agent",
+      echo: true,
+    });
+    expect(
+      applyEvents(live, journal(...failed, say("There is no file x."), say(" Shall I make it?"))).items[1],
+    ).toMatchObject({ echo: false });
     expect(applyEvents(live, journal(...failed, say("Another thing."))).items[1]).not.toHaveProperty("echo");
   });
 
   test("does not draw what a call says is told again", () => {
-    const read: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
-      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "x", told: true }];
+    const read: Loose[] = [
+      { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "x", told: true },
+    ];
     const made = applyEvents(live, journal(...read, say("```\n"), say("x\n"), say("```\n")));
-    expect(made.items).toMatchObject([{ kind: "tool", told: true }, { kind: "agent", echo: true }]);
+    expect(made.items).toMatchObject([
+      { kind: "tool", told: true },
+      { kind: "agent", echo: true },
+    ]);
   });
 
   test("says once that a call was stopped, and keeps what it printed", () => {
     const printed = { type: "content", content: { type: "text", text: "line 1" } };
-    const run: Loose[] = [{ type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} },
-      { type: "tool_call_progress", toolCallId: "t", content: [printed] }, { type: "tool_call_completed", toolCallId: "t", status: "failed", result: "cancelled" }];
+    const run: Loose[] = [
+      { type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} },
+      { type: "tool_call_progress", toolCallId: "t", content: [printed] },
+      { type: "tool_call_completed", toolCallId: "t", status: "failed", result: "cancelled" },
+    ];
     const stopped = applyEvents(live, journal(...run, { type: "turn_complete", stopReason: "cancelled" }));
     expect(stopped.items[0]).toMatchObject({ abandoned: true, output: undefined, content: [printed] });
     const ended = applyEvents(live, journal(...run, { type: "turn_complete", stopReason: "end_turn" }));
@@ -90,9 +150,20 @@ describe("a conversation", () => {
   });
 
   test("knows a call that somebody refused", () => {
-    const question = { type: "permission_request", requestId: "q", toolCall: { toolCallId: "t" }, options: [{ optionId: "no", name: "No", kind: "reject_once" }] };
-    const made = applyEvents(live, journal({ type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} }, question,
-      { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "no" }, by: "user" }));
+    const question = {
+      type: "permission_request",
+      requestId: "q",
+      toolCall: { toolCallId: "t" },
+      options: [{ optionId: "no", name: "No", kind: "reject_once" }],
+    };
+    const made = applyEvents(
+      live,
+      journal(
+        { type: "tool_call_started", toolCallId: "t", title: "T", kind: "execute", toolName: "run", arguments: {} },
+        question,
+        { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "no" }, by: "user" },
+      ),
+    );
     expect(made.items[0]).toMatchObject({ kind: "tool", asking: false, refused: true });
   });
 
@@ -105,7 +176,10 @@ describe("a conversation", () => {
   });
 
   test("keeps an event that has no name", () => {
-    const made = applyEvents(live, journal({ type: "aurora", colour: "green" }, { type: "unknown_update", raw: { a: 1 } }));
+    const made = applyEvents(
+      live,
+      journal({ type: "aurora", colour: "green" }, { type: "unknown_update", raw: { a: 1 } }),
+    );
     expect(made.items[0]).toMatchObject({ kind: "unknown", type: "aurora", raw: { colour: "green" } });
     expect(made.items[1]).toMatchObject({ kind: "unknown", raw: { a: 1 } });
     expect(made.lastSeq).toBe(2);
@@ -113,19 +187,50 @@ describe("a conversation", () => {
 });
 
 describe("a tool call", () => {
-  const start = { type: "tool_call_started", toolCallId: "t", title: "Read a", kind: "read", toolName: "read", arguments: { path: "a" }, status: "in_progress" };
+  const start = {
+    type: "tool_call_started",
+    toolCallId: "t",
+    title: "Read a",
+    kind: "read",
+    toolName: "read",
+    arguments: { path: "a" },
+    status: "in_progress",
+  };
 
   test("takes from each update what it says and keeps the rest", () => {
-    const made = applyEvents(live, journal(start, { type: "tool_call_progress", toolCallId: "t", title: "Read a.txt" }, { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "text" }));
+    const made = applyEvents(
+      live,
+      journal(
+        start,
+        { type: "tool_call_progress", toolCallId: "t", title: "Read a.txt" },
+        { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "text" },
+      ),
+    );
     expect(made.items).toHaveLength(1);
-    expect(made.items[0]).toMatchObject({ title: "Read a.txt", toolKind: "read", toolName: "read", input: { path: "a" }, output: "text", status: "completed" });
+    expect(made.items[0]).toMatchObject({
+      title: "Read a.txt",
+      toolKind: "read",
+      toolName: "read",
+      input: { path: "a" },
+      output: "text",
+      status: "completed",
+    });
     expect((made.items[0] as ToolItem).endedAt - (made.items[0] as ToolItem).at).toBe(2000);
   });
 
   test("has its result where it stood in the content, and once", () => {
-    const done = { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "text", content: [{ type: "result" }] };
+    const done = {
+      type: "tool_call_completed",
+      toolCallId: "t",
+      status: "completed",
+      result: "text",
+      content: [{ type: "result" }],
+    };
     const made = applyEvents(live, journal(start, done));
-    expect(made.items[0]).toMatchObject({ content: [{ type: "content", content: { type: "text", text: "text" } }], output: undefined });
+    expect(made.items[0]).toMatchObject({
+      content: [{ type: "content", content: { type: "text", text: "text" } }],
+      output: undefined,
+    });
   });
 
   test("that the turn left behind is abandoned", () => {
@@ -135,17 +240,41 @@ describe("a tool call", () => {
 });
 
 describe("a question", () => {
-  const question = { type: "permission_request", requestId: "q", toolCall: { toolCallId: "t" }, options: [{ optionId: "y", name: "Yes", kind: "allow_once" }] };
-  const start = { type: "tool_call_started", toolCallId: "t", title: "rm", kind: "execute", toolName: "sh", arguments: { command: "rm" } };
+  const question = {
+    type: "permission_request",
+    requestId: "q",
+    toolCall: { toolCallId: "t" },
+    options: [{ optionId: "y", name: "Yes", kind: "allow_once" }],
+  };
+  const start = {
+    type: "tool_call_started",
+    toolCallId: "t",
+    title: "rm",
+    kind: "execute",
+    toolName: "sh",
+    arguments: { command: "rm" },
+  };
 
   test("shows what is known of its call", () => {
     const made = applyEvents(live, journal(start, question));
-    expect(made.items[1]).toMatchObject({ kind: "permission", toolCall: { title: "rm", rawInput: { command: "rm" } }, answer: null });
+    expect(made.items[1]).toMatchObject({
+      kind: "permission",
+      toolCall: { title: "rm", rawInput: { command: "rm" } },
+      answer: null,
+    });
     expect(made.items[0]).toMatchObject({ asking: true });
   });
 
   test("that was answered elsewhere is not mine", () => {
-    const made = applyEvents(live, journal(start, question, { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "y" }, by: "zed" }));
+    const made = applyEvents(
+      live,
+      journal(start, question, {
+        type: "permission_resolved",
+        requestId: "q",
+        outcome: { outcome: "selected", optionId: "y" },
+        by: "zed",
+      }),
+    );
     expect(made.items[1]).toMatchObject({ answer: { optionId: "y", by: "zed" }, mine: false });
     expect(made.items[0]).toMatchObject({ asking: false });
   });
@@ -153,7 +282,15 @@ describe("a question", () => {
   test("that this page answered is mine", () => {
     const asked = applyEvents(live, journal(start, question));
     const sending = { ...asked, items: asked.items.with(1, { ...(asked.items[1] as PermissionItem), sending: "y" }) };
-    const made = applyEvents(sending, journal(start, question, { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "y" }, by: "web" }).slice(2));
+    const made = applyEvents(
+      sending,
+      journal(start, question, {
+        type: "permission_resolved",
+        requestId: "q",
+        outcome: { outcome: "selected", optionId: "y" },
+        by: "web",
+      }).slice(2),
+    );
     expect(made.items[1]).toMatchObject({ mine: true, sending: null });
   });
 
@@ -167,11 +304,17 @@ describe("the state", () => {
   test("follows live turns", () => {
     const working = applyEvents({ ...live, caughtUp: true }, journal(ask("go")));
     expect(working.working).toBe(true);
-    expect(applyEvents(working, journal(ask("go"), { type: "turn_complete", stopReason: "end_turn" }).slice(1)).working).toBe(false);
+    expect(
+      applyEvents(working, journal(ask("go"), { type: "turn_complete", stopReason: "end_turn" }).slice(1)).working,
+    ).toBe(false);
   });
 
   test("is the snapshot's while old events are replayed", () => {
-    const before = withSnapshot(empty, snapshot("s", { state: "idle", lastSeq: 2, modes: { currentModeId: "code", availableModes: [] } }), 0);
+    const before = withSnapshot(
+      empty,
+      snapshot("s", { state: "idle", lastSeq: 2, modes: { currentModeId: "code", availableModes: [] } }),
+      0,
+    );
     const made = applyEvents(before, journal(ask("go"), { type: "mode_changed", modeId: "ask" }));
     expect(made).toMatchObject({ working: false, modeId: "code", caughtUp: false });
   });
@@ -184,21 +327,40 @@ describe("the state", () => {
 });
 
 describe("older events", () => {
-  const events = journal(ask("go"), { type: "thought_chunk", content: "one " }, { type: "thought_chunk", content: "two" }, say("a"), say("b"),
+  const events = journal(
+    ask("go"),
+    { type: "thought_chunk", content: "one " },
+    { type: "thought_chunk", content: "two" },
+    say("a"),
+    say("b"),
     { type: "tool_call_started", toolCallId: "t", title: "T", kind: "edit", toolName: "e", arguments: { path: "x" } },
     { type: "permission_request", requestId: "q", toolCall: { toolCallId: "t" }, options: [] },
     { type: "terminal_output", terminalId: "1", output: "x" },
     { type: "permission_resolved", requestId: "q", outcome: { outcome: "selected", optionId: "y" }, by: "zed" },
     { type: "terminal_output", terminalId: "1", output: "y" },
-    { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "ok" }, say("c"), { type: "turn_complete", stopReason: "end_turn" });
+    { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "ok" },
+    say("c"),
+    { type: "turn_complete", stopReason: "end_turn" },
+  );
   const whole = applyEvents({ ...live, caughtUp: true }, events);
-  const words = (conversation: Conversation) => conversation.items.map(({ key: _key, ...item }) => ({ ...item, streaming: false }));
+  const words = (conversation: Conversation) =>
+    conversation.items.map(({ key: _key, ...item }) => ({ ...item, streaming: false }));
 
   test.each(events.slice(1).map((event) => event.seq))("joined at %i make the same conversation", (border) => {
-    const newer = applyEvents({ ...withSnapshot(empty, snapshot("s", { lastSeq: events.length }), border - 1), caughtUp: true }, events.slice(border - 1));
+    const newer = applyEvents(
+      { ...withSnapshot(empty, snapshot("s", { lastSeq: events.length }), border - 1), caughtUp: true },
+      events.slice(border - 1),
+    );
     const joined = withOlder(newer, events.slice(0, border - 1));
     expect(words(joined).map((item) => ("duration" in item ? { ...item, duration: 0 } : item))).toMatchObject(
-      words(whole).map((item) => ("duration" in item ? { ...item, duration: 0 } : "endedAt" in item && item.kind === "thought" ? { ...item, endedAt: expect.any(Number) } : item)));
+      words(whole).map((item) =>
+        "duration" in item
+          ? { ...item, duration: 0 }
+          : "endedAt" in item && item.kind === "thought"
+            ? { ...item, endedAt: expect.any(Number) }
+            : item,
+      ),
+    );
     expect(joined.terminals.get("1")?.output).toBe("xy");
     expect(joined.firstSeq).toBe(1);
   });

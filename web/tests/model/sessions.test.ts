@@ -8,13 +8,29 @@ const ago = (hours: number) => new Date(NOW - hours * 3600_000).toISOString();
 const session = (id: string, more: Partial<SessionSummary> = {}): SessionSummary => ({ ...snapshot(id), ...more });
 
 test("sessions are grouped by day, the newest first", () => {
-  const groups = grouped([session("old", { updatedAt: ago(200) }), session("new", { updatedAt: ago(1) }), session("newer", { updatedAt: ago(0) }), session("before", { updatedAt: ago(20) })], "day", NOW);
-  expect(groups.map(({ name, sessions }) => [name, sessions.map((one) => one.sessionId)])).toEqual([["Today", ["newer", "new"]], ["Yesterday", ["before"]], ["This month", ["old"]]]);
+  const groups = grouped(
+    [
+      session("old", { updatedAt: ago(200) }),
+      session("new", { updatedAt: ago(1) }),
+      session("newer", { updatedAt: ago(0) }),
+      session("before", { updatedAt: ago(20) }),
+    ],
+    "day",
+    NOW,
+  );
+  expect(groups.map(({ name, sessions }) => [name, sessions.map((one) => one.sessionId)])).toEqual([
+    ["Today", ["newer", "new"]],
+    ["Yesterday", ["before"]],
+    ["This month", ["old"]],
+  ]);
 });
 
 test("folders of the same name stay apart", () => {
   const groups = grouped([session("a", { cwd: "/x/api" }), session("b", { cwd: "/y/api" })], "workspace", NOW);
-  expect(groups.map(({ name, hint }) => [name, hint])).toEqual([["api", "/x/api"], ["api", "/y/api"]]);
+  expect(groups.map(({ name, hint }) => [name, hint])).toEqual([
+    ["api", "/x/api"],
+    ["api", "/y/api"],
+  ]);
 });
 
 test("an open question outweighs the state", () => {

@@ -15,14 +15,19 @@ describe("splitting Markdown into blocks", () => {
     ["no indented code", "    a\n\n    b\n\nc", ["    a\n\n    b\n\n", "c"]],
     ["a table as one", "| a | b |\n|---|---|\n| 1 | 2 |\n\nend", ["| a | b |\n|---|---|\n| 1 | 2 |\n\n", "end"]],
     ["a longer fence around a shorter one", "````\n```\n````\nx", ["````\n```\n````\n", "x"]],
-    ["no inline code that looks like a fence", "```not a fence``` text\n\nmore", ["```not a fence``` text\n\n", "more"]],
+    [
+      "no inline code that looks like a fence",
+      "```not a fence``` text\n\nmore",
+      ["```not a fence``` text\n\n", "more"],
+    ],
   ])("cuts %s", (_, source, blocks) => {
     expect(cut(source)).toEqual(blocks);
     expect(cut(source).join("")).toBe(source);
   });
 
   it("comes to the same blocks letter by letter as at once", () => {
-    const source = "# T\n\n- a\n\n- b\n\n---\n\ntext *x*\n```js\nlet a;\n\nlet b;\n```\nafter\n\n1. x\n\n   y\n\n> q\n\n    code\n\n    more";
+    const source =
+      "# T\n\n- a\n\n- b\n\n---\n\ntext *x*\n```js\nlet a;\n\nlet b;\n```\nafter\n\n1. x\n\n   y\n\n> q\n\n    code\n\n    more";
     let grown: Blocks = NO_BLOCKS;
     for (let end = 1; end <= source.length; end++) {
       grown = splitBlocks(source.slice(0, end), grown);

@@ -15,7 +15,9 @@ function shown(message: string): { block: string; text: string; html: HTMLElemen
     if (fence === null) html.innerHTML = renderBlock(block, defined);
     else html.textContent = `${fence.language} ${fence.code}`;
     for (const copy of html.querySelectorAll("button")) copy.parentElement?.remove(); // the bar above code is ours
-    for (const part of html.querySelectorAll("pre, p, ul, ol, li, table, tr, td, th, blockquote, hr, br, h1, h2, h3, h4, h5, h6")) {
+    for (const part of html.querySelectorAll(
+      "pre, p, ul, ol, li, table, tr, td, th, blockquote, hr, br, h1, h2, h3, h4, h5, h6",
+    )) {
       part.before("\n"); // on the page they stand apart
       part.after("\n");
     }
@@ -46,9 +48,13 @@ describe("lines that only look like definitions", () => {
 
 describe("definitions", () => {
   it("link every block that refers to them, and are hidden", () => {
-    const blocks = shown('See [the  Docs] and [it][the docs].\n\n> quoted [the docs]\n\n[the docs]: https://example.org/x "A title"\n');
+    const blocks = shown(
+      'See [the  Docs] and [it][the docs].\n\n> quoted [the docs]\n\n[the docs]: https://example.org/x "A title"\n',
+    );
     expect(blocks.map(({ html }) => [...html.querySelectorAll("a")].map((link) => link.href))).toEqual([
-      ["https://example.org/x", "https://example.org/x"], ["https://example.org/x"], [],
+      ["https://example.org/x", "https://example.org/x"],
+      ["https://example.org/x"],
+      [],
     ]);
     expect(blocks[0]?.html.querySelector("a")?.title).toBe("A title");
     expect(blocks[2]?.text.trim()).toBe("");
@@ -60,17 +66,38 @@ describe("definitions", () => {
   });
 
   it("do not run into a block that is still open", () => {
-    for (const { text } of shown("- ```\n  [a] code\n\n[a]: https://example.org/once\n")) expect(text.split("example.org").length).toBeLessThan(3);
+    for (const { text } of shown("- ```\n  [a] code\n\n[a]: https://example.org/once\n"))
+      expect(text.split("example.org").length).toBeLessThan(3);
   });
 });
 
 const WORD = fc.constantFrom("server", "INFO", "warning", "started", "Foo", "bar", "naïve", "値段");
 const LOG = fc.tuple(WORD, fc.array(WORD, { maxLength: 4 })).map(([label, rest]) => `[${label}]: ${rest.join(" ")}`);
-const TEXT = fc.array(fc.oneof(WORD, WORD.map((word) => `[${word}]`), WORD.map((word) => `**${word}**`), fc.constantFrom(":", "|", "-", "(x)", "#", "1.", "\\", "!")), { minLength: 1, maxLength: 8 }).map((parts) => parts.join(" "));
+const TEXT = fc
+  .array(
+    fc.oneof(
+      WORD,
+      WORD.map((word) => `[${word}]`),
+      WORD.map((word) => `**${word}**`),
+      fc.constantFrom(":", "|", "-", "(x)", "#", "1.", "\\", "!"),
+    ),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((parts) => parts.join(" "));
 const LINE = fc.oneof(
-  LOG, TEXT, fc.constant(""), fc.constant("---"), fc.constant("```"), fc.constant("~~~"),
-  TEXT.map((text) => `- ${text}`), TEXT.map((text) => `> ${text}`), TEXT.map((text) => `## ${text}`), TEXT.map((text) => `    ${text}`),
-  LOG.map((log) => `  ${log}`), TEXT.map((text) => `| ${text} |`), fc.constant("| --- |"),
+  LOG,
+  TEXT,
+  fc.constant(""),
+  fc.constant("---"),
+  fc.constant("```"),
+  fc.constant("~~~"),
+  TEXT.map((text) => `- ${text}`),
+  TEXT.map((text) => `> ${text}`),
+  TEXT.map((text) => `## ${text}`),
+  TEXT.map((text) => `    ${text}`),
+  LOG.map((log) => `  ${log}`),
+  TEXT.map((text) => `| ${text} |`),
+  fc.constant("| --- |"),
 );
 
 it("no rendered block shows other words than its source", () => {

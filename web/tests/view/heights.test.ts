@@ -49,6 +49,10 @@ describe("a windowed list", () => {
   });
   it("says only what changed", () => {
     const heights = list(1, 2);
-    expect([heights.measure("k1", 50), heights.measure("k1", 50.2), heights.measure("k1", 60)]).toEqual([true, false, true]);
+    expect([heights.measure("k1", 50), heights.measure("k1", 50.2), heights.measure("k1", 60)]).toEqual([
+      true,
+      false,
+      true,
+    ]);
   });
 });

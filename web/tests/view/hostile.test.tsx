@@ -16,7 +16,17 @@ const FIELDS: Record<string, readonly string[]> = {
   message_chunk: ["content", "block", "messageId"],
   thought_chunk: ["content", "messageId"],
   tool_call_started: ["toolCallId", "toolName", "title", "kind", "arguments", "content", "locations", "status"],
-  tool_call_progress: ["toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "terminal"],
+  tool_call_progress: [
+    "toolCallId",
+    "title",
+    "kind",
+    "status",
+    "content",
+    "locations",
+    "rawInput",
+    "rawOutput",
+    "terminal",
+  ],
   tool_call_completed: ["toolCallId", "status", "result", "content", "locations"],
   permission_request: ["requestId", "toolCall", "options"],
   permission_resolved: ["requestId", "outcome", "by"],
@@ -39,11 +49,37 @@ const FIELDS: Record<string, readonly string[]> = {
 };
 
 const ODD = fc.oneof(
-  fc.constantFrom<unknown>(null, 7, true, "", "text", [], {}, [null], [[]], [7], { type: 7 }, [{ type: "text" }], [{ type: "terminal" }], [{ type: "diff" }], { type: "text", text: null }, { type: "image" }, { type: "resource" }, { amount: "x", currency: {} }, { optionId: {} }, { toolCallId: null }),
+  fc.constantFrom<unknown>(
+    null,
+    7,
+    true,
+    "",
+    "text",
+    [],
+    {},
+    [null],
+    [[]],
+    [7],
+    { type: 7 },
+    [{ type: "text" }],
+    [{ type: "terminal" }],
+    [{ type: "diff" }],
+    { type: "text", text: null },
+    { type: "image" },
+    { type: "resource" },
+    { amount: "x", currency: {} },
+    { optionId: {} },
+    { toolCallId: null },
+  ),
   fc.jsonValue({ maxDepth: 3 }),
 );
-const EVENT = fc.constantFrom(...Object.keys(FIELDS)).chain((type) =>
-  fc.record(Object.fromEntries((FIELDS[type] ?? []).map((name) => [name, fc.option(ODD, { nil: undefined })]))).map((fields) => ({ ...fields, type })));
+const EVENT = fc
+  .constantFrom(...Object.keys(FIELDS))
+  .chain((type) =>
+    fc
+      .record(Object.fromEntries((FIELDS[type] ?? []).map((name) => [name, fc.option(ODD, { nil: undefined })])))
+      .map((fields) => ({ ...fields, type })),
+  );
 
 const ACTIONS = new Proxy({}, { get: () => () => undefined }) as Actions;
 
@@ -51,7 +87,14 @@ let root: Root;
 let host: HTMLElement;
 
 beforeEach(() => {
-  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true, ResizeObserver: class { observe() {} unobserve() {} disconnect() {} } });
+  Object.assign(globalThis, {
+    IS_REACT_ACT_ENVIRONMENT: true,
+    ResizeObserver: class {
+      observe() {}
+      unobserve() {}
+      disconnect() {}
+    },
+  });
   vi.spyOn(console, "error").mockImplementation(() => undefined);
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   host = document.createElement("div");
@@ -61,7 +104,9 @@ beforeEach(() => {
 afterEach(() => host.remove());
 
 function numbered(events: readonly object[]): Incoming[] {
-  return events.map((event, index) => ({ ...event, sessionId: "s", seq: index + 1, timestamp: "" }) as unknown as Incoming);
+  return events.map(
+    (event, index) => ({ ...event, sessionId: "s", seq: index + 1, timestamp: "" }) as unknown as Incoming,
+  );
 }
 
 async function draw(events: readonly object[]): Promise<string> {
@@ -69,16 +114,38 @@ async function draw(events: readonly object[]): Promise<string> {
   const after = { type: "message_chunk", content: "still here", messageId: "after" };
   const conversation = applyEvents(live, numbered([...events, after]));
   root = createRoot(host);
-  await act(async () => root.render(
-    <ActionsContext value={ACTIONS}><Boundary what="The page">
-      <Timeline sessionId="s" items={conversation.items} terminals={conversation.terminals} working={false} turnStartedAt={0} caughtUp hasOlder={false} loadingOlder={false} cwd="/w" />
-      {conversation.items.map((item) => <Boundary key={item.key} what="This item" of={item}><ItemView item={item} terminals={conversation.terminals} cwd="/w" /></Boundary>)}
-      {openQuestions(conversation).map((item) => (
-        <Boundary key={item.key} what="This question" of={item}>{item.kind === "permission" ? <PermissionCard item={item} /> : <ElicitationCard item={item} />}</Boundary>
-      ))}
-      <Boundary what="The plan" of={conversation.plan}><PlanPanel entries={conversation.plan} /></Boundary>
-    </Boundary></ActionsContext>,
-  ));
+  await act(async () =>
+    root.render(
+      <ActionsContext value={ACTIONS}>
+        <Boundary what="The page">
+          <Timeline
+            sessionId="s"
+            items={conversation.items}
+            terminals={conversation.terminals}
+            working={false}
+            turnStartedAt={0}
+            caughtUp
+            hasOlder={false}
+            loadingOlder={false}
+            cwd="/w"
+          />
+          {conversation.items.map((item) => (
+            <Boundary key={item.key} what="This item" of={item}>
+              <ItemView item={item} terminals={conversation.terminals} cwd="/w" />
+            </Boundary>
+          ))}
+          {openQuestions(conversation).map((item) => (
+            <Boundary key={item.key} what="This question" of={item}>
+              {item.kind === "permission" ? <PermissionCard item={item} /> : <ElicitationCard item={item} />}
+            </Boundary>
+          ))}
+          <Boundary what="The plan" of={conversation.plan}>
+            <PlanPanel entries={conversation.plan} />
+          </Boundary>
+        </Boundary>
+      </ActionsContext>,
+    ),
+  );
   const text = host.textContent ?? "";
   await act(async () => root.unmount());
   return text;
@@ -101,10 +168,22 @@ it("what cannot be drawn says so, with the ways on, and is tried again when it c
     return <span>whole</span>;
   };
   root = createRoot(host);
-  await act(async () => root.render(<Boundary what="This item" of={1}><Broken broken /></Boundary>));
+  await act(async () =>
+    root.render(
+      <Boundary what="This item" of={1}>
+        <Broken broken />
+      </Boundary>,
+    ),
+  );
   expect(host.textContent).toContain("This item could not be shown: a number is no title");
   expect([...host.querySelectorAll("button")].map((button) => button.textContent)).toEqual(["Reload", "Copy report"]);
-  await act(async () => root.render(<Boundary what="This item" of={2}><Broken broken={false} /></Boundary>));
+  await act(async () =>
+    root.render(
+      <Boundary what="This item" of={2}>
+        <Broken broken={false} />
+      </Boundary>,
+    ),
+  );
   expect(host.textContent).toBe("whole");
   await act(async () => root.unmount());
 });

@@ -8,7 +8,10 @@ describe("a diff's lines", () => {
   it("have the numbers of both sides", () => {
     const { lines } = diffLines(text("a", "b", "c"), text("a", "x", "c"));
     expect(lines.map((line) => [line.kind, line.oldNumber, line.newNumber, line.text])).toEqual([
-      ["same", 1, 1, "a"], ["removed", 2, null, "b"], ["added", null, 2, "x"], ["same", 3, 3, "c"],
+      ["same", 1, 1, "a"],
+      ["removed", 2, null, "b"],
+      ["added", null, 2, "x"],
+      ["same", 3, 3, "c"],
     ]);
   });
 
@@ -27,7 +30,10 @@ describe("a diff's lines", () => {
     now[9] = "ten";
     now[29] = "thirty";
     const { hunks } = diffLines(text(...old), text(...now));
-    expect(hunks.map((hunk) => [hunk.start, hunk.end])).toEqual([[6, 14], [27, 35]]);
+    expect(hunks.map((hunk) => [hunk.start, hunk.end])).toEqual([
+      [6, 14],
+      [27, 35],
+    ]);
   });
 
   it("of changes near each other share a hunk", () => {
@@ -50,11 +56,17 @@ describe("two columns", () => {
   it("put removed beside added and leave the rest empty", () => {
     const rows = pairs(diffLines(text("a", "b", "c", "d"), text("a", "x", "d")).lines);
     expect(rows.map(({ left, right }) => [left?.text ?? null, right?.text ?? null])).toEqual([
-      ["a", "a"], ["b", "x"], ["c", null], ["d", "d"],
+      ["a", "a"],
+      ["b", "x"],
+      ["c", null],
+      ["d", "d"],
     ]);
   });
   it("know the partner of a changed line", () => {
-    expect([...partners(diffLines(text("a", "b"), text("a", "x")).lines)]).toEqual([[1, 2], [2, 1]]);
+    expect([...partners(diffLines(text("a", "b"), text("a", "x")).lines)]).toEqual([
+      [1, 2],
+      [2, 1],
+    ]);
   });
 });
 

@@ -2,14 +2,23 @@ import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/bridge/events";
 import { fields, initialValues, read } from "../../src/view/question/schema";
 
-const one = (property: JsonObject, required: string[] = []) => fields({ type: "object", properties: { x: property }, required });
-const sent = (property: JsonObject, value: string | boolean | string[], required: string[] = []) => read(one(property, required), { x: value });
+const one = (property: JsonObject, required: string[] = []) =>
+  fields({ type: "object", properties: { x: property }, required });
+const sent = (property: JsonObject, value: string | boolean | string[], required: string[] = []) =>
+  read(one(property, required), { x: value });
 
 describe("a form's fields", () => {
   it.each<[JsonObject, string]>([
-    [{ type: "string" }, "text"], [{ type: "number" }, "number"], [{ type: "integer" }, "integer"], [{ type: "boolean" }, "boolean"],
-    [{ type: "string", enum: ["a"] }, "choice"], [{ type: "string", oneOf: [{ const: "a", title: "A" }] }, "choice"],
-    [{ type: "array", items: { enum: ["a"] } }, "choices"], [{ type: "object" }, "json"], [{ type: ["string", "null"] }, "text"], [{}, "text"],
+    [{ type: "string" }, "text"],
+    [{ type: "number" }, "number"],
+    [{ type: "integer" }, "integer"],
+    [{ type: "boolean" }, "boolean"],
+    [{ type: "string", enum: ["a"] }, "choice"],
+    [{ type: "string", oneOf: [{ const: "a", title: "A" }] }, "choice"],
+    [{ type: "array", items: { enum: ["a"] } }, "choices"],
+    [{ type: "object" }, "json"],
+    [{ type: ["string", "null"] }, "text"],
+    [{}, "text"],
   ])("for %j are %s", (property, kind) => expect(one(property)[0]?.kind).toBe(kind));
 
   it("have the titles of their options", () => {
@@ -17,7 +26,9 @@ describe("a form's fields", () => {
     expect(one({ enum: ["a"], enumNames: ["First"] })[0]?.options).toEqual([{ value: "a", label: "First" }]);
   });
   it("begin with their default", () => {
-    const all = fields({ properties: { a: { type: "integer", default: 3 }, b: { type: "boolean", default: true }, c: { type: "string" } } });
+    const all = fields({
+      properties: { a: { type: "integer", default: 3 }, b: { type: "boolean", default: true }, c: { type: "string" } },
+    });
     expect(initialValues(all)).toEqual({ a: "3", b: true, c: "" });
   });
   it("are none without a schema", () => expect(fields(null)).toEqual([]));
@@ -25,16 +36,32 @@ describe("a form's fields", () => {
 
 describe("what was filled in", () => {
   it.each<[JsonObject, string | boolean | string[], unknown]>([
-    [{ type: "string" }, "a", "a"], [{ type: "integer" }, "3", 3], [{ type: "number" }, "2.5", 2.5], [{ type: "boolean" }, false, false],
-    [{ type: "array", items: { enum: ["a", "b"] } }, ["a"], ["a"]], [{ type: "object" }, '{"a":1}', { a: 1 }],
-  ])("%j with %j is sent as %j", (property, value, result) => expect(sent(property, value)).toEqual({ content: { x: result }, errors: {} }));
+    [{ type: "string" }, "a", "a"],
+    [{ type: "integer" }, "3", 3],
+    [{ type: "number" }, "2.5", 2.5],
+    [{ type: "boolean" }, false, false],
+    [{ type: "array", items: { enum: ["a", "b"] } }, ["a"], ["a"]],
+    [{ type: "object" }, '{"a":1}', { a: 1 }],
+  ])("%j with %j is sent as %j", (property, value, result) =>
+    expect(sent(property, value)).toEqual({ content: { x: result }, errors: {} }),
+  );
 
-  it("is left out when it is empty and not needed", () => expect(sent({ type: "string" }, "")).toEqual({ content: {}, errors: {} }));
+  it("is left out when it is empty and not needed", () =>
+    expect(sent({ type: "string" }, "")).toEqual({ content: {}, errors: {} }));
 
   it.each<[JsonObject, string | string[], RegExp]>([
-    [{ type: "string" }, "", /needed/], [{ type: "integer" }, "1.5", /whole/], [{ type: "number" }, "x", /not a number/],
-    [{ type: "number", minimum: 2 }, "1", /least 2/], [{ type: "number", maximum: 2 }, "3", /most 2/], [{ type: "string", minLength: 3 }, "ab", /least 3/],
-    [{ type: "string", maxLength: 1 }, "ab", /most 1/], [{ type: "string", format: "email" }, "ab", /e-mail/], [{ type: "string", format: "uri" }, "ab", /address/],
-    [{ type: "object" }, "{", /JSON/], [{ type: "array", items: { enum: ["a"] } }, [], /least 1/],
-  ])("%j with %j is refused: %s", (property, value, words) => expect(sent(property, value, ["x"]).errors.x).toMatch(words));
+    [{ type: "string" }, "", /needed/],
+    [{ type: "integer" }, "1.5", /whole/],
+    [{ type: "number" }, "x", /not a number/],
+    [{ type: "number", minimum: 2 }, "1", /least 2/],
+    [{ type: "number", maximum: 2 }, "3", /most 2/],
+    [{ type: "string", minLength: 3 }, "ab", /least 3/],
+    [{ type: "string", maxLength: 1 }, "ab", /most 1/],
+    [{ type: "string", format: "email" }, "ab", /e-mail/],
+    [{ type: "string", format: "uri" }, "ab", /address/],
+    [{ type: "object" }, "{", /JSON/],
+    [{ type: "array", items: { enum: ["a"] } }, [], /least 1/],
+  ])("%j with %j is refused: %s", (property, value, words) =>
+    expect(sent(property, value, ["x"]).errors.x).toMatch(words),
+  );
 });

@@ -11,7 +11,12 @@ describe("the end of long output", () => {
     expect(tailOf("1\n2\n3\n4", 3)).toEqual({ text: "2\n3\n4", whole: false, shownLines: 3, lines: 4 });
   });
   it("begins at a line's start when it is cut by length", () => {
-    expect(tailOf("aaaa\nbbbb\ncccc\n", 100, 12)).toEqual({ text: "bbbb\ncccc\n", whole: false, shownLines: 2, lines: 3 });
+    expect(tailOf("aaaa\nbbbb\ncccc\n", 100, 12)).toEqual({
+      text: "bbbb\ncccc\n",
+      whole: false,
+      shownLines: 2,
+      lines: 3,
+    });
   });
   it("is the end of a line that is too long by itself", () => {
     expect(tailOf("x".repeat(100), 10, 8)).toEqual({ text: "x".repeat(8), whole: false, shownLines: 1, lines: 1 });

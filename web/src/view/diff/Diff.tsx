@@ -62,10 +62,22 @@ function isNew(diff: DiffContent): boolean {
 function LayoutToggle({ split }: { split: boolean }) {
   return (
     <span className={styles.toggle} role="group" aria-label="Layout of changes">
-      <button type="button" aria-pressed={!split} aria-label="One column" title="One column" onClick={() => setLayout("inline")}>
+      <button
+        type="button"
+        aria-pressed={!split}
+        aria-label="One column"
+        title="One column"
+        onClick={() => setLayout("inline")}
+      >
         <Icon name="inline" />
       </button>
-      <button type="button" aria-pressed={split} aria-label="Side by side" title="Side by side" onClick={() => setLayout("split")}>
+      <button
+        type="button"
+        aria-pressed={split}
+        aria-label="Side by side"
+        title="Side by side"
+        onClick={() => setLayout("split")}
+      >
         <Icon name="split" />
       </button>
     </span>
@@ -110,16 +122,46 @@ function Hunks({ lines, split, diff, whole }: { lines: LineDiff; split: boolean;
     const { top, bottom } = revealed.get(index) ?? NOTHING;
     const from = Math.min(next, end + top);
     const to = Math.max(from, next - bottom);
-    if (from > end) sections.push(<Rows key={`t${index}`} lines={lines.lines} start={end} end={from} split={split} colours={colours} />);
+    if (from > end)
+      sections.push(
+        <Rows key={`t${index}`} lines={lines.lines} start={end} end={from} split={split} colours={colours} />,
+      );
     if (to > from && lines.hunks.length > 0) {
-      sections.push(<Gap key={`g${index}`} index={index} count={to - from} last={hunk === undefined} split={split} onReveal={reveal} />);
+      sections.push(
+        <Gap
+          key={`g${index}`}
+          index={index}
+          count={to - from}
+          last={hunk === undefined}
+          split={split}
+          onReveal={reveal}
+        />,
+      );
     }
     if (hunk === undefined) break;
     const closed = large && index >= OPEN_AT_FIRST && !opened.has(index);
     if (closed) {
-      sections.push(<ClosedHunk key={`c${index}`} hunk={hunk} lines={lines} split={split} onOpen={() => setOpened(new Set(opened).add(index))} />);
+      sections.push(
+        <ClosedHunk
+          key={`c${index}`}
+          hunk={hunk}
+          lines={lines}
+          split={split}
+          onOpen={() => setOpened(new Set(opened).add(index))}
+        />,
+      );
     } else {
-      sections.push(<Rows key={`h${index}`} lines={lines.lines} start={to} end={hunk.end} split={split} colours={colours} whole={whole} />);
+      sections.push(
+        <Rows
+          key={`h${index}`}
+          lines={lines.lines}
+          start={to}
+          end={hunk.end}
+          split={split}
+          colours={colours}
+          whole={whole}
+        />,
+      );
     }
     end = hunk.end;
   }
@@ -157,16 +199,28 @@ function Gap({ index, count, last, split, onReveal }: GapProps) {
         <td colSpan={split ? 4 : 3}>
           <div className={styles.gapLine}>
             {index > 0 && !few ? (
-              <button type="button" onClick={() => onReveal(index, { top: STEP, bottom: 0 })} aria-label={`Show ${STEP} more lines after the change above`}>
+              <button
+                type="button"
+                onClick={() => onReveal(index, { top: STEP, bottom: 0 })}
+                aria-label={`Show ${STEP} more lines after the change above`}
+              >
                 <Icon name="down" />
               </button>
             ) : null}
             {!last && !few ? (
-              <button type="button" onClick={() => onReveal(index, { top: 0, bottom: STEP })} aria-label={`Show ${STEP} more lines before the change below`}>
+              <button
+                type="button"
+                onClick={() => onReveal(index, { top: 0, bottom: STEP })}
+                aria-label={`Show ${STEP} more lines before the change below`}
+              >
                 <Icon name="up" />
               </button>
             ) : null}
-            <button type="button" onClick={() => onReveal(index, { top: count, bottom: 0 })} aria-label={`Show ${plural(count, "unchanged line")}`}>
+            <button
+              type="button"
+              onClick={() => onReveal(index, { top: count, bottom: 0 })}
+              aria-label={`Show ${plural(count, "unchanged line")}`}
+            >
               {plural(count, "unchanged line")}
             </button>
           </div>
@@ -176,7 +230,17 @@ function Gap({ index, count, last, split, onReveal }: GapProps) {
   );
 }
 
-function ClosedHunk({ hunk, lines, split, onOpen }: { hunk: Hunk; lines: LineDiff; split: boolean; onOpen: () => void }) {
+function ClosedHunk({
+  hunk,
+  lines,
+  split,
+  onOpen,
+}: {
+  hunk: Hunk;
+  lines: LineDiff;
+  split: boolean;
+  onOpen: () => void;
+}) {
   const first = lines.lines[hunk.start];
   return (
     <tbody>

@@ -82,10 +82,19 @@ function Split({ part, colours }: { part: readonly Line[]; colours: Colours }) {
   );
   return rows.map(({ left, right, words }, index) => (
     <tr key={index}>
-      {([[left, left?.oldNumber, words?.left], [right, right?.newNumber, words?.right]] as const).map(([line, number, marked], side) => (
+      {(
+        [
+          [left, left?.oldNumber, words?.left],
+          [right, right?.newNumber, words?.right],
+        ] as const
+      ).map(([line, number, marked], side) => (
         <Fragment key={side}>
           <td className={styles.number} data-kind={line?.kind ?? "none"} data-number={number ?? ""} />
-          <td className={styles.text} data-kind={line?.kind ?? "none"} data-sign={line === null ? " " : SIGNS[line.kind]}>
+          <td
+            className={styles.text}
+            data-kind={line?.kind ?? "none"}
+            data-sign={line === null ? " " : SIGNS[line.kind]}
+          >
             {line === null ? null : <Text line={line} words={marked} colours={colours} />}
           </td>
         </Fragment>

@@ -61,7 +61,9 @@ export function diffLines(before: string, after: string, context = CONTEXT): Lin
   const lines = changes === undefined ? replaced(old, now) : numbered(changes);
   const hunks = hunksOf(lines, context);
   return {
-    lines, hunks, coarse,
+    lines,
+    hunks,
+    coarse,
     added: hunks.reduce((sum, hunk) => sum + hunk.added, 0),
     removed: hunks.reduce((sum, hunk) => sum + hunk.removed, 0),
   };
@@ -149,7 +151,10 @@ const LEAST_SHARED = 0.35;
 export function changedWords(before: string, after: string): { left: Segment[]; right: Segment[] } | null {
   if (before.length + after.length > LONGEST_WORDED || before.trim() === "" || after.trim() === "") return null;
   const changes = diffWordsWithSpace(before, after);
-  const shared = changes.reduce((sum, { added, removed, value }) => (added || removed ? sum : sum + value.trim().length), 0);
+  const shared = changes.reduce(
+    (sum, { added, removed, value }) => (added || removed ? sum : sum + value.trim().length),
+    0,
+  );
   if (shared < LEAST_SHARED * Math.max(before.trim().length, after.trim().length)) return null;
   const side = (skip: "added" | "removed", mark: "added" | "removed"): Segment[] =>
     changes.filter((change) => !change[skip]).map((change) => ({ text: change.value, changed: change[mark] === true }));

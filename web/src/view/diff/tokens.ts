@@ -11,7 +11,14 @@ export interface Piece extends Token {
   readonly changed: boolean;
 }
 
-const ENTITIES: Record<string, string> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#x27;": "'", "&#39;": "'" };
+const ENTITIES: Record<string, string> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#x27;": "'",
+  "&#39;": "'",
+};
 const MARKUP = /<span class="([^"]*)">|<\/span>|([^<]+)/g;
 
 /** It reads what highlight.js writes: spans with a class, text, a handful of entities. */

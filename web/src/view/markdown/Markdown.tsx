@@ -38,7 +38,8 @@ const Block = memo(
     if (fence !== null) return <CodeBlock {...fence} streaming={growing} />;
     return <Html block={block} defined={defined} growing={growing} />;
   },
-  (a, b) => a.block === b.block && a.growing === b.growing && (a.defined.key === b.defined.key || !b.block.includes("[")),
+  (a, b) =>
+    a.block === b.block && a.growing === b.growing && (a.defined.key === b.defined.key || !b.block.includes("[")),
 );
 
 function Html({ block, defined, growing }: { block: string; defined: Definitions; growing: boolean }) {

@@ -35,7 +35,12 @@ export function readDefinition(source: string): Line | null {
   const found = LINE.exec(source);
   if (found === null) return null;
   const [raw, label, angled, bare, ...titles] = found;
-  return { raw, label: normalized(label ?? ""), href: angled ?? bare ?? "", title: titles.find((title) => title !== undefined) };
+  return {
+    raw,
+    label: normalized(label ?? ""),
+    href: angled ?? bare ?? "",
+    title: titles.find((title) => title !== undefined),
+  };
 }
 
 /** As marked looks labels up. */

@@ -12,12 +12,51 @@ import { type Definitions, readDefinition } from "./definitions";
 import styles from "./Markdown.module.css";
 
 const TAGS = [
-  "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
-  "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+  "a",
+  "blockquote",
+  "br",
+  "button",
+  "code",
+  "del",
+  "div",
+  "em",
+  "h1",
+  "h2",
+  "h3",
+  "h4",
+  "h5",
+  "h6",
+  "hr",
+  "input",
+  "li",
+  "ol",
+  "p",
+  "pre",
+  "span",
+  "strong",
+  "table",
+  "tbody",
+  "td",
+  "th",
+  "thead",
+  "tr",
+  "ul",
 ];
 const ATTRIBUTES = [
-  "align", "aria-label", "checked", "class", "data-language", "disabled", "href", "rel", "start", "tabindex",
-  "target", "title", "type", "role",
+  "align",
+  "aria-label",
+  "checked",
+  "class",
+  "data-language",
+  "disabled",
+  "href",
+  "rel",
+  "start",
+  "tabindex",
+  "target",
+  "title",
+  "type",
+  "role",
 ];
 const SAFE_ADDRESS = /^(?:https?:\/\/|mailto:)/i;
 
@@ -60,7 +99,10 @@ const marked = new Marked({
     table(source): Tokens.Table | undefined {
       const token = Tokenizer.prototype.table.call(this, source);
       if (token === undefined) return undefined;
-      const cells = [token.header, ...token.rows].flat().map((cell) => cell.text).join("");
+      const cells = [token.header, ...token.rows]
+        .flat()
+        .map((cell) => cell.text)
+        .join("");
       return letters(cells) === letters(token.raw) ? token : undefined;
     },
   },
@@ -121,11 +163,19 @@ export function renderBlock(block: string, defined: Definitions): string {
 
 /** Whether every letter of the source is in a token: marked loses lines where a table in a quotation is none after all. */
 function isWhole(tokens: readonly Token[], source: string): boolean {
-  return holds(tokens, source) && tokens.every((token) => {
-    if (token.type === "blockquote") return isWhole(token.tokens ?? [], (token as Tokens.Blockquote).text);
-    if (token.type === "list") return (token as Tokens.List).items.every((item) => isWhole(item.tokens, item.text.replace(TASK, "")));
-    return !(token.type === "paragraph" || token.type === "text") || token.tokens === undefined || holds(token.tokens, token.raw.replace(TASK, ""));
-  });
+  return (
+    holds(tokens, source) &&
+    tokens.every((token) => {
+      if (token.type === "blockquote") return isWhole(token.tokens ?? [], (token as Tokens.Blockquote).text);
+      if (token.type === "list")
+        return (token as Tokens.List).items.every((item) => isWhole(item.tokens, item.text.replace(TASK, "")));
+      return (
+        !(token.type === "paragraph" || token.type === "text") ||
+        token.tokens === undefined ||
+        holds(token.tokens, token.raw.replace(TASK, ""))
+      );
+    })
+  );
 }
 
 /** The box before a task is a token in one place and none in another. */

@@ -17,7 +17,14 @@ export const Block = memo(function Block({ block }: { block: ContentBlock }) {
     case "image":
       return <Picture block={block} />;
     case "audio":
-      return <audio className={styles.audio} controls src={`data:${soundType(block.mimeType)};base64,${block.data}`} aria-label="Sound" />;
+      return (
+        <audio
+          className={styles.audio}
+          controls
+          src={`data:${soundType(block.mimeType)};base64,${block.data}`}
+          aria-label="Sound"
+        />
+      );
     case "resource_link":
       return <FileChip name={block.title || block.name} uri={block.uri} size={block.size} />;
     case "resource":
@@ -42,9 +49,17 @@ export function FileChip({ name, uri, size }: { name: string; uri: string; size?
     </>
   );
   return address === null ? (
-    <span className={styles.chip} title={readable(uri)}>{inside}</span>
+    <span className={styles.chip} title={readable(uri)}>
+      {inside}
+    </span>
   ) : (
-    <a className={styles.chip} title={here ? `${uri}\n${THIS_MACHINE_HINT}` : uri} href={address} target="_blank" rel="noopener noreferrer">
+    <a
+      className={styles.chip}
+      title={here ? `${uri}\n${THIS_MACHINE_HINT}` : uri}
+      href={address}
+      target="_blank"
+      rel="noopener noreferrer"
+    >
       {inside}
       {here ? <span className={styles.machine}>{THIS_MACHINE}</span> : null}
     </a>
@@ -57,10 +72,24 @@ function readable(uri: string): string {
 
 function Resource({ resource }: { resource: { uri: string; mimeType?: string; text?: string; blob?: string } }) {
   const name = readable(resource.uri).split("/").pop() || resource.uri;
-  if (resource.text === undefined) return <FileChip name={name} uri={resource.uri} size={resource.blob === undefined ? undefined : Math.floor(resource.blob.length * 0.75)} />;
+  if (resource.text === undefined)
+    return (
+      <FileChip
+        name={name}
+        uri={resource.uri}
+        size={resource.blob === undefined ? undefined : Math.floor(resource.blob.length * 0.75)}
+      />
+    );
   const text = resource.text;
   return (
-    <Fold name={`resource ${resource.uri} ${text.length}`} label={<><Icon name="file" /> {name} · {bytes(text.length)}</>}>
+    <Fold
+      name={`resource ${resource.uri} ${text.length}`}
+      label={
+        <>
+          <Icon name="file" /> {name} · {bytes(text.length)}
+        </>
+      }
+    >
       {() => <Terminal output={text} label={name} />}
     </Fold>
   );

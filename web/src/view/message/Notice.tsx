@@ -33,7 +33,11 @@ export const Marker = memo(function Marker({ item }: { item: MarkerItem }) {
 export const TurnEnd = memo(function TurnEnd({ item }: { item: TurnEndItem }) {
   const end = endOf(item);
   if (end === null) {
-    return item.duration < 1000 ? <div className={styles.rest} /> : <p className={styles.rest}>{duration(item.duration)}</p>;
+    return item.duration < 1000 ? (
+      <div className={styles.rest} />
+    ) : (
+      <p className={styles.rest}>{duration(item.duration)}</p>
+    );
   }
   return (
     <div role="group" className={styles.notice} data-severity={end.severity} aria-label="End of the turn">
@@ -50,7 +54,15 @@ export const TurnEnd = memo(function TurnEnd({ item }: { item: TurnEndItem }) {
 export const Unknown = memo(function Unknown({ item }: { item: UnknownItem }) {
   return (
     <div role="group" className={styles.unknown} aria-label="Unknown event">
-      <Fold name={item.key} label={<><Icon name="unknown" /> <span>{nameOf(item)}</span> <span className={styles.faint}>not known to this page</span></>}>
+      <Fold
+        name={item.key}
+        label={
+          <>
+            <Icon name="unknown" /> <span>{nameOf(item)}</span>{" "}
+            <span className={styles.faint}>not known to this page</span>
+          </>
+        }
+      >
         {() => <CodeBlock code={json(item.raw)} language="json" />}
       </Fold>
     </div>

@@ -41,6 +41,14 @@ function Label({ item }: { item: ThoughtItem }) {
 
 /** Its first line, without Markdown's signs. */
 function gist(text: string): string {
-  const line = text.trimStart().slice(0, 300).split("\n").find((part) => part.trim() !== "") ?? "";
-  return line.replace(/[*_`#>]+/g, "").trim().slice(0, 160);
+  const line =
+    text
+      .trimStart()
+      .slice(0, 300)
+      .split("\n")
+      .find((part) => part.trim() !== "") ?? "";
+  return line
+    .replace(/[*_`#>]+/g, "")
+    .trim()
+    .slice(0, 160);
 }

@@ -9,7 +9,11 @@ import { mentions } from "./mentions";
 import styles from "./Message.module.css";
 
 const STATES: Record<UserItem["state"], string> = {
-  offline: "Waits for the connection", sending: "Sending", queued: "Queued: it is sent when this turn ends", sent: "", failed: "Not sent",
+  offline: "Waits for the connection",
+  sending: "Sending",
+  queued: "Queued: it is sent when this turn ends",
+  sent: "",
+  failed: "Not sent",
 };
 /** Longer messages begin folded: what the agent says about them is what people come for. */
 const LONG = 2_400;
@@ -18,9 +22,17 @@ const LONG = 2_400;
 export const UserMessage = memo(function UserMessage({ item }: { item: UserItem }) {
   const others = item.content.filter((block) => block.type !== "text");
   return (
-    <div role="group" className={styles.user} data-state={item.state} data-told={item.told} aria-label={item.told ? "A message, as the agent tells it" : "Your message"}>
+    <div
+      role="group"
+      className={styles.user}
+      data-state={item.state}
+      data-told={item.told}
+      aria-label={item.told ? "A message, as the agent tells it" : "Your message"}
+    >
       {item.told ? <p className={styles.told}>As the agent tells it</p> : null}
-      {item.content.map((block, index) => (block.type === "text" ? <Text key={index} name={`${item.key}.${index}`} text={block.text} /> : null))}
+      {item.content.map((block, index) =>
+        block.type === "text" ? <Text key={index} name={`${item.key}.${index}`} text={block.text} /> : null,
+      )}
       {others.length === 0 ? null : (
         <div className={styles.attached}>
           {others.map((block, index) => (
@@ -29,7 +41,11 @@ export const UserMessage = memo(function UserMessage({ item }: { item: UserItem 
         </div>
       )}
       {item.state === "sent" ? null : <State item={item} />}
-      {item.at > 0 && item.state === "sent" ? <time className={styles.time} dateTime={new Date(item.at).toISOString()}>{clock(item.at)}</time> : null}
+      {item.at > 0 && item.state === "sent" ? (
+        <time className={styles.time} dateTime={new Date(item.at).toISOString()}>
+          {clock(item.at)}
+        </time>
+      ) : null}
     </div>
   );
 });
@@ -42,7 +58,15 @@ function Text({ text, name }: { text: string; name: string }) {
   return (
     <>
       <p className={styles.text}>
-        {parts.map((part, index) => (part.mention ? <span key={index} className={styles.mention}>{part.text}</span> : part.text))}
+        {parts.map((part, index) =>
+          part.mention ? (
+            <span key={index} className={styles.mention}>
+              {part.text}
+            </span>
+          ) : (
+            part.text
+          ),
+        )}
       </p>
       {long ? (
         <button type="button" className={styles.more} aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -66,12 +90,24 @@ function State({ item }: { item: UserItem }) {
       </span>
       {item.state === "failed" && id !== null ? (
         <>
-          <button type="button" onClick={() => actions.retryMessage(id)}>Send again</button>
-          <button type="button" onClick={() => actions.dropMessage(id)}>Drop</button>
+          <button type="button" onClick={() => actions.retryMessage(id)}>
+            Send again
+          </button>
+          <button type="button" onClick={() => actions.dropMessage(id)}>
+            Drop
+          </button>
         </>
       ) : null}
-      {item.state === "offline" && id !== null ? <button type="button" onClick={() => actions.dropMessage(id)}>Drop</button> : null}
-      {item.state === "queued" && id !== null ? <button type="button" onClick={() => actions.dropQueued(id)}>Drop</button> : null}
+      {item.state === "offline" && id !== null ? (
+        <button type="button" onClick={() => actions.dropMessage(id)}>
+          Drop
+        </button>
+      ) : null}
+      {item.state === "queued" && id !== null ? (
+        <button type="button" onClick={() => actions.dropQueued(id)}>
+          Drop
+        </button>
+      ) : null}
     </div>
   );
 }

@@ -17,19 +17,33 @@ export function Elicitation({ item }: { item: ElicitationItem }) {
 function Frame({ item, children }: { item: ElicitationItem; children: ReactNode }) {
   const id = useId();
   return (
-    <section className={styles.card} role="alertdialog" aria-modal="false" aria-labelledby={id} aria-describedby={`${id}m`} data-quiet="true"
-      tabIndex={-1} data-question={item.requestId}>
+    <section
+      className={styles.card}
+      role="alertdialog"
+      aria-modal="false"
+      aria-labelledby={id}
+      aria-describedby={`${id}m`}
+      data-quiet="true"
+      tabIndex={-1}
+      data-question={item.requestId}
+    >
       <div className={styles.head}>
         <span className={styles.mark}>
           <Icon name="question" />
         </span>
         <div className={styles.heading}>
-          <span className={styles.kicker} id={id}>The agent asks you</span>
-          <p className={styles.message} id={`${id}m`}>{item.message}</p>
+          <span className={styles.kicker} id={id}>
+            The agent asks you
+          </span>
+          <p className={styles.message} id={`${id}m`}>
+            {item.message}
+          </p>
         </div>
       </div>
       {children}
-      <p className="visually-hidden" role="alert">The agent asks you: {item.message}</p>
+      <p className="visually-hidden" role="alert">
+        The agent asks you: {item.message}
+      </p>
     </section>
   );
 }
@@ -110,10 +124,21 @@ function Refusals({ item }: { item: ElicitationItem }) {
   const actions = useActions();
   return (
     <>
-      <button type="button" className={styles.option} disabled={item.sending} onClick={() => actions.answerElicitation(item.requestId, "decline")}>
+      <button
+        type="button"
+        className={styles.option}
+        disabled={item.sending}
+        onClick={() => actions.answerElicitation(item.requestId, "decline")}
+      >
         Decline
       </button>
-      <button type="button" className={styles.option} data-tone="quiet" disabled={item.sending} onClick={() => actions.answerElicitation(item.requestId, "cancel")}>
+      <button
+        type="button"
+        className={styles.option}
+        data-tone="quiet"
+        disabled={item.sending}
+        onClick={() => actions.answerElicitation(item.requestId, "cancel")}
+      >
         Dismiss
       </button>
     </>

@@ -22,7 +22,12 @@ const VERDICTS = { accept: "Answered", decline: "Declined", cancel: "Dismissed" 
 export function ElicitationAnswer({ item }: { item: ElicitationItem }) {
   const words = item.answer === null ? "Waits for an answer" : VERDICTS[item.answer.action];
   return (
-    <div role="group" className={styles.answer} data-tone={item.answer === null ? "warn" : "faint"} aria-label={`Question: ${words}`}>
+    <div
+      role="group"
+      className={styles.answer}
+      data-tone={item.answer === null ? "warn" : "faint"}
+      aria-label={`Question: ${words}`}
+    >
       <Icon name="question" />
       <span className={styles.verdict}>{words}</span>
       <span className={styles.about}>{item.message}</span>

@@ -17,19 +17,30 @@ const INPUT_TYPES: Record<string, string> = { email: "email", uri: "url", date: 
 export function FieldView({ field, value, error, onChange }: Props) {
   const id = useId();
   const described = [field.description && `${id}d`, error && `${id}e`].filter(Boolean).join(" ") || undefined;
-  const common = { id, "aria-describedby": described, "aria-invalid": error !== undefined, "aria-required": field.required };
+  const common = {
+    id,
+    "aria-describedby": described,
+    "aria-invalid": error !== undefined,
+    "aria-required": field.required,
+  };
   if (field.kind === "boolean") {
     return (
       <div className={styles.field}>
         <label className={styles.check}>
-          <input type="checkbox" {...common} checked={value === true} onChange={(event) => onChange(event.target.checked)} />
+          <input
+            type="checkbox"
+            {...common}
+            checked={value === true}
+            onChange={(event) => onChange(event.target.checked)}
+          />
           <span>{field.label}</span>
         </label>
         <Hints id={id} field={field} error={error} />
       </div>
     );
   }
-  if (field.kind === "choices") return <Choices id={id} field={field} value={value} error={error} onChange={onChange} />;
+  if (field.kind === "choices")
+    return <Choices id={id} field={field} value={value} error={error} onChange={onChange} />;
   return (
     <div className={styles.field}>
       <label htmlFor={id} className={styles.label}>
@@ -37,14 +48,28 @@ export function FieldView({ field, value, error, onChange }: Props) {
         {field.required ? null : <span className={styles.optional}>optional</span>}
       </label>
       {field.kind === "choice" ? (
-        <select {...common} className={styles.input} value={String(value)} onChange={(event) => onChange(event.target.value)}>
+        <select
+          {...common}
+          className={styles.input}
+          value={String(value)}
+          onChange={(event) => onChange(event.target.value)}
+        >
           <option value="">{field.required ? "Choose…" : "None"}</option>
           {field.options.map((option) => (
-            <option key={option.value} value={option.value}>{option.label}</option>
+            <option key={option.value} value={option.value}>
+              {option.label}
+            </option>
           ))}
         </select>
       ) : field.kind === "json" ? (
-        <textarea {...common} className={styles.input} rows={3} spellCheck={false} value={String(value)} onChange={(event) => onChange(event.target.value)} />
+        <textarea
+          {...common}
+          className={styles.input}
+          rows={3}
+          spellCheck={false}
+          value={String(value)}
+          onChange={(event) => onChange(event.target.value)}
+        />
       ) : (
         <input
           {...common}
@@ -71,7 +96,11 @@ function Choices({ id, field, value, error, onChange }: Props & { id: string }) 
           <input
             type="checkbox"
             checked={picked.includes(option.value)}
-            onChange={(event) => onChange(event.target.checked ? [...picked, option.value] : picked.filter((each) => each !== option.value))}
+            onChange={(event) =>
+              onChange(
+                event.target.checked ? [...picked, option.value] : picked.filter((each) => each !== option.value),
+              )
+            }
           />
           <span>{option.label}</span>
         </label>
@@ -84,8 +113,16 @@ function Choices({ id, field, value, error, onChange }: Props & { id: string }) 
 function Hints({ id, field, error }: { id: string; field: Field; error: string | undefined }) {
   return (
     <>
-      {field.description ? <p className={styles.hint} id={`${id}d`}>{field.description}</p> : null}
-      {error ? <p className={styles.error} id={`${id}e`} role="alert">{error}</p> : null}
+      {field.description ? (
+        <p className={styles.hint} id={`${id}d`}>
+          {field.description}
+        </p>
+      ) : null}
+      {error ? (
+        <p className={styles.error} id={`${id}e`} role="alert">
+          {error}
+        </p>
+      ) : null}
     </>
   );
 }

@@ -18,7 +18,13 @@ const KINDS: Record<string, Told> = {
 };
 
 /** A question's line in the conversation: what was asked, and who answered what, or that it waits. */
-export const PermissionAnswer = memo(function PermissionAnswer({ item, cwd }: { item: PermissionItem; cwd?: string | undefined }) {
+export const PermissionAnswer = memo(function PermissionAnswer({
+  item,
+  cwd,
+}: {
+  item: PermissionItem;
+  cwd?: string | undefined;
+}) {
   const { icon, tone, words } = tell(item);
   return (
     <div role="group" className={styles.answer} data-tone={tone} aria-label={`Permission: ${words}`}>
@@ -37,13 +43,21 @@ function tell(item: PermissionItem): Told {
   if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
   const option = item.options.find((each) => each.optionId === item.answer?.optionId);
   const known = KINDS[option?.kind ?? ""];
-  return known ?? { icon: "allowed", tone: "faint", words: option === undefined ? "Answered" : plainTitle(option.name) };
+  return (
+    known ?? { icon: "allowed", tone: "faint", words: option === undefined ? "Answered" : plainTitle(option.name) }
+  );
 }
 
 /** What ends a question that nobody answered, as the gateway names it. */
 const ENDS: Record<string, string> = {
-  cancel: "the turn was stopped", timeout: "nobody answered in time", turn_end: "the turn ended",
-  agent_exited: "the agent ended", restart: "Dragoman was restarted", close: "the session was closed", policy: "by policy", gateway: "by Dragoman",
+  cancel: "the turn was stopped",
+  timeout: "nobody answered in time",
+  turn_end: "the turn ended",
+  agent_exited: "the agent ended",
+  restart: "Dragoman was restarted",
+  close: "the session was closed",
+  policy: "by policy",
+  gateway: "by Dragoman",
 };
 
 /** The name that the gateway knows this page by. */

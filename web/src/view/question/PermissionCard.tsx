@@ -45,8 +45,16 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
   };
   const title = headline(item);
   return (
-    <section className={styles.card} role="alertdialog" aria-modal="false" aria-labelledby={`${id}t`} aria-describedby={`${id}s`}
-      tabIndex={-1} data-question={item.requestId} onKeyDown={onKeyDown}>
+    <section
+      className={styles.card}
+      role="alertdialog"
+      aria-modal="false"
+      aria-labelledby={`${id}t`}
+      aria-describedby={`${id}s`}
+      tabIndex={-1}
+      data-question={item.requestId}
+      onKeyDown={onKeyDown}
+    >
       <div className={styles.head}>
         <span className={styles.mark}>
           <Icon name="shield" />
@@ -79,18 +87,28 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
             onClick={() => answer(choice)}
           >
             {item.sending === choice.option.optionId ? <Spinner /> : null}
-            <span><Title text={choice.option.name} /></span>
+            <span>
+              <Title text={choice.option.name} />
+            </span>
             {choice.key !== "" ? <kbd className={styles.key}>{choice.key.toUpperCase()}</kbd> : null}
           </button>
         ))}
         {all.length === 0 ? (
-          <button type="button" className={styles.option} data-tone="reject" onClick={() => actions.answerPermission(item.requestId, null)}>
+          <button
+            type="button"
+            className={styles.option}
+            data-tone="reject"
+            onClick={() => actions.answerPermission(item.requestId, null)}
+          >
             Dismiss
           </button>
         ) : null}
       </div>
       <p className="visually-hidden" role="alert">
-        The agent asks for permission: {plainTitle(title)}. {oldest ? `Alt+Q goes there. ${all.map(({ key, option }) => (key === "" ? plainTitle(option.name) : `${key}: ${plainTitle(option.name)}`)).join(", ")}` : ""}
+        The agent asks for permission: {plainTitle(title)}.{" "}
+        {oldest
+          ? `Alt+Q goes there. ${all.map(({ key, option }) => (key === "" ? plainTitle(option.name) : `${key}: ${plainTitle(option.name)}`)).join(", ")}`
+          : ""}
       </p>
     </section>
   );

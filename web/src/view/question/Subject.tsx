@@ -26,9 +26,17 @@ export function Subject({ toolCall, cwd }: { toolCall: ToolCallFields; cwd?: str
         <Diff key={index} diff={diff} cwd={cwd} narrow whole />
       ))}
       {texts.map((block, index) =>
-        block.type === "text" ? <div key={index} className={styles.prose}><Markdown text={block.text} /></div> : <Block key={index} block={block} />,
+        block.type === "text" ? (
+          <div key={index} className={styles.prose}>
+            <Markdown text={block.text} />
+          </div>
+        ) : (
+          <Block key={index} block={block} />
+        ),
       )}
-      {plain && !isEmpty(toolCall.rawInput) ? <CodeBlock code={asText(toolCall.rawInput ?? null)} language="json" label="Input" /> : null}
+      {plain && !isEmpty(toolCall.rawInput) ? (
+        <CodeBlock code={asText(toolCall.rawInput ?? null)} language="json" label="Input" />
+      ) : null}
     </>
   );
 }

@@ -12,7 +12,10 @@ export interface Choice {
 }
 
 const TONES: Record<string, Choice["tone"]> = {
-  allow_once: "allow", allow_always: "always", reject_once: "reject", reject_always: "reject",
+  allow_once: "allow",
+  allow_always: "always",
+  reject_once: "reject",
+  reject_always: "reject",
 };
 
 /** The options in their order. The first of a kind has its letter. */

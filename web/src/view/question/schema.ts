@@ -22,7 +22,8 @@ export interface Field {
 
 export type Values = Readonly<Record<string, string | boolean | readonly string[]>>;
 
-const object = (value: JsonValue | undefined): JsonObject => (value !== null && typeof value === "object" && !Array.isArray(value) ? value : {});
+const object = (value: JsonValue | undefined): JsonObject =>
+  value !== null && typeof value === "object" && !Array.isArray(value) ? value : {};
 const string = (value: JsonValue | undefined): string => (typeof value === "string" ? value : "");
 const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
 
@@ -49,16 +50,25 @@ function kindOf(property: JsonObject, options: readonly Option[]): Field["kind"]
   if (options.length > 0) return "choice";
   const type = Array.isArray(property.type) ? property.type.find((each) => each !== "null") : property.type;
   if (type === "array" && optionsOf(object(property.items)).length > 0) return "choices";
-  const kinds: Record<string, Field["kind"]> = { string: "text", number: "number", integer: "integer", boolean: "boolean" };
+  const kinds: Record<string, Field["kind"]> = {
+    string: "text",
+    number: "number",
+    integer: "integer",
+    boolean: "boolean",
+  };
   return kinds[string(type)] ?? (type === undefined ? "text" : "json");
 }
 
 function optionsOf(property: JsonObject): Option[] {
   const titled = list(property.oneOf).length > 0 ? list(property.oneOf) : list(property.anyOf);
   const options = titled.map(object).filter((each) => typeof each.const === "string");
-  if (options.length > 0) return options.map((each) => ({ value: string(each.const), label: string(each.title) || string(each.const) }));
+  if (options.length > 0)
+    return options.map((each) => ({ value: string(each.const), label: string(each.title) || string(each.const) }));
   const names = list(property.enumNames);
-  return list(property.enum).map((value, index) => ({ value: String(value), label: string(names[index]) || String(value) }));
+  return list(property.enum).map((value, index) => ({
+    value: String(value),
+    label: string(names[index]) || String(value),
+  }));
 }
 
 export function initialValues(all: readonly Field[]): Values {
@@ -125,8 +135,10 @@ const FORMATS: Record<string, [RegExp, string]> = {
 };
 
 function readText({ schema, format }: Field, value: string): Result {
-  if (typeof schema.minLength === "number" && value.length < schema.minLength) return [undefined, `At least ${schema.minLength} characters.`];
-  if (typeof schema.maxLength === "number" && value.length > schema.maxLength) return [undefined, `At most ${schema.maxLength} characters.`];
+  if (typeof schema.minLength === "number" && value.length < schema.minLength)
+    return [undefined, `At least ${schema.minLength} characters.`];
+  if (typeof schema.maxLength === "number" && value.length > schema.maxLength)
+    return [undefined, `At most ${schema.maxLength} characters.`];
   const known = FORMATS[format];
   if (known !== undefined && !known[0].test(value)) return [undefined, known[1]];
   return [value, null];

@@ -19,14 +19,23 @@ interface Props {
 }
 
 /** Output of a program as its terminal would show it; of long output the end, and the rest as a file. */
-export const Terminal = memo(function Terminal({ output, command, truncated = false, exit = null, running = false, label = "Terminal output" }: Props) {
+export const Terminal = memo(function Terminal({
+  output,
+  command,
+  truncated = false,
+  exit = null,
+  running = false,
+  label = "Terminal output",
+}: Props) {
   const tail = useMemo(() => tailOf(output), [output]);
   const lines = useLines(tail.text);
   const scroller = useStick(lines);
   return (
     <div className={styles.terminal}>
       <div className={styles.head}>
-        {command === undefined ? <span className={styles.command}>{label}</span> : (
+        {command === undefined ? (
+          <span className={styles.command}>{label}</span>
+        ) : (
           <code className={styles.command}>
             <span aria-hidden="true">$ </span>
             {command}
@@ -38,7 +47,9 @@ export const Terminal = memo(function Terminal({ output, command, truncated = fa
       {tail.whole && !truncated ? null : (
         <div className={styles.cut}>
           <span>
-            {tail.whole ? "The beginning was not kept." : `The last ${plural(tail.shownLines, "line")} of ${grouped(tail.lines)}, ${bytes(output.length)}.`}
+            {tail.whole
+              ? "The beginning was not kept."
+              : `The last ${plural(tail.shownLines, "line")} of ${grouped(tail.lines)}, ${bytes(output.length)}.`}
           </span>
           {tail.whole ? null : (
             <button type="button" onClick={() => saveText(strip(output), "output.txt")}>
@@ -72,12 +83,20 @@ const LineView = memo(
 );
 
 function sameSpan(a: Span, b: Span | undefined): boolean {
-  return b !== undefined && a.text === b.text && (a.style === b.style || JSON.stringify(a.style) === JSON.stringify(b.style));
+  return (
+    b !== undefined && a.text === b.text && (a.style === b.style || JSON.stringify(a.style) === JSON.stringify(b.style))
+  );
 }
 
 function drawSpan({ text, style }: Span, index: number) {
   if (style === null) return text;
-  const names = [style.bold && styles.bold, style.dim && styles.dim, style.italic && styles.italic, style.underline && styles.underline, style.strike && styles.strike];
+  const names = [
+    style.bold && styles.bold,
+    style.dim && styles.dim,
+    style.italic && styles.italic,
+    style.underline && styles.underline,
+    style.strike && styles.strike,
+  ];
   return (
     <span key={index} className={names.filter(Boolean).join(" ")} style={coloursOf(style)}>
       {text}
@@ -102,7 +121,9 @@ function readable(value: number | string | null): string | undefined {
 
 /** The theme's colours are made for letters: as a ground they are toned down. */
 function ground(value: number | string | null): string | undefined {
-  return typeof value === "number" ? `color-mix(in srgb, var(--ansi-${value}) 35%, var(--code-bg))` : (value ?? undefined);
+  return typeof value === "number"
+    ? `color-mix(in srgb, var(--ansi-${value}) 35%, var(--code-bg))`
+    : (value ?? undefined);
 }
 
 /** The lines of the output. What moves the cursor waits for the emulator; until it is there, colours have to do. */
@@ -153,5 +174,7 @@ function Exit({ exit, running }: { exit: TerminalState["exit"]; running: boolean
 }
 
 function strip(output: string): string {
-  return parseAnsi(output).map((line) => line.map((span) => span.text).join("")).join("\n");
+  return parseAnsi(output)
+    .map((line) => line.map((span) => span.text).join(""))
+    .join("\n");
 }

@@ -25,7 +25,14 @@ export interface Span {
 export type StyledLine = readonly Span[];
 
 export const PLAIN: Style = {
-  fg: null, bg: null, bold: false, dim: false, italic: false, underline: false, inverse: false, strike: false,
+  fg: null,
+  bg: null,
+  bold: false,
+  dim: false,
+  italic: false,
+  underline: false,
+  inverse: false,
+  strike: false,
 };
 
 // OSC and the other string sequences end with BEL or ST; an incomplete one is cut off with what follows it.
@@ -63,9 +70,20 @@ export function parseAnsi(output: string): StyledLine[] {
 }
 
 const SWITCHES: Record<number, Partial<Style>> = {
-  1: { bold: true }, 2: { dim: true }, 3: { italic: true }, 4: { underline: true }, 7: { inverse: true },
-  9: { strike: true }, 21: { underline: true }, 22: { bold: false, dim: false }, 23: { italic: false },
-  24: { underline: false }, 27: { inverse: false }, 29: { strike: false }, 39: { fg: null }, 49: { bg: null },
+  1: { bold: true },
+  2: { dim: true },
+  3: { italic: true },
+  4: { underline: true },
+  7: { inverse: true },
+  9: { strike: true },
+  21: { underline: true },
+  22: { bold: false, dim: false },
+  23: { italic: false },
+  24: { underline: false },
+  27: { inverse: false },
+  29: { strike: false },
+  39: { fg: null },
+  49: { bg: null },
 };
 
 /** One SGR sequence over the style before it. */

@@ -15,7 +15,13 @@ const SCROLLBACK = 2_000;
 
 /** The lines that stand on the screen and above it after `output`. */
 export async function emulate(output: string): Promise<StyledLine[]> {
-  const terminal = new Terminal({ cols: COLUMNS, rows: ROWS, scrollback: SCROLLBACK, convertEol: true, allowProposedApi: true });
+  const terminal = new Terminal({
+    cols: COLUMNS,
+    rows: ROWS,
+    scrollback: SCROLLBACK,
+    convertEol: true,
+    allowProposedApi: true,
+  });
   try {
     await new Promise<void>((resolve) => terminal.write(output, resolve));
     return linesOf(terminal);
@@ -45,7 +51,10 @@ function linesOf(terminal: Terminal): StyledLine[] {
 }
 
 /** A background may reach beyond the text. */
-function lastStyled(line: { length: number; getCell(x: number, cell: IBufferCell): IBufferCell | undefined }, cell: IBufferCell): number {
+function lastStyled(
+  line: { length: number; getCell(x: number, cell: IBufferCell): IBufferCell | undefined },
+  cell: IBufferCell,
+): number {
   for (let column = line.length - 1; column >= 0; column--) {
     const found = line.getCell(column, cell);
     if (found !== undefined && (!found.isBgDefault() || found.isInverse())) return column + 1;
@@ -56,7 +65,8 @@ function lastStyled(line: { length: number; getCell(x: number, cell: IBufferCell
 function add(spans: Span[], text: string, style: Style): void {
   const last = spans.at(-1);
   const known = style === PLAIN ? null : style;
-  if (last !== undefined && same(last.style, known)) spans[spans.length - 1] = { text: last.text + text, style: last.style };
+  if (last !== undefined && same(last.style, known))
+    spans[spans.length - 1] = { text: last.text + text, style: last.style };
   else spans.push({ text, style: known });
 }
 
@@ -72,7 +82,11 @@ function styleOf(cell: IBufferCell): Style {
   return {
     fg: colour(cell.isFgPalette(), cell.isFgRGB(), cell.getFgColor()),
     bg: colour(cell.isBgPalette(), cell.isBgRGB(), cell.getBgColor()),
-    bold: cell.isBold() !== 0, dim: cell.isDim() !== 0, italic: cell.isItalic() !== 0,
-    underline: cell.isUnderline() !== 0, inverse: cell.isInverse() !== 0, strike: cell.isStrikethrough() !== 0,
+    bold: cell.isBold() !== 0,
+    dim: cell.isDim() !== 0,
+    italic: cell.isItalic() !== 0,
+    underline: cell.isUnderline() !== 0,
+    inverse: cell.isInverse() !== 0,
+    strike: cell.isStrikethrough() !== 0,
   };
 }

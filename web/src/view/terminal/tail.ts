@@ -28,7 +28,12 @@ export function tailOf(output: string, maxLines = TAIL_LINES, maxCharacters = TA
     from = newline + 1;
     at = newline;
   }
-  return { text: output.slice(from), whole: from === 0, shownLines: shown, lines: from === 0 ? shown : countLines(output) };
+  return {
+    text: output.slice(from),
+    whole: from === 0,
+    shownLines: shown,
+    lines: from === 0 ? shown : countLines(output),
+  };
 }
 
 export function countLines(text: string): number {

@@ -66,12 +66,16 @@ function List({ items, terminals, working, turnStartedAt, caughtUp, hasOlder, lo
             item={item}
             place={view.start + index + 1}
             observe={view.observe}
-            terminals={item.kind === "tool" && item.content.some((part) => part.type === "terminal") ? terminals : NO_TERMINALS}
+            terminals={
+              item.kind === "tool" && item.content.some((part) => part.type === "terminal") ? terminals : NO_TERMINALS
+            }
             cwd={cwd}
           />
         ))}
         <div style={{ height: view.after }} />
-        <div className={styles.foot}>{working ? <Working since={turnStartedAt} waiting={isWaiting(items)} /> : null}</div>
+        <div className={styles.foot}>
+          {working ? <Working since={turnStartedAt} waiting={isWaiting(items)} /> : null}
+        </div>
       </div>
       {loadingOlder ? (
         <p className={styles.older}>
@@ -104,15 +108,32 @@ interface RowProps {
 const Row = memo(function Row({ item, place, observe, terminals, cwd }: RowProps) {
   const ref = useMemo(() => (element: HTMLElement | null) => observe(item.key, element), [item.key, observe]);
   return (
-    <article ref={ref} className={styles.row} data-kind={item.kind} aria-posinset={place} aria-setsize={-1} aria-label={LABELS[item.kind]}>
-      <Boundary what="This item" of={item}><ItemView item={item} terminals={terminals} cwd={cwd} /></Boundary>
+    <article
+      ref={ref}
+      className={styles.row}
+      data-kind={item.kind}
+      aria-posinset={place}
+      aria-setsize={-1}
+      aria-label={LABELS[item.kind]}
+    >
+      <Boundary what="This item" of={item}>
+        <ItemView item={item} terminals={terminals} cwd={cwd} />
+      </Boundary>
     </article>
   );
 });
 
 const LABELS: Record<Item["kind"], string> = {
-  user: "You", agent: "Agent", thought: "Thought", tool: "Tool call", permission: "Permission", elicitation: "Question",
-  notice: "Notice", marker: "Change", turn_end: "End of turn", unknown: "Unknown event",
+  user: "You",
+  agent: "Agent",
+  thought: "Thought",
+  tool: "Tool call",
+  permission: "Permission",
+  elicitation: "Question",
+  notice: "Notice",
+  marker: "Change",
+  turn_end: "End of turn",
+  unknown: "Unknown event",
 };
 
 /** What was sent and is not in the journal yet stands at the end. */
@@ -125,7 +146,9 @@ function newestOwn(items: readonly Item[]): string | null {
 const RECENT = 200;
 
 function isWaiting(items: readonly Item[]): boolean {
-  return items.slice(-RECENT).some((item) => (item.kind === "permission" || item.kind === "elicitation") && item.answer === null);
+  return items
+    .slice(-RECENT)
+    .some((item) => (item.kind === "permission" || item.kind === "elicitation") && item.answer === null);
 }
 
 function Working({ since, waiting }: { since: number; waiting: boolean }) {

@@ -54,7 +54,9 @@ class Place {
   settled = false;
 
   wanted(): Range {
-    const y = this.stuck ? Math.max(0, this.heights.total - this.view) : ((this.anchor && this.heights.find(this.anchor)) ?? this.top);
+    const y = this.stuck
+      ? Math.max(0, this.heights.total - this.view)
+      : ((this.anchor && this.heights.find(this.anchor)) ?? this.top);
     return this.heights.range(y, this.view, MORE);
   }
 

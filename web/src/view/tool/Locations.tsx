@@ -25,7 +25,9 @@ export function Locations({ locations: all, cwd }: { locations: readonly ToolLoc
           </li>
         );
       })}
-      {locations.length > SHOWN ? <li className={styles.remark}>and {plural(locations.length - SHOWN, "more place")}</li> : null}
+      {locations.length > SHOWN ? (
+        <li className={styles.remark}>and {plural(locations.length - SHOWN, "more place")}</li>
+      ) : null}
     </ul>
   );
 }

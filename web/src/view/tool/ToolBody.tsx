@@ -22,21 +22,38 @@ interface Props {
 export function ToolBody({ item, terminals, cwd }: Props) {
   const output = furtherOutput(item.output, item.content);
   const command = item.toolKind === "execute" ? commandOf(item.input) : undefined;
-  const printed = item.content.some((part) => part.type === "terminal") || (item.toolKind === "execute" && hasText(item.content));
+  const printed =
+    item.content.some((part) => part.type === "terminal") || (item.toolKind === "execute" && hasText(item.content));
   const running = item.status === "in_progress" || item.status === "pending";
   return (
     <>
       <Locations locations={elsewhere(item)} cwd={cwd} />
       {command !== undefined && !printed ? <Terminal command={command} output="" running={running} /> : null}
       {item.content.map((part, index) => (
-        <Content key={index} part={part} item={item} terminals={terminals} command={index === 0 ? command : undefined} cwd={cwd} />
+        <Content
+          key={index}
+          part={part}
+          item={item}
+          terminals={terminals}
+          command={index === 0 ? command : undefined}
+          cwd={cwd}
+        />
       ))}
-      {isEmpty(item.input) || isShown(item.input, command) ? null : <Raw name={`${item.key}.input`} label="Input" value={item.input as JsonValue} />}
+      {isEmpty(item.input) || isShown(item.input, command) ? null : (
+        <Raw name={`${item.key}.input`} label="Input" value={item.input as JsonValue} />
+      )}
       {output === undefined ? null : (
-        <Raw name={`${item.key}.output`} label="Output" value={output} open={item.content.length === 0 || item.status === "failed"} />
+        <Raw
+          name={`${item.key}.output`}
+          label="Output"
+          value={output}
+          open={item.content.length === 0 || item.status === "failed"}
+        />
       )}
       <Exit item={item} terminals={terminals} />
-      {item.abandoned && item.content.length === 0 ? <p className={styles.remark}>The turn ended before this call did.</p> : null}
+      {item.abandoned && item.content.length === 0 ? (
+        <p className={styles.remark}>The turn ended before this call did.</p>
+      ) : null}
     </>
   );
 }
@@ -44,7 +61,9 @@ export function ToolBody({ item, terminals, cwd }: Props) {
 /** How a command ended, when that is all its output says and no terminal shows it. */
 function Exit({ item, terminals }: Props) {
   const exit = exitOf(item.output);
-  const shown = item.content.some((part) => part.type === "terminal" && (terminals.get(part.terminalId)?.exit ?? null) !== null);
+  const shown = item.content.some(
+    (part) => part.type === "terminal" && (terminals.get(part.terminalId)?.exit ?? null) !== null,
+  );
   return exit === null || exit === "" || shown ? null : <p className={styles.remark}>{exit}</p>;
 }
 
@@ -85,7 +104,8 @@ function Content({ part, item, terminals, command, cwd }: ContentProps) {
       />
     );
   }
-  if (part.type !== "content") return <CodeBlock code={JSON.stringify(part, null, 2)} language="json" label="unknown content" />;
+  if (part.type !== "content")
+    return <CodeBlock code={JSON.stringify(part, null, 2)} language="json" label="unknown content" />;
   return <BlockContent block={part.content} item={item} command={command} />;
 }
 
@@ -115,7 +135,12 @@ function Raw({ name, label, value, open = false }: { name: string; label: string
   const text = asText(value);
   const size = text.length > 2000 ? ` · ${bytes(text.length)}` : "";
   return (
-    <Fold name={name} label={`${label}${size}`} open={open} aside={<CopyButton text={text} label={`Copy the ${label.toLowerCase()}`} iconOnly />}>
+    <Fold
+      name={name}
+      label={`${label}${size}`}
+      open={open}
+      aside={<CopyButton text={text} label={`Copy the ${label.toLowerCase()}`} iconOnly />}
+    >
       {() =>
         text.length > LONG_TEXT || typeof value === "string" ? (
           <Terminal output={text} label={label} />

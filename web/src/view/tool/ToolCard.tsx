@@ -22,8 +22,19 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
   const [open, setOpen] = useFold(item.key, opensByItself(item));
   const state = stateOf(item);
   return (
-    <div role="group" className={styles.card} data-state={state} aria-label={`Tool call: ${item.title}, ${WORDS[state]}`}>
-      <button type="button" className={styles.head} aria-expanded={open} aria-controls={open ? body : undefined} onClick={() => setOpen(!open)}>
+    <div
+      role="group"
+      className={styles.card}
+      data-state={state}
+      aria-label={`Tool call: ${item.title}, ${WORDS[state]}`}
+    >
+      <button
+        type="button"
+        className={styles.head}
+        aria-expanded={open}
+        aria-controls={open ? body : undefined}
+        onClick={() => setOpen(!open)}
+      >
         <span className={styles.kind}>
           <ToolIcon kind={item.toolKind} />
         </span>
@@ -41,7 +52,9 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         <div className={styles.body} id={body}>
           <ToolBody item={item} terminals={terminals} cwd={cwd} />
         </div>
-      ) : state === "refused" ? null : <Peek item={item} terminals={terminals} />}
+      ) : state === "refused" ? null : (
+        <Peek item={item} terminals={terminals} />
+      )}
     </div>
   );
 });
@@ -61,15 +74,23 @@ function Peek({ item, terminals }: Props) {
 type State = "pending" | "running" | "asking" | "done" | "failed" | "refused" | "abandoned";
 
 const WORDS: Record<State, string> = {
-  pending: "not started", running: "running", asking: "waits for you", done: "done", failed: "failed",
-  refused: "refused", abandoned: "interrupted",
+  pending: "not started",
+  running: "running",
+  asking: "waits for you",
+  done: "done",
+  failed: "failed",
+  refused: "refused",
+  abandoned: "interrupted",
 };
 
 function stateOf(item: ToolItem): State {
   if (item.abandoned) return "abandoned";
   if (item.refused && item.status === "failed") return "refused";
   if (item.asking && item.status !== "failed" && item.status !== "completed") return "asking";
-  return ({ pending: "pending", in_progress: "running", completed: "done", failed: "failed" } as const)[item.status] ?? "running";
+  return (
+    ({ pending: "pending", in_progress: "running", completed: "done", failed: "failed" } as const)[item.status] ??
+    "running"
+  );
 }
 
 /** What people want to see without a click: changes, terminals, and what went wrong. An open question shows it itself. */
@@ -84,8 +105,13 @@ function opensByItself(item: ToolItem): boolean {
 
 function Status({ state }: { state: State }) {
   const icon = {
-    pending: <Icon name="pending" />, running: <Spinner />, asking: <Icon name="shield" />, done: <Icon name="check" />,
-    failed: <Icon name="cross" />, refused: <Icon name="refused" />, abandoned: <Icon name="stopped" />,
+    pending: <Icon name="pending" />,
+    running: <Spinner />,
+    asking: <Icon name="shield" />,
+    done: <Icon name="check" />,
+    failed: <Icon name="cross" />,
+    refused: <Icon name="refused" />,
+    abandoned: <Icon name="stopped" />,
   }[state];
   return (
     <span className={styles.status} data-state={state} title={WORDS[state]}>

@@ -51,7 +51,9 @@ export function asText(value: JsonValue): string {
 /** What the output says beyond the content, or undefined when it says the same again. */
 export function furtherOutput(output: JsonValue | undefined, content: readonly ToolContent[]): JsonValue | undefined {
   if (isEmpty(output) || exitOf(output) !== null) return undefined;
-  const said = content.map((part) => (part.type === "content" && part.content.type === "text" ? part.content.text.trim() : ""));
+  const said = content.map((part) =>
+    part.type === "content" && part.content.type === "text" ? part.content.text.trim() : "",
+  );
   return typeof output === "string" && said.includes(output.trim()) ? undefined : output;
 }
 
@@ -64,7 +66,12 @@ export function exitOf(output: JsonValue | undefined): string | null {
   if (output === undefined || output === null || typeof output !== "object" || Array.isArray(output)) return null;
   const told = Object.keys(output).filter((key) => !isEmpty(output[key]));
   const code = field(output, CODE_KEYS);
-  if (told.length === 0 || !told.every((key) => EXIT_KEYS.has(key)) || (typeof code === "object" && exitOf(code) === null)) return null;
+  if (
+    told.length === 0 ||
+    !told.every((key) => EXIT_KEYS.has(key)) ||
+    (typeof code === "object" && exitOf(code) === null)
+  )
+    return null;
   const signal = field(output, ["signal"]);
   if (field(output, TIMEOUT_KEYS) === true) return "Timed out";
   if (typeof signal === "string") return `Ended by ${signal}`;

@@ -21,11 +21,16 @@ const NOTHING: Peek = { lines: [], from: "end", more: 0 };
 const BEGINNINGS = new Set(["read", "search", "fetch"]);
 
 /** Without colours; nothing of a call that neither prints nor reads. */
-export function peek({ toolKind, content }: Pick<ToolItem, "toolKind" | "content">, terminals: ReadonlyMap<string, Terminal>): Peek {
+export function peek(
+  { toolKind, content }: Pick<ToolItem, "toolKind" | "content">,
+  terminals: ReadonlyMap<string, Terminal>,
+): Peek {
   const printed = content.flatMap((part) => {
     if (part.type === "terminal") return [terminals.get(part.terminalId)?.output ?? ""];
     const wanted = toolKind === "execute" || BEGINNINGS.has(toolKind);
-    return part.type === "content" && part.content.type === "text" && wanted ? [unfence(part.content.text)?.text ?? part.content.text] : [];
+    return part.type === "content" && part.content.type === "text" && wanted
+      ? [unfence(part.content.text)?.text ?? part.content.text]
+      : [];
   });
   return BEGINNINGS.has(toolKind) ? begin(printed[0] ?? "") : end(printed.at(-1) ?? "");
 }
