@@ -73,7 +73,7 @@ def build() -> None:
 
 
 def check() -> None:
-    for script in ("types", "test"):
+    for script in ("lint", "types", "test"):
         run(npm(), "run", "--silent", script)
 
 

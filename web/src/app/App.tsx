@@ -56,6 +56,7 @@ function Page({ chat }: { chat: Chat }) {
 
   return (
     <div className={styles.app}>
+      {/* biome-ignore lint/a11y/useValidAnchor: a skip link, which screen readers list among the links */}
       <a
         className={styles.skip}
         href="#content"
@@ -68,6 +69,7 @@ function Page({ chat }: { chat: Chat }) {
       </a>
       <ConnectionBar />
       <div className={styles.body}>
+        {/* biome-ignore lint/a11y/noStaticElementInteractions: Escape is handled for the controls inside */}
         <div
           className={styles.drawer}
           data-open={drawer || undefined}

@@ -40,13 +40,14 @@ function Offer({ sessionId, queue }: { sessionId: string; queue: readonly Queued
   const stopped = queue.filter((queued) => queued.stopped === true).length;
   const count = (number: number) => (number === 1 ? "1 message" : `${number} messages`);
   const words = stopped > 0 ? `Stopped. ${count(stopped)} not sent.` : `${count(queue.length)} not sent.`;
+  const dropAll = () => {
+    for (const queued of queue) chat.dropQueued(sessionId, queued.clientMessageId);
+  };
   return (
     <div className={styles.offer}>
       <span role="status">{words}</span>
       <Button onClick={() => chat.sendQueued(sessionId)}>{queue.length === 1 ? "Send" : "Send all"}</Button>
-      <Button onClick={() => queue.forEach((queued) => chat.dropQueued(sessionId, queued.clientMessageId))}>
-        {queue.length === 1 ? "Remove" : "Remove all"}
-      </Button>
+      <Button onClick={dropAll}>{queue.length === 1 ? "Remove" : "Remove all"}</Button>
     </div>
   );
 }

@@ -77,10 +77,12 @@ export class Draft {
   }
 
   private toolPlaces(): Map<string, number> {
-    return (this.tools ??= new Map(this.before.places.tools));
+    this.tools ??= new Map(this.before.places.tools);
+    return this.tools;
   }
 
   private questionPlaces(): Map<string, number> {
-    return (this.questions ??= new Map(this.before.places.questions));
+    this.questions ??= new Map(this.before.places.questions);
+    return this.questions;
   }
 }

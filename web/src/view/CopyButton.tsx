@@ -29,7 +29,7 @@ export function CopyButton({
       title={label}
       onClick={(event) => {
         event.stopPropagation();
-        copyText(typeof text === "string" ? text : text()).then((done) => setState(done ? "done" : "refused"));
+        void copyText(typeof text === "string" ? text : text()).then((done) => setState(done ? "done" : "refused"));
       }}
     >
       <Icon name={state === "done" ? "check" : "copy"} />

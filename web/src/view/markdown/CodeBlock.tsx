@@ -33,6 +33,7 @@ export const CodeBlock = memo(function CodeBlock({ code, language, streaming = f
 export function Code({ code, language, streaming = false }: Omit<Props, "label">) {
   const html = useHighlight(code, language, streaming);
   if (html === null) return <code>{code}</code>;
+  // biome-ignore lint/security/noDangerouslySetInnerHtml: highlight.js escapes the code that it colours
   return <code dangerouslySetInnerHTML={{ __html: html }} />;
 }
 

@@ -24,6 +24,8 @@ export const Markdown = memo(function Markdown({ text, streaming = false }: Prop
   const defined = useMemo(() => definitions(blocks), [blocks]);
   const last = blocks.length - 1;
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: catches the clicks of the copy buttons inside
+    // biome-ignore lint/a11y/useKeyWithClickEvents: those buttons turn keys into clicks
     <div className={streaming ? `${styles.body} ${styles.growing}` : styles.body} onClick={copyClicked}>
       {blocks.map((block, index) => (
         <Block key={index} block={block} defined={defined} growing={streaming && index === last} />
@@ -48,6 +50,7 @@ function Html({ block, defined, growing }: { block: string; defined: Definitions
   useEffect(() => {
     if (!growing) for (const code of root.current?.querySelectorAll("code[data-language]") ?? []) colour(code);
   }, [html, growing]);
+  // biome-ignore lint/security/noDangerouslySetInnerHtml: renderBlock escapes raw HTML and DOMPurify checks the result
   return <div ref={root} className={styles.block} dangerouslySetInnerHTML={html} />;
 }
 
@@ -89,7 +92,7 @@ function copyClicked(event: MouseEvent<HTMLElement>): void {
   const button = (event.target as Element).closest(`button.${CSS.escape(styles.copy ?? "")}`);
   const code = button?.parentElement?.parentElement?.querySelector("code");
   if (button === null || code === null || code === undefined) return;
-  copyText(code.textContent ?? "").then((done) => {
+  void copyText(code.textContent ?? "").then((done) => {
     button.textContent = done ? "Copied" : "Not allowed";
     setTimeout(() => (button.textContent = "Copy"), 1500);
   });

@@ -18,6 +18,7 @@ export const Block = memo(function Block({ block }: { block: ContentBlock }) {
       return <Picture block={block} />;
     case "audio":
       return (
+        // biome-ignore lint/a11y/useMediaCaption: ACP sends sounds without captions
         <audio
           className={styles.audio}
           controls

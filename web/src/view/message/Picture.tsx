@@ -33,6 +33,7 @@ export const Picture = memo(function Picture({
       >
         <img src={source} alt="" onError={() => setBroken(true)} />
       </button>
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: the browser closes a modal dialog on Escape */}
       <dialog ref={large} className={styles.large} aria-label={name} onClick={() => large.current?.close()}>
         <img src={source} alt={name} />
       </dialog>

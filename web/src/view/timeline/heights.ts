@@ -35,7 +35,9 @@ export class Heights {
     }
     if (common < this.keys.length) {
       this.places.clear();
-      keys.forEach((key, index) => this.places.set(key, index));
+      keys.forEach((key, index) => {
+        this.places.set(key, index);
+      });
     } else {
       for (let index = common; index < keys.length; index++) this.places.set(keys[index] as string, index);
     }

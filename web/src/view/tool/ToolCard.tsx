@@ -64,7 +64,7 @@ function Peek({ item, terminals }: Props) {
   const { lines, from, more } = useMemo(() => peek(item, terminals), [item, terminals]);
   if (lines.length === 0) return null;
   return (
-    <pre className={styles.peek} aria-label={from === "end" ? "Last lines of the output" : "First lines"}>
+    <pre role="group" className={styles.peek} aria-label={from === "end" ? "Last lines of the output" : "First lines"}>
       {lines.join("\n")}
       {more === 0 ? null : <span className={styles.more}>{`\n… ${plural(more, "more line")}`}</span>}
     </pre>
