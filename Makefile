@@ -8,7 +8,7 @@ PYTEST_ARGS ?=
 # Python keeps what it has compiled, whatever it is told outside: tests start it thousands of times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web coverage release lock clean
+.PHONY: help setup web test test-long test-real test-real-latest soak fuzz kills reliability lint types collect unit again web-test browser boxes serve bench bench-real bench-web coverage release docs lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -111,12 +111,29 @@ release: $(READY) $(WEB) ## prepare release VERSION up to the upload (docs/how-t
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=0.2.0"; exit 2; }
 	@$(BIN)/python tools/release.py $(VERSION) $(if $(CHECK),--check)
 
+DOCS := .cache/docs
+DOCS_READY := .cache/docs-venv/.ready
+DOCUMENTS := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs
+docs: $(DOCS_READY) ## build the documentation site into .cache/site; a broken link fails
+	@rm -rf $(DOCS) && mkdir -p $(DOCS)/source && cp zensical.toml $(DOCS) && cp -R $(DOCUMENTS) $(DOCS)/source
+	@cd $(DOCS) && ../docs-venv/bin/zensical build --strict
+	@! grep -rlE --include='*.html' '<(script|link|img|iframe)[^>]*(src|href)="?(https?:)?//' $(DOCS)/site || \
+		{ echo "These pages load something from another host"; exit 1; }
+	@rm -rf .cache/site && mv $(DOCS)/site .cache/site
+	@echo "The site is in .cache/site; for its search: python3 -m http.server -d .cache/site"
+
+$(DOCS_READY): requirements/docs.lock | $(READY)
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .cache/docs-venv
+	@$(BIN)/uv pip install --quiet --python .cache/docs-venv/bin/python --require-hashes -r requirements/docs.lock
+	@touch $@
+
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 lock: $(READY) ## refresh the pinned versions: for development, for the container image, for building the wheel there
 	$(COMPILE) --extra agent --extra traces --group dev pyproject.toml -o requirements/dev.lock
 	$(COMPILE) --extra agent --extra traces --constraint requirements/dev.lock pyproject.toml -o requirements/image.lock
 	$(COMPILE) --group build -o requirements/build.lock
 	$(COMPILE) --group fuzz -o requirements/fuzz.lock
+	$(COMPILE) --group docs -o requirements/docs.lock
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build \
