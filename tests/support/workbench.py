@@ -31,7 +31,7 @@ class Person(Client):
     def update(self, session: str, update: Mapping[str, Any]) -> None:
         self.updates.append(dict(update))
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         pass
 
     async def ask(self, session: str, tool_call: Json, options: list[Json]) -> str | None:

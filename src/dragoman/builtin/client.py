@@ -20,8 +20,8 @@ class Client:
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self._room = asyncio.Event()
-        self._room.set()
+        self._writable = asyncio.Event()
+        self._writable.set()
         self.capabilities: Json = {}
 
     # -- capabilities
@@ -46,14 +46,14 @@ class Client:
 
     def set_writable(self, writable: bool) -> None:
         if writable:
-            self._room.set()
+            self._writable.set()
         else:
-            self._room.clear()
+            self._writable.clear()
 
     async def wait_writable(self) -> None:
         """Wait while the client reads more slowly than the agent writes, so that nothing piles up in memory."""
-        if not self._room.is_set():
-            await self._room.wait()
+        if not self._writable.is_set():
+            await self._writable.wait()
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send a request and wait for its result; cancelling the wait cancels the request."""
