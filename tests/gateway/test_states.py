@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from itertools import takewhile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -101,3 +104,29 @@ def test_a_turn_settles_once_and_is_cancelled_only_after_it_was_sent(events: lis
     assert TurnEvent.SETTLED not in done[:-1]
     if TurnEvent.CANCELLED in done:
         assert done[0] is TurnEvent.SENT
+
+
+def documented(first_cell: str) -> dict[str, dict[str, str]]:
+    """A table of the architecture page: by state, the following state of each event."""
+    lines = iter((Path(__file__).parents[2] / "docs" / "architecture.md").read_text().splitlines())
+    head = next(line for line in lines if line.startswith(f"| {first_cell} |"))
+    events = [cell.strip() for cell in head.split("|")[2:-1]]
+    next(lines)
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in takewhile(lambda line: "|" in line, lines)
+    ]
+    return {
+        state.partition(":")[0]: {event: cell for event, cell in zip(events, cells, strict=True) if cell}
+        for state, *cells in rows
+    }
+
+
+@pytest.mark.parametrize(("title", "table"), [("Session", SESSION), ("Turn", TURN)])
+def test_the_architecture_page_shows_the_tables(
+    title: str, table: Mapping[Enum, Mapping[Enum, Enum]]
+) -> None:
+    assert documented(title) == {
+        state.name: {event.value: following.name for event, following in row.items()}
+        for state, row in table.items()
+    }

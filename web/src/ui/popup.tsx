@@ -15,7 +15,6 @@ export function onDemand<P extends object>(
 ): ComponentType<P> {
   const Real = lazy(load);
   const fetchIt = () => void load();
-  // biome-ignore lint/correctness/noComponentHookFactories: called once per popup, when its module is loaded
   return function OnDemand(props: P): ReactNode {
     const [wanted, setWanted] = useState(false);
     const plain = (
