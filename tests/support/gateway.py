@@ -240,6 +240,6 @@ def is_alive(pid: int) -> bool:
     """Running, and not merely a zombie that nobody has reaped yet."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ended before, or while it was read
         return False
     return state != "Z"

@@ -179,6 +179,8 @@ class Questions:
         """Wait for a question that is already in the owner's journal and reaches this process a moment later."""
         if not self._session.follows:
             return False
+        if any(question.id == question_id for question in self._open):
+            return True  # it came before this was run
         there = self._expected.setdefault(question_id, asyncio.Event())
         try:
             await asyncio.wait_for(there.wait(), patience)
