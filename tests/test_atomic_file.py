@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,12 @@ def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(tmp_path: Path
     assert os.listdir(tmp_path) == ["a folder"]
 
 
-def test_a_link_in_the_place_of_the_draft_is_not_followed(tmp_path: Path) -> None:
-    victim = tmp_path / "victim"
-    victim.write_text("kept")
-    (tmp_path / f".facts.json.{os.getpid()}").symlink_to(victim)
-    with pytest.raises(OSError):
-        replace_file(tmp_path / "facts.json", b"x")
-    assert victim.read_text() == "kept"
+def test_threads_that_replace_the_same_file_never_publish_a_part(tmp_path: Path) -> None:
+    file, sizes = tmp_path / "facts.json", (1, 300_000)
+    replace_file(file, b"x")
+    with ThreadPoolExecutor(4) as threads:
+        writing = [threads.submit(replace_file, file, b"x" * sizes[number % 2]) for number in range(60)]
+        while not all(each.done() for each in writing):
+            assert file.stat().st_size in sizes
+    assert all(each.result() is None for each in writing)
+    assert os.listdir(tmp_path) == ["facts.json"]

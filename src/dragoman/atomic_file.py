@@ -9,16 +9,15 @@ PRIVATE = 0o600
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write `data` to a file beside `path`, private to the user, and rename it over `path`.
+    """Write `data` to a new file beside `path`, private to the user, and rename it over `path`.
 
-    On failure `OSError` is raised and `path` is unchanged. A draft left by a killed process is overwritten by a later
-    process with the same id.
+    Raises `OSError` and leaves `path` as it was. The new file has a name of its own, so that threads and processes that
+    replace the same file do not write into each other's.
     """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(draft, flags, PRIVATE)
     try:
-        descriptor = os.open(
-            draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE
-        )
         with os.fdopen(descriptor, "wb") as out:
             out.write(data)
         draft.replace(path)

@@ -36,12 +36,12 @@ NAMES_AGENT = frozenset({"initialize", "session/new"})
 """Methods that get the agent's name as `_meta.dragoman.agent`: clients of the socket are bound to no agent."""
 
 
-NOBODY = -1
+NOT_LISTENING = -1
 """Returned in place of an exit code: no `serve` listens, and nothing was read from stdin."""
 
 
 async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
-    """Forward messages until one side ends; returns the exit code, or `NOBODY`."""
+    """Forward messages until one side ends; returns the exit code, or `NOT_LISTENING`."""
     server = _End("dragoman serve")
     client = _End("the editor")
     passing = _Relay(client, server, agent)
@@ -56,7 +56,7 @@ async def relay(socket: Path, agent: str | None, max_bytes: int) -> int:
         await RemoteAgent("serve", str(socket), server, dial, {}).connect()
     except RemoteError as error:
         log.info("not connected: %s", error)
-        return NOBODY
+        return NOT_LISTENING
     stdio = await StdioLink.open(client, max_bytes)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

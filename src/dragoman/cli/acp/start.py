@@ -72,11 +72,11 @@ def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
             )
         return None
     if paths.socket.exists():
-        from dragoman.cli.acp.relay import NOBODY, relay
+        from dragoman.cli.acp.relay import NOT_LISTENING, relay
         from dragoman.cli.compose import run_loop
 
         code = run_loop(relay(paths.socket, options.agent, config.limits.max_message_bytes))
-        if code != NOBODY:
+        if code != NOT_LISTENING:
             return code
     if always:
         raise ConfigError(

@@ -86,8 +86,8 @@ class _SeveralObserved:
             each.first()
 
     def end(self, outcome: str, error: str = "") -> None:
-        everybody, self._all = self._all, []  # only the first end counts
-        for each in everybody:
+        members, self._all = self._all, []  # only the first end counts
+        for each in members:
             each.end(outcome, error)
 
 
