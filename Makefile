@@ -105,7 +105,7 @@ bench-real: $(READY) ## Claude Code and Codex in their own tongues beside their 
 	PYTHONPATH=tests:. $(BIN)/python -m real.bench
 
 bench-web: $(READY) $(WEB) browser ## the web chat's figures in a browser; WRITE_DOCS=1 puts them into the documentation
-	PYTHONPATH=tests:. $(BIN)/python -m support.web_bench $(if $(WRITE_DOCS),--write-docs)
+	PYTHONPATH=tests:. $(BIN)/python -m support.web.bench $(if $(WRITE_DOCS),--write-docs)
 
 release: $(READY) $(WEB) ## prepare release VERSION up to the upload (docs/how-to/release.md); CHECK=1 changes nothing
 	@test -n "$(VERSION)" || { echo "Say which: make release VERSION=0.2.0"; exit 2; }

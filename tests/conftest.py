@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.faults import Faults
-from support.gateway import Dragoman, Start, Table, agent
-from support.kinds import SkipAccount
-from support.nursery import share_nurseries
+from support.agents.agent_log import AgentLog
+from support.fork_server import share_fork_servers
+from support.gateway_process import GatewayProcess, Start, Table, agent
+from support.prerequisites import SkipAccount
 from support.rpc_peer import Framing
+from support.store.failing_store import Faults
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipAccount())
-    share_nurseries()
+    share_fork_servers()
 
 
 LONG = ("web/test_pictures.py",)
@@ -60,7 +60,7 @@ async def dragoman(home: Path) -> AsyncIterator[Start]:
     Without `agents` there is one scripted agent named `scripted`, which is the default. At the end every
     gateway is left by its client, must end by itself and leave no process behind.
     """
-    started: list[Dragoman] = []
+    started: list[GatewayProcess] = []
 
     async def start(
         *arguments: str,
@@ -70,11 +70,11 @@ async def dragoman(home: Path) -> AsyncIterator[Start]:
         cwd: Path | None = None,
         prefix: Sequence[str] = (),
         **sections: Any,
-    ) -> Dragoman:
+    ) -> GatewayProcess:
         agents = agents or {"scripted": agent()}
         config = {"default_agent": next(iter(agents)), **sections, "agents": agents}
         words = arguments or ("acp", "scripted")
-        gateway = await Dragoman.start(
+        gateway = await GatewayProcess.start(
             home, *words, config=config, env=env, framing=framing, cwd=cwd, prefix=prefix
         )
         started.append(gateway)
@@ -95,13 +95,13 @@ async def dragoman(home: Path) -> AsyncIterator[Start]:
 
 
 @pytest.fixture
-def heard(tmp_path: Path) -> AgentJournal:
+def heard(tmp_path: Path) -> AgentLog:
     """What scripted agents started with `*heard.flags` received."""
-    return AgentJournal(tmp_path / "heard.jsonl")
+    return AgentLog(tmp_path / "heard.jsonl")
 
 
 @pytest.fixture
-async def client(dragoman: Start) -> Dragoman:
+async def client(dragoman: Start) -> GatewayProcess:
     """An initialized client of `dragoman acp scripted`."""
     gateway = await dragoman()
     await gateway.initialize()

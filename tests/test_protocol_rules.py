@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.rules import ENTRIES, rows
+from support.protocol_rules import ENTRIES, rows
 
 pytestmark = pytest.mark.xdist_group("protocol rules")  # what they read together is read once
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.rules import RULES
+from support.protocol_rules import RULES
 
 pytestmark = pytest.mark.xdist_group("requirements")  # what they read together is read once
 

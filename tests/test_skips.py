@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from support.boxes import make_image
+from support.sandboxes.sandbox_kinds import make_image
 
 TESTS = Path(__file__).parent
 SKIPPING = """
 import pytest
-from support import kinds
-from support.kinds import SkipAccount
+from support import prerequisites
+from support.prerequisites import SkipAccount
 
 @pytest.mark.parametrize("number", range(3))
 def test_in_a_container(number):
-    kinds.skip("podman", "it is not installed")
+    prerequisites.skip("podman", "it is not installed")
 
 def test_of_another_system():
     pytest.skip("only root makes devices")
@@ -32,7 +32,7 @@ def test_that_runs():
 
 def run(folder: Path, *words: str, ci: str) -> tuple[int, str]:
     (folder / "test_some.py").write_text(SKIPPING)
-    plugin = "from support.kinds import SkipAccount\ndef pytest_configure(config):\n"
+    plugin = "from support.prerequisites import SkipAccount\ndef pytest_configure(config):\n"
     plugin += (
         "    if not hasattr(config, 'workerinput'):\n        config.pluginmanager.register(SkipAccount())\n"
     )

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import EVERYTHING
-from support.gateway import Dragoman, Start, agent, gone, is_alive
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start, agent, gone, is_alive
 from support.rpc_peer import is_request
 
 
 @pytest.mark.rule("G-110", "G-112")
 async def test_a_crash_in_a_turn_is_an_error_with_code_and_last_words(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "say so far\ncrash 3")
@@ -28,7 +28,9 @@ async def test_a_crash_in_a_turn_is_an_error_with_code_and_last_words(
 
 
 @pytest.mark.rule("G-110")
-async def test_an_agent_killed_by_a_signal_is_reported_with_it(client: Dragoman, workspace: Path) -> None:
+async def test_an_agent_killed_by_a_signal_is_reported_with_it(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "kill KILL")
     assert turn.error and turn.error.data["reason"] == "agent_exited"
@@ -38,7 +40,7 @@ async def test_an_agent_killed_by_a_signal_is_reported_with_it(client: Dragoman,
 @pytest.mark.rule("G-110")
 @pytest.mark.parametrize("script", ["exit-clean", "close-stdout", "half-line\nexit-clean"])
 async def test_a_turn_whose_agent_leaves_or_falls_silent_for_good_fails(
-    client: Dragoman, workspace: Path, script: str
+    client: GatewayProcess, workspace: Path, script: str
 ) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, script)
@@ -47,7 +49,9 @@ async def test_a_turn_whose_agent_leaves_or_falls_silent_for_good_fails(
 
 
 @pytest.mark.rule("G-110")
-async def test_open_tool_calls_of_a_dead_agent_are_marked_failed(client: Dragoman, workspace: Path) -> None:
+async def test_open_tool_calls_of_a_dead_agent_are_marked_failed(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "tool done\ntoolopen one\ntoolopen two\ncrash")
     failed = [u["toolCallId"] for u in turn.updates if u.get("status") == "failed"]
@@ -56,7 +60,7 @@ async def test_open_tool_calls_of_a_dead_agent_are_marked_failed(client: Dragoma
 
 @pytest.mark.rule("G-110")
 async def test_questions_of_a_dead_agent_are_withdrawn(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, f"permission-nowait\nwait-file {tmp_path / 'go'}\ncrash")
@@ -79,7 +83,7 @@ async def test_terminals_of_a_dead_agent_are_released(dragoman: Start, workspace
 
 @pytest.mark.rule("G-110", "G-092")
 async def test_a_crash_after_a_cancel_is_a_cancelled_turn(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "sleep-until-cancel\ncrash")
@@ -104,7 +108,9 @@ async def test_every_pending_request_of_a_dead_agent_fails(
 
 
 @pytest.mark.rule("G-110")
-async def test_a_death_touches_no_other_session(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_a_death_touches_no_other_session(
+    client: GatewayProcess, workspace: Path, tmp_path: Path
+) -> None:
     healthy, doomed = await client.new_session(workspace), await client.new_session(workspace)
     turn = client.start_prompt(healthy, f"wait-file {tmp_path / 'go'}\nsay survived")
     assert (await client.prompt(doomed, "crash")).error
@@ -115,7 +121,7 @@ async def test_a_death_touches_no_other_session(client: Dragoman, workspace: Pat
 
 @pytest.mark.rule("G-110")
 async def test_the_next_prompt_brings_a_dead_agent_back(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--load-replay", "3", *heard.flags)})
     await gateway.initialize()
@@ -157,7 +163,7 @@ async def test_a_session_made_after_a_crash_is_not_mistaken_for_the_old_one(
 
 
 @pytest.mark.rule("G-110")
-async def test_nothing_of_a_crashed_agents_tree_stays(client: Dragoman, workspace: Path) -> None:
+async def test_nothing_of_a_crashed_agents_tree_stays(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "child\norphan\ncrash")
     pids = [turn.report("child"), turn.report("orphan")]
@@ -165,14 +171,14 @@ async def test_nothing_of_a_crashed_agents_tree_stays(client: Dragoman, workspac
 
 
 @pytest.mark.rule("G-111")
-async def test_lines_that_are_not_json_are_skipped(client: Dragoman, workspace: Path) -> None:
+async def test_lines_that_are_not_json_are_skipped(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "say one\ngarbage 5\nraw \nraw 42\nraw []\nsay two")
     assert (turn.texts, turn.stop_reason) == (["one", "two"], "end_turn")
 
 
 @pytest.mark.rule("G-111")
-async def test_an_agent_that_only_babbles_is_ended(client: Dragoman, workspace: Path) -> None:
+async def test_an_agent_that_only_babbles_is_ended(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "garbage 100000\nignore-cancel")
     assert turn.error and turn.error.code == -32603
@@ -180,7 +186,7 @@ async def test_an_agent_that_only_babbles_is_ended(client: Dragoman, workspace: 
 
 
 @pytest.mark.rule("G-111")
-async def test_an_update_that_is_not_utf8_hurts_nothing_else(client: Dragoman, workspace: Path) -> None:
+async def test_an_update_that_is_not_utf8_hurts_nothing_else(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "say one\nbadutf8\nsay two")
     assert turn.stop_reason == "end_turn"
@@ -188,14 +194,14 @@ async def test_an_update_that_is_not_utf8_hurts_nothing_else(client: Dragoman, w
 
 
 @pytest.mark.rule("G-112")
-async def test_a_flood_on_stderr_does_not_block_the_agent(client: Dragoman, workspace: Path) -> None:
+async def test_a_flood_on_stderr_does_not_block_the_agent(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "stderr 5000000\nsay through")
     assert turn.texts == ["through"]
 
 
 @pytest.mark.rule("G-112")
-async def test_the_end_of_stderr_is_what_is_shown(client: Dragoman, workspace: Path) -> None:
+async def test_the_end_of_stderr_is_what_is_shown(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "stderr 1000000\ncrash")
     assert turn.error
@@ -205,7 +211,7 @@ async def test_the_end_of_stderr_is_what_is_shown(client: Dragoman, workspace: P
 
 
 @pytest.mark.rule("G-143")
-async def test_a_line_of_five_megabytes_passes(client: Dragoman, workspace: Path) -> None:
+async def test_a_line_of_five_megabytes_passes(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, f"big {5 * 1024 * 1024}\nsay after")
     assert [len(text) for text in turn.texts] == [5 * 1024 * 1024, 5]
@@ -237,7 +243,7 @@ async def test_an_agent_that_relaunches_itself_works_and_ends(dragoman: Start, w
 
 @pytest.mark.parametrize("error", ['"boom"', '{"code":-32603,"message":"boom","data":1e400}', "[]"])
 async def test_a_prompt_answered_with_an_error_that_cannot_be_read_fails(
-    client: Dragoman, workspace: Path, error: str
+    client: GatewayProcess, workspace: Path, error: str
 ) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, 'raw {"jsonrpc":"2.0","id":{id},"error":' + error + "}")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import Start, agent
+from support.agents.agent_log import AgentLog
+from support.gateway_process import Start, agent
 from support.rpc_peer import RpcFailure
 
 
 @pytest.mark.rule("G-050")
 async def test_authenticate_reaches_the_agent_and_opens_it(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     flags = ("--auth", '[{"id": "key", "name": "Key"}]', "--auth-required")
     gateway = await dragoman(agents={"scripted": agent(*flags, *heard.flags, share="all")})
@@ -39,7 +39,7 @@ async def test_an_unknown_authentication_method_is_invalid(dragoman: Start) -> N
 @pytest.mark.parametrize("bound", [("acp", "scripted"), ("acp",)])
 @pytest.mark.parametrize("flags", [(), ("--auth", "[]")])
 async def test_authenticate_with_an_agent_without_methods_is_nothing_to_do(
-    dragoman: Start, bound: tuple[str, ...], flags: tuple[str, ...], heard: AgentJournal
+    dragoman: Start, bound: tuple[str, ...], flags: tuple[str, ...], heard: AgentLog
 ) -> None:
     agents = {"scripted": agent(*flags, *heard.flags)}
     gateway = await dragoman(*bound, agents=agents, default_agent="scripted")
@@ -53,7 +53,7 @@ async def test_authenticate_with_an_agent_without_methods_is_nothing_to_do(
 
 @pytest.mark.rule("G-050", "G-034")
 async def test_authentication_methods_of_several_agents_keep_apart(dragoman: Start, tmp_path: Path) -> None:
-    journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}
+    journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}
     agents = {
         name: agent("--auth", '[{"id": "key", "name": "Key"}]', *journal.flags)
         for name, journal in journals.items()
@@ -68,7 +68,7 @@ async def test_authentication_methods_of_several_agents_keep_apart(dragoman: Sta
 
 
 @pytest.mark.rule("G-051")
-async def test_logout_reaches_the_agent(dragoman: Start, workspace: Path, heard: AgentJournal) -> None:
+async def test_logout_reaches_the_agent(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
     caps = json.dumps({"auth": {"logout": {}}})
     gateway = await dragoman(agents={"scripted": agent("--caps", caps, *heard.flags)})
     await gateway.initialize()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import RpcFailure
 
 
-async def still_works(client: Dragoman, session: str) -> None:
+async def still_works(client: GatewayProcess, session: str) -> None:
     assert (await client.prompt(session, "say still here")).texts == ["still here"]
 
 
@@ -21,7 +21,7 @@ async def still_works(client: Dragoman, session: str) -> None:
     "line", [b"hello", b"{", b'{"a":', b"nul", b'{"jsonrpc":"2.0",}', b"\xff\xfe\x00"], ids=repr
 )
 async def test_a_line_that_is_not_json_is_a_parse_error(
-    client: Dragoman, workspace: Path, line: bytes
+    client: GatewayProcess, workspace: Path, line: bytes
 ) -> None:
     session = await client.new_session(workspace)
     client.send(line)
@@ -32,7 +32,7 @@ async def test_a_line_that_is_not_json_is_a_parse_error(
 
 @pytest.mark.rule("G-017")
 @pytest.mark.parametrize("line", [b"42", b'"text"', b"null", b"true"], ids=repr)
-async def test_json_that_is_no_object_is_an_invalid_request(client: Dragoman, line: bytes) -> None:
+async def test_json_that_is_no_object_is_an_invalid_request(client: GatewayProcess, line: bytes) -> None:
     client.send(line)
     assert (await client.response(None))["error"]["code"] == -32600
     assert await client.request("_echo", {"on": 1}) == {"on": 1}
@@ -40,7 +40,7 @@ async def test_json_that_is_no_object_is_an_invalid_request(client: Dragoman, li
 
 @pytest.mark.rule("G-017")
 async def test_invalid_utf8_inside_a_message_is_an_error_and_nothing_more(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "say BAD"}]}
@@ -73,7 +73,7 @@ async def test_a_message_that_is_not_json_rpc_is_an_invalid_request(dragoman: St
 
 @pytest.mark.rule("G-016")
 @pytest.mark.parametrize("id", [{"a": 1}, [1], True], ids=str)
-async def test_an_id_that_is_neither_number_nor_string_is_invalid(client: Dragoman, id: Any) -> None:
+async def test_an_id_that_is_neither_number_nor_string_is_invalid(client: GatewayProcess, id: Any) -> None:
     client.send({"jsonrpc": "2.0", "id": id, "method": "_echo", "params": {}})
     assert (await client.next_message(lambda m: "error" in m))["error"]["code"] == -32600
     assert await client.request("_echo", {"on": 1}) == {"on": 1}
@@ -81,7 +81,7 @@ async def test_an_id_that_is_neither_number_nor_string_is_invalid(client: Dragom
 
 @pytest.mark.rule("G-058")
 @pytest.mark.parametrize("prompt", [[], None, "text", {}], ids=str)
-async def test_an_empty_prompt_is_refused(client: Dragoman, workspace: Path, prompt: Any) -> None:
+async def test_an_empty_prompt_is_refused(client: GatewayProcess, workspace: Path, prompt: Any) -> None:
     session = await client.new_session(workspace)
     response = await client.request_raw("session/prompt", {"sessionId": session, "prompt": prompt})
     assert response["error"]["code"] == -32602
@@ -91,7 +91,7 @@ async def test_an_empty_prompt_is_refused(client: Dragoman, workspace: Path, pro
 
 
 @pytest.mark.rule("G-058")
-async def test_a_prompt_of_nothing_but_space_is_refused(client: Dragoman, workspace: Path) -> None:
+async def test_a_prompt_of_nothing_but_space_is_refused(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     for text in ("", " ", "\n\t \n"):
         turn = await client.prompt(session, text)
@@ -101,7 +101,7 @@ async def test_a_prompt_of_nothing_but_space_is_refused(client: Dragoman, worksp
 
 @pytest.mark.rule("G-058")
 @pytest.mark.parametrize("params", [None, [], "x", {}, {"sessionId": 5}, {"sessionId": None}], ids=str)
-async def test_a_prompt_with_broken_params_is_refused(client: Dragoman, params: Any) -> None:
+async def test_a_prompt_with_broken_params_is_refused(client: GatewayProcess, params: Any) -> None:
     response = await client.request_raw("session/prompt", params)
     assert response["error"]["code"] == -32602
     assert await client.request("_echo", {"on": 1}) == {"on": 1}
@@ -146,7 +146,7 @@ async def test_content_that_the_agent_cannot_take_is_refused_by_name(
 
 @pytest.mark.rule("G-143")
 async def test_a_line_of_a_hundred_megabytes_is_refused_and_other_sessions_go_on(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     running, idle = await client.new_session(workspace), await client.new_session(workspace)
     turn = client.start_prompt(running, f"wait-file {tmp_path / 'go'}\nsay finished")
@@ -173,7 +173,7 @@ async def test_the_size_limit_is_a_setting(dragoman: Start, workspace: Path) -> 
     await still_works(gateway, session)
 
 
-async def test_deeply_nested_json_ends_nothing(client: Dragoman, workspace: Path) -> None:
+async def test_deeply_nested_json_ends_nothing(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     depth = 100_000
     nested = b"[" * depth + b"]" * depth
@@ -205,7 +205,7 @@ async def test_an_unknown_agent_on_the_command_line_is_refused_with_the_nearest_
     assert gateway.received == []
 
 
-async def what_is_seen(gateway: Dragoman) -> str:
+async def what_is_seen(gateway: GatewayProcess) -> str:
     """What a person or an editor learns from a gateway that cannot start its agent."""
     try:
         answer = await gateway.request_raw("initialize", {"protocolVersion": 1})
@@ -262,7 +262,7 @@ async def test_a_mistake_in_the_configuration_is_named_with_file_and_key(
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(config)
-    async with await Dragoman.start(home, "acp", "scripted") as gateway:
+    async with await GatewayProcess.start(home, "acp", "scripted") as gateway:
         assert await gateway.wait_exit() != 0
         assert [word for word in named if word not in gateway.stderr] == []
         assert "Traceback" not in gateway.stderr
@@ -282,7 +282,9 @@ async def test_unknown_servers_for_an_agent_that_cannot_reach_them_are_named(
 
 
 @pytest.mark.parametrize("method", ["session/new", "session/load", "session/resume", "session/fork"])
-async def test_a_bad_mcp_server_is_named_by_its_place(client: Dragoman, workspace: Path, method: str) -> None:
+async def test_a_bad_mcp_server_is_named_by_its_place(
+    client: GatewayProcess, workspace: Path, method: str
+) -> None:
     session = await client.new_session(workspace)
     params = {"sessionId": session, "cwd": str(workspace)}
     server = {"name": "clock", "command": "/bin/true", "args": [], "env": [{"name": "A"}]}
@@ -299,7 +301,7 @@ async def test_a_wrong_option_is_a_usage_error(dragoman: Start) -> None:
 
 
 async def test_a_first_prompt_with_a_number_beyond_every_range_does_not_wedge_the_session(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     block = '{"type":"text","text":"say hello","annotations":{"priority":1e400}}'
@@ -310,13 +312,13 @@ async def test_a_first_prompt_with_a_number_beyond_every_range_does_not_wedge_th
 
 
 @pytest.mark.parametrize("cursor", [5, {}, ["x"], True], ids=str)
-async def test_a_cursor_that_is_no_text_is_refused_by_name(client: Dragoman, cursor: Any) -> None:
+async def test_a_cursor_that_is_no_text_is_refused_by_name(client: GatewayProcess, cursor: Any) -> None:
     with pytest.raises(RpcFailure) as caught:
         await client.request("session/list", {"cursor": cursor})
     assert (caught.value.code, caught.value.data["reason"]) == (-32602, "cursor")
 
 
-async def test_a_cwd_that_is_too_long_is_refused_by_name(client: Dragoman) -> None:
+async def test_a_cwd_that_is_too_long_is_refused_by_name(client: GatewayProcess) -> None:
     with pytest.raises(RpcFailure) as caught:
         await client.new_session("/" + "x" * 5000)
     assert (caught.value.code, caught.value.data["reason"]) == (-32602, "cwd")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from support.attaching import notice
-from support.gateway import Start, agent
+from support.gateway_process import Start, agent
 from support.rpc_peer import is_update
+from support.session_client import notice
 
 MEGABYTE = 1024 * 1024
 

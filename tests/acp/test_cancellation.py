@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import ALLOW, CANCELLED, EVERYTHING
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import ALLOW, CANCELLED, EVERYTHING
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import is_request
 
 
 @pytest.mark.rule("G-090", "G-058")
-async def test_a_second_prompt_is_refused_and_the_first_goes_on(client: Dragoman, workspace: Path) -> None:
+async def test_a_second_prompt_is_refused_and_the_first_goes_on(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     first = client.start_prompt(session, "sleep-until-cancel")
     await client.text(session, "sleeping")
@@ -26,7 +28,9 @@ async def test_a_second_prompt_is_refused_and_the_first_goes_on(client: Dragoman
 
 
 @pytest.mark.rule("G-090", "G-084")
-async def test_prompts_of_two_sessions_run_at_once(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_prompts_of_two_sessions_run_at_once(
+    client: GatewayProcess, workspace: Path, tmp_path: Path
+) -> None:
     one, two = await client.new_session(workspace), await client.new_session(workspace)
     first = client.start_prompt(one, f"wait-file {tmp_path / 'go'}")
     second = await client.prompt(two, f"touch {tmp_path / 'go'}")
@@ -36,7 +40,7 @@ async def test_prompts_of_two_sessions_run_at_once(client: Dragoman, workspace: 
 
 @pytest.mark.rule("G-059", "G-043", "G-092")
 async def test_a_cancel_reaches_the_agent_and_ends_the_turn(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -52,7 +56,7 @@ async def test_a_cancel_reaches_the_agent_and_ends_the_turn(
 
 @pytest.mark.rule("G-091")
 async def test_a_cancel_answers_the_open_question_at_once_and_withdraws_it(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -71,7 +75,7 @@ async def test_a_cancel_answers_the_open_question_at_once_and_withdraws_it(
 
 @pytest.mark.rule("G-091", "G-013")
 async def test_an_answer_that_comes_after_the_cancel_is_dropped(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -87,7 +91,7 @@ async def test_an_answer_that_comes_after_the_cancel_is_dropped(
 
 
 @pytest.mark.rule("G-091")
-async def test_an_answer_that_came_before_the_cancel_counts(client: Dragoman, workspace: Path) -> None:
+async def test_an_answer_that_came_before_the_cancel_counts(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "permission\nsleep-until-cancel")
     asked = await client.next_message("session/request_permission")
@@ -98,7 +102,7 @@ async def test_an_answer_that_came_before_the_cancel_counts(client: Dragoman, wo
 
 @pytest.mark.rule("G-091")
 async def test_a_cancel_answers_every_question_of_its_session_and_no_other(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     mine, other = await client.new_session(workspace), await client.new_session(workspace)
     turn = client.start_prompt(mine, "permission-nowait\npermission-nowait\npermission")
@@ -140,7 +144,7 @@ async def test_a_cancel_leaves_file_requests_to_the_agent(dragoman: Start, works
 
 @pytest.mark.rule("G-092")
 async def test_updates_flow_until_the_cancelled_turn_ends(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, f"cancel-then-release {tmp_path / 'go'}")
@@ -152,7 +156,7 @@ async def test_updates_flow_until_the_cancelled_turn_ends(
 
 
 @pytest.mark.rule("G-092")
-async def test_an_error_after_a_cancel_is_a_cancelled_turn(client: Dragoman, workspace: Path) -> None:
+async def test_an_error_after_a_cancel_is_a_cancelled_turn(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "cancel-error")
     await client.text(session, "sleeping")
@@ -161,7 +165,9 @@ async def test_an_error_after_a_cancel_is_a_cancelled_turn(client: Dragoman, wor
 
 
 @pytest.mark.rule("G-092")
-async def test_a_turn_that_was_finished_anyway_keeps_its_reason(client: Dragoman, workspace: Path) -> None:
+async def test_a_turn_that_was_finished_anyway_keeps_its_reason(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "cancel-endturn")
     await client.text(session, "sleeping")
@@ -202,7 +208,7 @@ async def test_output_of_a_turn_that_was_given_up_does_not_leak_into_the_next(
 
 
 @pytest.mark.rule("G-094")
-async def test_a_cancel_without_a_turn_is_silent(client: Dragoman, workspace: Path) -> None:
+async def test_a_cancel_without_a_turn_is_silent(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     known = len(client.received)
     client.cancel(session)
@@ -215,7 +221,7 @@ async def test_a_cancel_without_a_turn_is_silent(client: Dragoman, workspace: Pa
 
 
 @pytest.mark.rule("G-015")
-async def test_cancel_as_a_request_is_done_and_answered(client: Dragoman, workspace: Path) -> None:
+async def test_cancel_as_a_request_is_done_and_answered(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "sleep-until-cancel")
     await client.text(session, "sleeping")
@@ -224,7 +230,7 @@ async def test_cancel_as_a_request_is_done_and_answered(client: Dragoman, worksp
     assert await client.request("session/cancel", {"sessionId": "dgm_nobody"}) == {}
 
 
-def answers_to(client: Dragoman, id: object) -> list[dict[str, object]]:
+def answers_to(client: GatewayProcess, id: object) -> list[dict[str, object]]:
     return [m for m in client.received if "method" not in m and m.get("id") == id]
 
 
@@ -249,7 +255,7 @@ async def test_cancelling_the_prompt_request_ends_it_once(
 
 @pytest.mark.rule("G-067")
 async def test_cancelling_a_request_reaches_the_agent_with_its_own_id(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--new-hang", *heard.flags)})
     await gateway.initialize()
@@ -264,7 +270,7 @@ async def test_cancelling_a_request_reaches_the_agent_with_its_own_id(
 
 @pytest.mark.rule("G-067")
 async def test_cancelling_a_request_that_does_not_exist_does_nothing(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     known = len(client.received)
@@ -277,7 +283,7 @@ async def test_cancelling_a_request_that_does_not_exist_does_nothing(
 
 @pytest.mark.rule("G-067", "G-096")
 async def test_an_agent_that_withdraws_its_question_is_heard_by_the_client(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, f"cancel-request {tmp_path / 'seen'}")
@@ -291,7 +297,7 @@ async def test_an_agent_that_withdraws_its_question_is_heard_by_the_client(
 
 @pytest.mark.rule("G-067", "G-096")
 async def test_a_question_that_is_withdrawn_at_once_is_answered_once(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     """Whether the client ever sees it is the gateway's choice; if so, it sees the end of it too."""
     session = await client.new_session(workspace)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import EVERYTHING
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import Message, RpcFailure, is_request
 
 
 @pytest.fixture
-async def editor(dragoman: Start) -> Dragoman:
+async def editor(dragoman: Start) -> GatewayProcess:
     """A client that can do all."""
     gateway = await dragoman()
     await gateway.initialize(clientCapabilities=EVERYTHING)
@@ -23,7 +23,7 @@ async def editor(dragoman: Start) -> Dragoman:
 
 
 @pytest.mark.rule("G-063", "G-043")
-async def test_a_file_is_read_by_the_client(editor: Dragoman, workspace: Path) -> None:
+async def test_a_file_is_read_by_the_client(editor: GatewayProcess, workspace: Path) -> None:
     editor.on("fs/read_text_file", {"content": "from the editor"})
     session = await editor.new_session(workspace)
     turn = await editor.prompt(session, f"fsread {workspace}/a.txt")
@@ -34,7 +34,7 @@ async def test_a_file_is_read_by_the_client(editor: Dragoman, workspace: Path) -
 
 @pytest.mark.rule("G-063")
 @pytest.mark.parametrize("answer", [{}, None], ids=["object", "null"])
-async def test_a_file_is_written_by_the_client(editor: Dragoman, workspace: Path, answer: Any) -> None:
+async def test_a_file_is_written_by_the_client(editor: GatewayProcess, workspace: Path, answer: Any) -> None:
     editor.on("fs/write_text_file", lambda params: answer)
     session = await editor.new_session(workspace)
     turn = await editor.prompt(session, f"fswrite {workspace}/a.txt new text")
@@ -45,7 +45,9 @@ async def test_a_file_is_written_by_the_client(editor: Dragoman, workspace: Path
 
 
 @pytest.mark.rule("G-063", "G-020")
-async def test_the_clients_refusal_reaches_the_agent_unchanged(editor: Dragoman, workspace: Path) -> None:
+async def test_the_clients_refusal_reaches_the_agent_unchanged(
+    editor: GatewayProcess, workspace: Path
+) -> None:
     def missing(params: Any) -> None:
         raise RpcFailure(-32002, "Resource not found", {"uri": "file:///nowhere"})
 
@@ -61,7 +63,7 @@ HIDDEN_PATHS = ["", "a.txt", "./a", "../a", "/a/../b", "/a/..", "/..", "C:\\a\\.
 @pytest.mark.rule("G-063", "G-064")
 @pytest.mark.parametrize("path", HIDDEN_PATHS, ids=repr)
 async def test_a_path_that_hides_where_it_leads_is_refused_before_a_client_sees_it(
-    editor: Dragoman, workspace: Path, path: Any
+    editor: GatewayProcess, workspace: Path, path: Any
 ) -> None:
     asked = [
         ("fs/read_text_file", {"path": path}),
@@ -88,7 +90,7 @@ SESSIONS_OWN: dict[str, Message] = {
 
 @pytest.mark.parametrize("method", SESSIONS_OWN)
 async def test_what_is_asked_in_the_name_of_no_session_does_not_reach_the_client(
-    editor: Dragoman, workspace: Path, method: str
+    editor: GatewayProcess, workspace: Path, method: str
 ) -> None:
     editor.on(method, {})
     session = await editor.new_session(workspace)
@@ -99,7 +101,7 @@ async def test_what_is_asked_in_the_name_of_no_session_does_not_reach_the_client
     assert not [message for message in editor.received if message.get("method") == method]
 
 
-async def test_dots_that_are_part_of_a_name_are_no_way_up(editor: Dragoman, workspace: Path) -> None:
+async def test_dots_that_are_part_of_a_name_are_no_way_up(editor: GatewayProcess, workspace: Path) -> None:
     editor.on("fs/read_text_file", {"content": "here"})
     turn = await editor.prompt(await editor.new_session(workspace), "fsread /a/..b/c../...")
     assert turn.report("fsread") == {"result": {"content": "here"}}
@@ -115,7 +117,7 @@ UNADVERTISED = [
 @pytest.mark.rule("G-037")
 @pytest.mark.parametrize(("script", "report", "method"), UNADVERTISED, ids=[row[1] for row in UNADVERTISED])
 async def test_what_the_client_cannot_do_is_refused_without_asking_it(
-    client: Dragoman, workspace: Path, script: str, report: str, method: str
+    client: GatewayProcess, workspace: Path, script: str, report: str, method: str
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), script)
     assert turn.report(report)["error"]["code"] == -32601
@@ -134,7 +136,7 @@ async def test_an_elicitation_in_a_mode_that_was_not_offered_is_invalid(
     assert not [m for m in gateway.received if m.get("method") == "elicitation/create"]
 
 
-def serve_terminals(client: Dragoman) -> None:
+def serve_terminals(client: GatewayProcess) -> None:
     client.on("terminal/create", {"terminalId": "t1"})
     client.on("terminal/wait_for_exit", {"exitCode": None, "signal": "SIGTERM"})
     client.on("terminal/output", {"output": "out", "truncated": True, "exitStatus": None})
@@ -143,7 +145,7 @@ def serve_terminals(client: Dragoman) -> None:
 
 
 @pytest.mark.rule("G-064", "G-043")
-async def test_a_terminal_is_run_by_the_client(editor: Dragoman, workspace: Path) -> None:
+async def test_a_terminal_is_run_by_the_client(editor: GatewayProcess, workspace: Path) -> None:
     serve_terminals(editor)
     session = await editor.new_session(workspace)
     turn = await editor.prompt(session, "terminal make all /x/s1")
@@ -159,7 +161,7 @@ async def test_a_terminal_is_run_by_the_client(editor: Dragoman, workspace: Path
 
 
 @pytest.mark.rule("G-064")
-async def test_a_terminal_can_be_killed(editor: Dragoman, workspace: Path) -> None:
+async def test_a_terminal_can_be_killed(editor: GatewayProcess, workspace: Path) -> None:
     serve_terminals(editor)
     turn = await editor.prompt(await editor.new_session(workspace), "terminal-kill")
     assert turn.report("terminal/kill") == {"result": {}}
@@ -167,7 +169,9 @@ async def test_a_terminal_can_be_killed(editor: Dragoman, workspace: Path) -> No
 
 
 @pytest.mark.rule("G-061", "G-064", "G-069")
-async def test_a_terminal_inside_a_tool_call_has_the_clients_id(editor: Dragoman, workspace: Path) -> None:
+async def test_a_terminal_inside_a_tool_call_has_the_clients_id(
+    editor: GatewayProcess, workspace: Path
+) -> None:
     serve_terminals(editor)
     turn = await editor.prompt(await editor.new_session(workspace), "terminal-keep")
     call = next(update for update in turn.updates if update["sessionUpdate"] == "tool_call")
@@ -176,7 +180,7 @@ async def test_a_terminal_inside_a_tool_call_has_the_clients_id(editor: Dragoman
 
 @pytest.mark.rule("G-064")
 async def test_terminals_that_the_agent_forgot_are_released_with_its_session(
-    editor: Dragoman, workspace: Path
+    editor: GatewayProcess, workspace: Path
 ) -> None:
     serve_terminals(editor)
     session = await editor.new_session(workspace)
@@ -197,7 +201,7 @@ async def test_terminals_that_the_agent_forgot_are_released_with_its_session(
     ids=["accept", "decline", "cancel"],
 )
 async def test_an_elicitation_is_answered_by_the_client(
-    editor: Dragoman, workspace: Path, answer: dict[str, Any]
+    editor: GatewayProcess, workspace: Path, answer: dict[str, Any]
 ) -> None:
     editor.on("elicitation/create", answer)
     session = await editor.new_session(workspace)
@@ -209,7 +213,7 @@ async def test_an_elicitation_is_answered_by_the_client(
 
 @pytest.mark.rule("G-065")
 async def test_an_elicitation_for_a_request_names_the_clients_own_id(
-    editor: Dragoman, workspace: Path
+    editor: GatewayProcess, workspace: Path
 ) -> None:
     editor.on("elicitation/create", {"action": "decline"})
     session = await editor.new_session(workspace)
@@ -222,7 +226,7 @@ async def test_an_elicitation_for_a_request_names_the_clients_own_id(
 
 @pytest.mark.rule("G-065", "G-066")
 async def test_a_completed_url_elicitation_is_told_with_the_same_id(
-    editor: Dragoman, workspace: Path
+    editor: GatewayProcess, workspace: Path
 ) -> None:
     editor.on("elicitation/create", {"action": "accept"})
     session = await editor.new_session(workspace)
@@ -236,7 +240,9 @@ async def test_a_completed_url_elicitation_is_told_with_the_same_id(
 
 
 @pytest.mark.rule("G-066")
-async def test_the_completion_of_an_unknown_elicitation_is_dropped(editor: Dragoman, workspace: Path) -> None:
+async def test_the_completion_of_an_unknown_elicitation_is_dropped(
+    editor: GatewayProcess, workspace: Path
+) -> None:
     session = await editor.new_session(workspace)
     known = len(editor.received)
     await editor.prompt(session, 'notify elicitation/complete {"elicitationId":"never"}\nsay done')
@@ -288,7 +294,7 @@ async def test_terminals_are_served_in_the_workspace_when_configured(
 
 @pytest.mark.rule("G-032", "G-037")
 async def test_the_agent_is_told_what_the_gateway_serves(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags, serve_fs=True, serve_terminal=True)})
     await gateway.initialize()

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, agent
 
 TEXT = {"type": "text", "text": "x"}
 
 
-async def update_seen(client: Dragoman, workspace: Path, update: dict[str, Any]) -> dict[str, Any]:
+async def update_seen(client: GatewayProcess, workspace: Path, update: dict[str, Any]) -> dict[str, Any]:
     turn = await client.prompt(await client.new_session(workspace), "update " + json.dumps(update))
     return dict(turn.updates[0])  # a tool call that is left open is closed after it
 
@@ -97,12 +97,14 @@ UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.rule("G-061")
 @pytest.mark.parametrize("row", UPDATES)
-async def test_an_old_update_arrives_in_todays_shape(client: Dragoman, workspace: Path, row: str) -> None:
+async def test_an_old_update_arrives_in_todays_shape(
+    client: GatewayProcess, workspace: Path, row: str
+) -> None:
     sent, wanted = UPDATES[row]
     assert await update_seen(client, workspace, sent) == wanted
 
 
-async def test_a_nested_tool_call_arrives_flat(client: Dragoman, workspace: Path) -> None:
+async def test_a_nested_tool_call_arrives_flat(client: GatewayProcess, workspace: Path) -> None:
     call = {"toolCallId": "t", "toolName": "grep", "arguments": {"n": 2**60}, "status": "executing"}
     seen = await update_seen(client, workspace, {"sessionUpdate": "tool_call", "toolCall": call})
     assert (seen["toolCallId"], seen["title"], seen["status"]) == ("t", "grep", "in_progress")
@@ -110,14 +112,14 @@ async def test_a_nested_tool_call_arrives_flat(client: Dragoman, workspace: Path
     assert not {"toolCall", "toolName", "arguments"} & seen.keys()
 
 
-async def test_a_plan_of_steps_arrives_as_entries(client: Dragoman, workspace: Path) -> None:
+async def test_a_plan_of_steps_arrives_as_entries(client: GatewayProcess, workspace: Path) -> None:
     steps = [{"id": "1", "description": "first"}]
     seen = await update_seen(client, workspace, {"sessionUpdate": "plan", "steps": steps})
     (entry,) = seen["entries"]
     assert (entry["content"], entry["priority"], entry["status"]) == ("first", "medium", "pending")
 
 
-async def test_a_plan_entry_without_priority_gets_one(client: Dragoman, workspace: Path) -> None:
+async def test_a_plan_entry_without_priority_gets_one(client: GatewayProcess, workspace: Path) -> None:
     entries = [{"id": "7", "content": "do", "status": "completed"}]
     seen = await update_seen(client, workspace, {"sessionUpdate": "plan", "entries": entries})
     (entry,) = seen["entries"]
@@ -126,40 +128,40 @@ async def test_a_plan_entry_without_priority_gets_one(client: Dragoman, workspac
 
 @pytest.mark.parametrize("reason", ["tool_use", "max_turns", "who_knows"])
 async def test_a_foreign_stop_reason_ends_the_turn_normally(
-    client: Dragoman, workspace: Path, reason: str
+    client: GatewayProcess, workspace: Path, reason: str
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), f"stop {reason}")
     assert turn.stop_reason == "end_turn"
     assert reason in json.dumps(turn.response["result"]["_meta"]["dragoman"])
 
 
-async def test_the_stop_reason_error_is_an_error(client: Dragoman, workspace: Path) -> None:
+async def test_the_stop_reason_error_is_an_error(client: GatewayProcess, workspace: Path) -> None:
     turn = await client.prompt(await client.new_session(workspace), "stop error")
     assert turn.error and turn.error.code == -32603
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"])
-async def test_the_five_stop_reasons_pass(client: Dragoman, workspace: Path, reason: str) -> None:
+async def test_the_five_stop_reasons_pass(client: GatewayProcess, workspace: Path, reason: str) -> None:
     turn = await client.prompt(await client.new_session(workspace), f"stop {reason}")
     assert turn.response["result"] == {"stopReason": reason}
 
 
 @pytest.mark.parametrize("code", [-32001, -32602, -32000])
 async def test_an_agents_own_code_for_a_lost_session_becomes_not_found(
-    client: Dragoman, workspace: Path, code: int
+    client: GatewayProcess, workspace: Path, code: int
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), f"error {code} Session not found")
     assert turn.error and turn.error.code == -32002
     assert str(code) in json.dumps(turn.error.data)
 
 
-async def test_a_demand_for_login_stays_one(client: Dragoman, workspace: Path) -> None:
+async def test_a_demand_for_login_stays_one(client: GatewayProcess, workspace: Path) -> None:
     turn = await client.prompt(await client.new_session(workspace), "error -32000 Authentication required")
     assert turn.error and turn.error.code == -32000
 
 
 @pytest.mark.rule("G-116")
-async def test_session_end_is_session_close(dragoman: Start, workspace: Path, heard: AgentJournal) -> None:
+async def test_session_end_is_session_close(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
@@ -170,9 +172,7 @@ async def test_session_end_is_session_close(dragoman: Start, workspace: Path, he
     assert turn.error and turn.error.code == -32002
 
 
-async def test_set_model_becomes_the_model_option(
-    dragoman: Start, workspace: Path, heard: AgentJournal
-) -> None:
+async def test_set_model_becomes_the_model_option(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
     gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
@@ -182,7 +182,7 @@ async def test_set_model_becomes_the_model_option(
 
 
 async def test_models_of_an_old_agent_become_a_config_option(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--models", *heard.flags)})
     await gateway.initialize()
@@ -240,7 +240,7 @@ SERVERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.rule("G-052")
 @pytest.mark.parametrize("row", SERVERS)
 async def test_a_server_in_an_old_shape_reaches_the_agent_in_todays(
-    dragoman: Start, workspace: Path, heard: AgentJournal, row: str
+    dragoman: Start, workspace: Path, heard: AgentLog, row: str
 ) -> None:
     sent, wanted = SERVERS[row]
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
@@ -250,7 +250,7 @@ async def test_a_server_in_an_old_shape_reaches_the_agent_in_todays(
 
 
 async def test_a_link_without_a_name_gets_its_last_segment(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -260,7 +260,9 @@ async def test_a_link_without_a_name_gets_its_last_segment(
     assert block["name"] == "b.txt"
 
 
-async def test_permission_options_in_an_old_shape_arrive_in_todays(client: Dragoman, workspace: Path) -> None:
+async def test_permission_options_in_an_old_shape_arrive_in_todays(
+    client: GatewayProcess, workspace: Path
+) -> None:
     options = [
         {"optionId": "allow", "title": "Allow", "description": "do it"},
         {"optionId": "deny", "title": "Deny"},

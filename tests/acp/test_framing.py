@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import ALLOW
-from support.gateway import Dragoman, Start
+from support.clients.sample_answers import ALLOW
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import HeaderFraming
 
 HELLO = b'{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":1}}'
@@ -37,7 +37,7 @@ async def test_a_message_may_come_byte_by_byte(dragoman: Start) -> None:
 
 
 @pytest.mark.rule("G-140")
-async def test_many_messages_may_come_in_one_write(client: Dragoman) -> None:
+async def test_many_messages_may_come_in_one_write(client: GatewayProcess) -> None:
     lines = [
         json.dumps({"jsonrpc": "2.0", "id": f"n{n}", "method": "_echo", "params": {"n": n}})
         for n in range(500)
@@ -48,7 +48,7 @@ async def test_many_messages_may_come_in_one_write(client: Dragoman) -> None:
 
 
 @pytest.mark.rule("G-140", "G-004")
-async def test_every_message_is_one_compact_line(client: Dragoman, workspace: Path) -> None:
+async def test_every_message_is_one_compact_line(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "say two\\nlines\nsay done")
     for raw in client.raw:
@@ -57,7 +57,9 @@ async def test_every_message_is_one_compact_line(client: Dragoman, workspace: Pa
 
 
 @pytest.mark.rule("G-144")
-async def test_line_separators_of_unicode_do_not_split_a_message(client: Dragoman, workspace: Path) -> None:
+async def test_line_separators_of_unicode_do_not_split_a_message(
+    client: GatewayProcess, workspace: Path
+) -> None:
     text = "a\u2028b\u2029c\x85d\x0be\x0cf\x1c"
     session = await client.new_session(workspace)
     params = {"sessionId": session, "prompt": [{"type": "text", "text": f"say {text}"}]}
@@ -118,7 +120,7 @@ async def test_headers_without_a_length_are_a_parse_error_and_the_end(dragoman: 
 
 @pytest.mark.rule("G-143")
 async def test_an_oversize_body_is_skipped_by_its_length(dragoman: Start) -> None:
-    gateway: Dragoman = await dragoman(framing=HeaderFraming(), limits={"max_message_bytes": 10_000})
+    gateway: GatewayProcess = await dragoman(framing=HeaderFraming(), limits={"max_message_bytes": 10_000})
     await gateway.initialize()
     response = await gateway.request_raw("_echo", {"filler": "x" * 20_000}, id="big")
     assert response["error"]["code"] == -32600

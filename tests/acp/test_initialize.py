@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import EVERYTHING
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import RpcFailure
 
 GATEWAY_PROVIDES = ("list", "close", "delete")
@@ -112,7 +112,7 @@ async def test_a_bound_agents_authentication_methods_are_shown(dragoman: Start) 
 
 @pytest.mark.rule("G-032")
 async def test_the_agent_is_initialized_with_the_clients_capabilities(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     caps = {**EVERYTHING, "_meta": {"editor": {"big": 2**60}}}
@@ -128,7 +128,7 @@ async def test_the_agent_is_initialized_with_the_clients_capabilities(
 
 @pytest.mark.rule("G-032")
 async def test_the_agent_is_never_told_more_than_the_client_can_do(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize(clientCapabilities={"fs": {"readTextFile": True}})
@@ -255,7 +255,7 @@ async def test_stdout_carries_nothing_but_messages(dragoman: Start, workspace: P
 
 
 async def test_the_old_flag_starts_the_same_front(dragoman: Start, workspace: Path) -> None:
-    gateway: Dragoman = await dragoman("--acp", "scripted")
+    gateway: GatewayProcess = await dragoman("--acp", "scripted")
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     assert (await gateway.prompt(session, "say hi")).texts == ["hi"]

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import ALLOW
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import ALLOW
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import PATIENCE, is_update, text_of
-from support.waiting import Halt, until
+from support.waiting import StoppedWriting, until
 
 
 @pytest.mark.rule("G-080", "G-004", "G-061")
 async def test_every_update_comes_before_the_response_of_its_prompt(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "flood 5000 120")
@@ -24,7 +24,9 @@ async def test_every_update_comes_before_the_response_of_its_prompt(
 
 
 @pytest.mark.rule("G-080", "G-084")
-async def test_sessions_that_flood_at_once_each_stay_in_order(client: Dragoman, workspace: Path) -> None:
+async def test_sessions_that_flood_at_once_each_stay_in_order(
+    client: GatewayProcess, workspace: Path
+) -> None:
     sessions = [await client.new_session(workspace) for _ in range(4)]
     turns = [client.start_prompt(session, "flood 1000 200") for session in sessions]
     for turn in await asyncio.gather(*turns):
@@ -32,7 +34,7 @@ async def test_sessions_that_flood_at_once_each_stay_in_order(client: Dragoman, 
 
 
 @pytest.mark.rule("G-080", "G-061")
-async def test_updates_after_the_response_still_arrive(client: Dragoman, workspace: Path) -> None:
+async def test_updates_after_the_response_still_arrive(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "late-update afterthought")
     assert turn.texts == []
@@ -71,7 +73,7 @@ async def test_early_updates_of_sessions_made_at_once_find_their_own(
 
 @pytest.mark.rule("G-083")
 async def test_a_permission_request_keeps_its_place_among_the_updates(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     client.on("session/request_permission", ALLOW)
     session = await client.new_session(workspace)
@@ -88,7 +90,7 @@ async def test_a_permission_request_keeps_its_place_among_the_updates(
 
 @pytest.mark.rule("G-083")
 async def test_an_answer_reaches_the_agent_before_later_messages_of_its_session(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
     await gateway.initialize()
@@ -104,7 +106,7 @@ async def test_an_answer_reaches_the_agent_before_later_messages_of_its_session(
 
 
 @pytest.mark.rule("G-084")
-async def test_a_session_that_waits_does_not_hold_another_up(client: Dragoman, workspace: Path) -> None:
+async def test_a_session_that_waits_does_not_hold_another_up(client: GatewayProcess, workspace: Path) -> None:
     slow, quick = await client.new_session(workspace), await client.new_session(workspace)
     waiting = client.start_prompt(slow, "permission")
     asked = await client.next_message("session/request_permission")
@@ -140,7 +142,9 @@ async def test_a_session_that_is_never_made_does_not_hold_another_up(
 
 
 @pytest.mark.rule("G-086")
-async def test_a_client_that_pauses_loses_nothing(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_a_client_that_pauses_loses_nothing(
+    client: GatewayProcess, workspace: Path, tmp_path: Path
+) -> None:
     session = await client.new_session(workspace)
     client.pause()
     done = tmp_path / "done"
@@ -159,7 +163,7 @@ async def test_a_client_that_reads_nothing_slows_the_agent_down(
     gateway = await dragoman(sessions={"journal": False})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
-    halted = Halt((await gateway.prompt(session, "pid")).report("pid"))
+    halted = StoppedWriting((await gateway.prompt(session, "pid")).report("pid"))
     done = tmp_path / "done"
     gateway.pause()
     turn = gateway.start_prompt(session, f"flood 2000 50000\ntouch {done}")

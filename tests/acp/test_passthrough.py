@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
+from support.agents.agent_log import AgentLog
 from support.exact_json import exact
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import Message
 
 ODD = (
@@ -49,7 +49,7 @@ UPDATES = {
 
 @pytest.mark.rule("G-001", "G-002", "G-043", "G-070")
 @pytest.mark.parametrize("row", UPDATES)
-async def test_an_update_arrives_as_it_was_sent(client: Dragoman, workspace: Path, row: str) -> None:
+async def test_an_update_arrives_as_it_was_sent(client: GatewayProcess, workspace: Path, row: str) -> None:
     update = UPDATES[row].replace("ODD", ODD)
     session = await client.new_session(workspace)
     script = 'raw {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"{sid}","update":%s,"_meta":%s}}'
@@ -61,7 +61,7 @@ async def test_an_update_arrives_as_it_was_sent(client: Dragoman, workspace: Pat
 
 @pytest.mark.rule("G-002", "G-003", "G-043")
 async def test_a_prompt_reaches_the_agent_as_it_was_sent(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     caps = json.dumps({"promptCapabilities": {"image": True, "audio": True, "embeddedContext": True}})
     gateway = await dragoman(agents={"scripted": agent("--caps", caps, *heard.flags)})
@@ -87,7 +87,7 @@ async def test_a_prompt_reaches_the_agent_as_it_was_sent(
 
 
 @pytest.mark.rule("G-002", "G-019")
-async def test_an_unknown_method_and_its_answer_pass_exactly(client: Dragoman) -> None:
+async def test_an_unknown_method_and_its_answer_pass_exactly(client: GatewayProcess) -> None:
     odd = ODD.replace('"sessionId":"s1",', "", 1)
     client.send(b'{"jsonrpc":"2.0","id":"e","method":"_echo","params":%s}' % odd.encode())
     await client.response("e")
@@ -99,7 +99,7 @@ async def test_an_unknown_method_and_its_answer_pass_exactly(client: Dragoman) -
 
 
 @pytest.mark.rule("G-002", "G-019")
-async def test_an_unknown_method_reaches_the_agent_exactly(dragoman: Start, heard: AgentJournal) -> None:
+async def test_an_unknown_method_reaches_the_agent_exactly(dragoman: Start, heard: AgentLog) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
     odd = ODD.replace('"sessionId":"s1",', "", 1)
@@ -111,7 +111,7 @@ async def test_an_unknown_method_reaches_the_agent_exactly(dragoman: Start, hear
 
 @pytest.mark.rule("G-019")
 @pytest.mark.parametrize("params", ["[1,2]", "[]", "{}", "null"])
-async def test_params_of_any_shape_pass(dragoman: Start, heard: AgentJournal, params: str) -> None:
+async def test_params_of_any_shape_pass(dragoman: Start, heard: AgentLog, params: str) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
     gateway.send(b'{"jsonrpc":"2.0","id":"e","method":"_odd","params":%s}' % params.encode())
@@ -121,7 +121,7 @@ async def test_params_of_any_shape_pass(dragoman: Start, heard: AgentJournal, pa
 
 
 @pytest.mark.rule("G-002")
-async def test_a_prompt_result_passes_with_all_it_carries(client: Dragoman, workspace: Path) -> None:
+async def test_a_prompt_result_passes_with_all_it_carries(client: GatewayProcess, workspace: Path) -> None:
     result = (
         '{"stopReason":"end_turn","usage":{"totalTokens":9007199254740993,"x":null},"_meta":{"quota":[1.0]}}'
     )
@@ -132,7 +132,7 @@ async def test_a_prompt_result_passes_with_all_it_carries(client: Dragoman, work
 
 @pytest.mark.rule("G-002", "G-003")
 async def test_a_new_session_passes_what_it_does_not_know(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     extra = {
         "systemPrompt": None,
@@ -153,7 +153,9 @@ async def test_a_new_session_passes_what_it_does_not_know(
 
 
 @pytest.mark.rule("G-003")
-async def test_nothing_of_the_gateway_appears_outside_its_meta_key(client: Dragoman, workspace: Path) -> None:
+async def test_nothing_of_the_gateway_appears_outside_its_meta_key(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "say x\ntool t")
     assert turn.response.keys() == {"jsonrpc", "id", "result"}
@@ -169,7 +171,9 @@ async def test_nothing_of_the_gateway_appears_outside_its_meta_key(client: Drago
 
 
 @pytest.mark.rule("G-002", "G-043")
-async def test_session_ids_in_text_and_raw_data_are_left_alone(client: Dragoman, workspace: Path) -> None:
+async def test_session_ids_in_text_and_raw_data_are_left_alone(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(
         session,
@@ -192,7 +196,7 @@ async def test_session_ids_in_text_and_raw_data_are_left_alone(client: Dragoman,
 )
 @pytest.mark.parametrize("update", ["agent_message_chunk", "tool_call"])
 async def test_an_update_names_one_session(
-    client: Dragoman, workspace: Path, params: str, update: str
+    client: GatewayProcess, workspace: Path, params: str, update: str
 ) -> None:
     """A client that prefers the first of two members, or the last, sees the same session."""
     told = {"sessionUpdate": update, "toolCallId": "t", "content": {"type": "text", "text": "smuggled"}}
@@ -214,7 +218,7 @@ async def test_an_update_names_one_session(
 
 
 async def test_a_request_for_the_agent_names_one_session(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()

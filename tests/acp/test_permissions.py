@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from support.answers import ALLOW, CANCELLED, REJECT
-from support.gateway import Dragoman
+from support.clients.sample_answers import ALLOW, CANCELLED, REJECT
+from support.gateway_process import GatewayProcess
 from support.rpc_peer import RpcFailure
 
 
-async def outcome(client: Dragoman, workspace: Path, answer: Any) -> Any:
+async def outcome(client: GatewayProcess, workspace: Path, answer: Any) -> Any:
     """What the agent hears when the client answers `answer`."""
     client.on("session/request_permission", answer)
     turn = await client.prompt(await client.new_session(workspace), "permission")
@@ -23,13 +23,13 @@ async def outcome(client: Dragoman, workspace: Path, answer: Any) -> Any:
 @pytest.mark.rule("G-062")
 @pytest.mark.parametrize("answer", [ALLOW, REJECT, CANCELLED], ids=["allow", "reject", "cancelled"])
 async def test_the_agent_gets_the_clients_answer(
-    client: Dragoman, workspace: Path, answer: dict[str, Any]
+    client: GatewayProcess, workspace: Path, answer: dict[str, Any]
 ) -> None:
     assert await outcome(client, workspace, answer) == {"result": answer}
 
 
 @pytest.mark.rule("G-062", "G-043", "G-070", "G-002")
-async def test_the_client_sees_the_question_as_it_was_asked(client: Dragoman, workspace: Path) -> None:
+async def test_the_client_sees_the_question_as_it_was_asked(client: GatewayProcess, workspace: Path) -> None:
     question = {
         "toolCall": {
             "toolCallId": "s1",
@@ -56,7 +56,7 @@ async def test_the_client_sees_the_question_as_it_was_asked(client: Dragoman, wo
 
 
 @pytest.mark.rule("G-002", "G-062")
-async def test_meta_of_an_answer_reaches_the_agent(client: Dragoman, workspace: Path) -> None:
+async def test_meta_of_an_answer_reaches_the_agent(client: GatewayProcess, workspace: Path) -> None:
     answer = {
         "outcome": {"outcome": "selected", "optionId": "yes", "_meta": {"by": "me"}},
         "_meta": {"n": 2**60},
@@ -66,7 +66,7 @@ async def test_meta_of_an_answer_reaches_the_agent(client: Dragoman, workspace: 
 
 @pytest.mark.rule("G-096")
 async def test_a_question_answered_as_a_cancelled_request_is_a_cancelled_outcome(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     def refuse(params: Any) -> None:
         raise RpcFailure(-32800, "Request cancelled")
@@ -77,7 +77,7 @@ async def test_a_question_answered_as_a_cancelled_request_is_a_cancelled_outcome
 @pytest.mark.rule("G-102")
 @pytest.mark.parametrize("answer", [{"outcome": {"outcome": "timeout"}}, {"outcome": "timeout"}])
 async def test_a_timeout_is_a_cancelled_outcome(
-    client: Dragoman, workspace: Path, answer: dict[str, Any]
+    client: GatewayProcess, workspace: Path, answer: dict[str, Any]
 ) -> None:
     assert await outcome(client, workspace, answer) == {"result": CANCELLED}
 
@@ -88,7 +88,7 @@ async def test_a_timeout_is_a_cancelled_outcome(
     ids=["flat", "named"],
 )
 async def test_older_shapes_of_an_approval_are_understood(
-    client: Dragoman, workspace: Path, answer: dict[str, Any]
+    client: GatewayProcess, workspace: Path, answer: dict[str, Any]
 ) -> None:
     assert await outcome(client, workspace, answer) == {"result": ALLOW}
 
@@ -110,7 +110,7 @@ async def test_older_shapes_of_an_approval_are_understood(
     ids=str,
 )
 async def test_an_answer_that_makes_no_sense_is_never_an_approval(
-    client: Dragoman, workspace: Path, answer: Any
+    client: GatewayProcess, workspace: Path, answer: Any
 ) -> None:
     heard = await outcome(client, workspace, lambda params: answer)
     allowed = {"yes", "always"}
@@ -120,7 +120,7 @@ async def test_an_answer_that_makes_no_sense_is_never_an_approval(
 
 
 @pytest.mark.rule("G-101")
-async def test_an_error_of_the_client_is_no_approval(client: Dragoman, workspace: Path) -> None:
+async def test_an_error_of_the_client_is_no_approval(client: GatewayProcess, workspace: Path) -> None:
     error = {"code": -32050, "message": "cannot ask anybody", "data": {"n": 2**60}}
 
     def refuse(params: Any) -> None:
@@ -131,7 +131,7 @@ async def test_an_error_of_the_client_is_no_approval(client: Dragoman, workspace
 
 @pytest.mark.rule("G-062")
 async def test_several_questions_of_one_session_can_be_answered_in_any_order(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "permission-nowait\npermission")
@@ -144,7 +144,9 @@ async def test_several_questions_of_one_session_can_be_answered_in_any_order(
 
 
 @pytest.mark.rule("G-100")
-async def test_a_workspace_narrows_the_policy_of_its_own_sessions(client: Dragoman, tmp_path: Path) -> None:
+async def test_a_workspace_narrows_the_policy_of_its_own_sessions(
+    client: GatewayProcess, tmp_path: Path
+) -> None:
     """Wherever the gateway was started: the rule lies in the folder of the session."""
     strict, free = tmp_path / "strict", tmp_path / "free"
     free.mkdir()

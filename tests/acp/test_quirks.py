@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import ALLOW, REJECT
-from support.gateway import SCRIPTED_AGENT, Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import ALLOW, REJECT
+from support.gateway_process import SCRIPTED_AGENT, GatewayProcess, Start, agent
 from support.rpc_peer import Message, RpcFailure, text_of
 from support.waiting import runs
 
@@ -43,7 +43,7 @@ def update(**members: Any) -> str:
     return "update " + json.dumps(members)
 
 
-async def test_a_tool_call_exists_before_its_question(client: Dragoman, workspace: Path) -> None:
+async def test_a_tool_call_exists_before_its_question(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", ALLOW)
     session = await client.new_session(workspace)
     done = update(sessionUpdate="tool_call_update", toolCallId="shell__1", status="completed")
@@ -58,7 +58,7 @@ async def test_a_tool_call_exists_before_its_question(client: Dragoman, workspac
     assert methods.index("session/update") < methods.index("session/request_permission")
 
 
-async def test_a_tool_call_that_was_told_is_not_told_again(client: Dragoman, workspace: Path) -> None:
+async def test_a_tool_call_that_was_told_is_not_told_again(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", ALLOW)
     call = update(sessionUpdate="tool_call", toolCallId="shell__1", title="make", status="pending")
     turn = await client.prompt(
@@ -87,7 +87,7 @@ async def test_clients_that_read_terminals_from_meta_keep_them(
     assert shown["locations"] == [{"path": str(workspace / "made.txt")}]
 
 
-async def test_no_tool_call_is_left_open_when_the_turn_ends(client: Dragoman, workspace: Path) -> None:
+async def test_no_tool_call_is_left_open_when_the_turn_ends(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", REJECT)
     turn = await client.prompt(await client.new_session(workspace), f"permission {json.dumps(QUESTION)}")
     last = [each for each in turn.updates if each["sessionUpdate"].startswith("tool_call")][-1]
@@ -95,7 +95,7 @@ async def test_no_tool_call_is_left_open_when_the_turn_ends(client: Dragoman, wo
 
 
 async def test_a_mode_that_is_said_in_the_chat_becomes_a_mode_update(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), "say [MODE_UPDATE] yolo\nsay hello")
     assert turn.texts == ["hello"]
@@ -121,7 +121,9 @@ async def test_a_command_that_runs_on_after_cancel_ends_with_its_agent(
     assert not runs(pid)
 
 
-async def test_an_agent_whose_commands_end_with_the_turn_stays(client: Dragoman, workspace: Path) -> None:
+async def test_an_agent_whose_commands_end_with_the_turn_stays(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     call = update(sessionUpdate="tool_call", toolCallId="t", title="x", kind="execute", status="in_progress")
     running = client.start_prompt(session, f"{call}\nsleep-until-cancel")
@@ -134,7 +136,7 @@ async def test_an_agent_whose_commands_end_with_the_turn_stays(client: Dragoman,
 
 
 async def test_a_failure_that_was_said_in_the_chat_is_the_errors_words(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     status = {"codex": {"threadStatus": {"type": "systemError"}}}
     failed = update(sessionUpdate="session_info_update", _meta=status)
@@ -143,7 +145,7 @@ async def test_a_failure_that_was_said_in_the_chat_is_the_errors_words(
     assert "The model said 400" in turn.error.message
 
 
-async def test_a_question_that_is_left_open_is_withdrawn(client: Dragoman, workspace: Path) -> None:
+async def test_a_question_that_is_left_open_is_withdrawn(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, f"permission-nowait {json.dumps(QUESTION)}\nsleep-until-cancel")
     question = await client.next_message("session/request_permission")
@@ -154,7 +156,7 @@ async def test_a_question_that_is_left_open_is_withdrawn(client: Dragoman, works
 
 
 async def test_an_agent_that_waits_for_an_answer_gets_one_at_cancel(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, f"permission {json.dumps(QUESTION)}")
@@ -163,7 +165,9 @@ async def test_an_agent_that_waits_for_an_answer_gets_one_at_cancel(
     assert (await running).stop_reason == "cancelled"
 
 
-async def test_a_second_prompt_is_refused_and_the_first_goes_on(client: Dragoman, workspace: Path) -> None:
+async def test_a_second_prompt_is_refused_and_the_first_goes_on(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "sleep-until-cancel")
     await client.text(session, "sleeping")
@@ -189,7 +193,7 @@ async def test_modes_models_and_options_are_told_in_all_words(dragoman: Start, w
     "flags", [("--modes",), ("--config-options", "--new-extra", json.dumps(MODE_OPTION))]
 )
 async def test_a_mode_that_is_not_offered_is_refused_here(
-    dragoman: Start, heard: AgentJournal, workspace: Path, flags: tuple[str, ...]
+    dragoman: Start, heard: AgentLog, workspace: Path, flags: tuple[str, ...]
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*flags, *heard.flags)})
     await gateway.initialize()
@@ -205,7 +209,9 @@ async def test_a_mode_that_is_not_offered_is_refused_here(
         assert heard.params(method) == []
 
 
-async def test_a_failure_that_is_said_and_answered_is_one_error(client: Dragoman, workspace: Path) -> None:
+async def test_a_failure_that_is_said_and_answered_is_one_error(
+    client: GatewayProcess, workspace: Path
+) -> None:
     script = "say API Error: 400\nerror -32603 API Error: 400"
     turn = await client.prompt(await client.new_session(workspace), script)
     assert turn.texts == ["API Error: 400"]
@@ -213,7 +219,7 @@ async def test_a_failure_that_is_said_and_answered_is_one_error(client: Dragoman
     assert turn.error.message == "API Error: 400"
 
 
-async def test_text_that_is_said_again_is_shown_again(client: Dragoman, workspace: Path) -> None:
+async def test_text_that_is_said_again_is_shown_again(client: GatewayProcess, workspace: Path) -> None:
     turn = await client.prompt(await client.new_session(workspace), "say Half an\nsay Half an answer.")
     assert turn.texts == ["Half an", "Half an answer."]
     assert turn.stop_reason == "end_turn"
@@ -227,7 +233,7 @@ async def test_the_variables_of_an_agent_are_the_configurations(dragoman: Start,
 
 
 async def test_fs_is_not_offered_to_an_agent_that_does_not_survive_it(
-    dragoman: Start, heard: AgentJournal, tmp_path: Path
+    dragoman: Start, heard: AgentLog, tmp_path: Path
 ) -> None:
     script = tmp_path / "gemini.py"
     script.symlink_to(SCRIPTED_AGENT)

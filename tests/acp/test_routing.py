@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import ALLOW, REJECT
-from support.gateway import Dragoman, Start, agent
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import ALLOW, REJECT
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import is_request
 
 
@@ -33,7 +33,7 @@ async def test_two_agents_that_ask_with_the_same_id_get_their_own_answers(
 
 
 @pytest.mark.rule("G-011")
-async def test_ids_that_differ_only_in_type_are_different(client: Dragoman) -> None:
+async def test_ids_that_differ_only_in_type_are_different(client: GatewayProcess) -> None:
     ids = [1, "1", None, 0, "", -5, 2**53 + 1, "ü \n"]
     for number, id in enumerate(ids):
         client.start_request("_echo", {"number": number}, id=id)
@@ -44,7 +44,7 @@ async def test_ids_that_differ_only_in_type_are_different(client: Dragoman) -> N
 @pytest.mark.rule("G-011")
 @pytest.mark.parametrize("style", ["string", "big"])
 async def test_an_agent_gets_its_own_id_back(
-    dragoman: Start, workspace: Path, heard: AgentJournal, style: str
+    dragoman: Start, workspace: Path, heard: AgentLog, style: str
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--request-ids", style, *heard.flags)})
     gateway.on("session/request_permission", ALLOW)
@@ -55,7 +55,7 @@ async def test_an_agent_gets_its_own_id_back(
 
 
 @pytest.mark.rule("G-012")
-async def test_one_number_may_be_outstanding_both_ways(client: Dragoman, workspace: Path) -> None:
+async def test_one_number_may_be_outstanding_both_ways(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "permission")
     asked = await client.next_message("session/request_permission")
@@ -67,7 +67,7 @@ async def test_one_number_may_be_outstanding_both_ways(client: Dragoman, workspa
 
 @pytest.mark.rule("G-013")
 async def test_answers_that_nobody_asked_for_are_dropped(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -84,7 +84,7 @@ async def test_answers_that_nobody_asked_for_are_dropped(
 
 @pytest.mark.rule("G-013")
 async def test_a_second_answer_to_one_question_is_dropped(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -99,7 +99,9 @@ async def test_a_second_answer_to_one_question_is_dropped(
 
 
 @pytest.mark.rule("G-013", "G-110")
-async def test_an_agents_answer_that_nobody_asked_for_is_dropped(client: Dragoman, workspace: Path) -> None:
+async def test_an_agents_answer_that_nobody_asked_for_is_dropped(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     known = len(client.received)
     stray = '{"jsonrpc":"2.0","id":%s,"result":{"stray":true}}'
@@ -109,7 +111,7 @@ async def test_an_agents_answer_that_nobody_asked_for_is_dropped(client: Dragoma
 
 
 @pytest.mark.rule("G-014")
-async def test_an_id_in_flight_cannot_be_used_again(client: Dragoman, workspace: Path) -> None:
+async def test_an_id_in_flight_cannot_be_used_again(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "sleep-until-cancel"}]}
     client.start_request("session/prompt", prompt, id="same")
@@ -127,7 +129,7 @@ async def test_an_id_in_flight_cannot_be_used_again(client: Dragoman, workspace:
 async def test_the_default_agent_serves_a_session_that_names_none(
     dragoman: Start, workspace: Path, tmp_path: Path
 ) -> None:
-    journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}
+    journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}
     agents = {name: agent(*journal.flags) for name, journal in journals.items()}
     gateway = await dragoman("acp", agents=agents, default_agent="two")
     await gateway.initialize()
@@ -140,7 +142,7 @@ async def test_the_default_agent_serves_a_session_that_names_none(
 async def test_a_workspace_rule_goes_before_the_default_agent(
     dragoman: Start, workspace: Path, tmp_path: Path
 ) -> None:
-    journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}
+    journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}
     agents = {name: agent(*journal.flags) for name, journal in journals.items()}
     rules = [{"path": str(workspace), "agent": "two"}]
     gateway = await dragoman("acp", agents=agents, workspaces=rules)
@@ -153,7 +155,7 @@ async def test_a_workspace_rule_goes_before_the_default_agent(
 
 @pytest.mark.rule("G-036", "G-043")
 async def test_a_session_picks_its_agent_by_meta(dragoman: Start, workspace: Path, tmp_path: Path) -> None:
-    journals = {name: AgentJournal(tmp_path / name) for name in ("one", "two")}
+    journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}
     agents = {name: agent(*journal.flags) for name, journal in journals.items()}
     gateway = await dragoman("acp", agents=agents)
     await gateway.initialize()
@@ -182,7 +184,7 @@ async def test_an_unknown_method_goes_to_the_agent_of_its_session(dragoman: Star
 
 @pytest.mark.rule("G-015", "G-019")
 async def test_an_unknown_notification_is_passed_on_and_never_answered(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -199,7 +201,7 @@ async def test_an_unknown_notification_is_passed_on_and_never_answered(
 
 @pytest.mark.rule("G-015", "G-090")
 async def test_a_request_sent_as_a_notification_starts_nothing(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -217,7 +219,7 @@ async def test_a_request_sent_as_a_notification_starts_nothing(
 @pytest.mark.parametrize(
     "method", ["session/prompt", "session/set_mode", "session/set_config_option", "_echo"]
 )
-async def test_a_request_for_an_unknown_session_is_not_found(client: Dragoman, method: str) -> None:
+async def test_a_request_for_an_unknown_session_is_not_found(client: GatewayProcess, method: str) -> None:
     params = {"sessionId": "dgm_nobody", "prompt": [{"type": "text", "text": "x"}], "modeId": "m"}
     response = await client.request_raw(method, {**params, "configId": "c", "value": "v"})
     assert response["error"]["code"] == -32002
@@ -225,14 +227,18 @@ async def test_a_request_for_an_unknown_session_is_not_found(client: Dragoman, m
 
 
 @pytest.mark.rule("G-045")
-async def test_an_agents_own_session_id_is_unknown_to_the_client(client: Dragoman, workspace: Path) -> None:
+async def test_an_agents_own_session_id_is_unknown_to_the_client(
+    client: GatewayProcess, workspace: Path
+) -> None:
     await client.new_session(workspace)
     turn = await client.prompt("s1", "say x")
     assert turn.error and turn.error.code == -32002
 
 
 @pytest.mark.rule("G-044", "G-045")
-async def test_updates_for_sessions_that_do_not_exist_are_dropped(client: Dragoman, workspace: Path) -> None:
+async def test_updates_for_sessions_that_do_not_exist_are_dropped(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     known = len(client.received)
     stray = (
@@ -244,7 +250,9 @@ async def test_updates_for_sessions_that_do_not_exist_are_dropped(client: Dragom
 
 
 @pytest.mark.rule("G-043", "G-020")
-async def test_an_error_of_the_agent_names_the_clients_session(client: Dragoman, workspace: Path) -> None:
+async def test_an_error_of_the_agent_names_the_clients_session(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "error 1234 out of luck")
     assert turn.response["error"] == {
@@ -255,14 +263,14 @@ async def test_an_error_of_the_agent_names_the_clients_session(client: Dragoman,
 
 
 @pytest.mark.rule("G-020")
-async def test_method_not_found_from_the_agent_passes_unchanged(client: Dragoman) -> None:
+async def test_method_not_found_from_the_agent_passes_unchanged(client: GatewayProcess) -> None:
     response = await client.request_raw("_no_such", {"a": 1})
     error = {"code": -32601, "message": "Method not found", "data": {"method": "_no_such"}}
     assert response["error"] == error
 
 
 @pytest.mark.rule("G-043", "G-068")
-async def test_a_forked_session_gets_an_id_of_its_own(client: Dragoman, workspace: Path) -> None:
+async def test_a_forked_session_gets_an_id_of_its_own(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     fork = await client.request("session/fork", {"sessionId": session, "cwd": str(workspace)})
     assert fork["sessionId"].startswith("dgm_")
@@ -273,7 +281,7 @@ async def test_a_forked_session_gets_an_id_of_its_own(client: Dragoman, workspac
 
 @pytest.mark.rule("G-019")
 async def test_an_agents_unknown_request_reaches_the_client_and_its_answer_the_agent(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     client.on("_ask/anything", lambda params: {"heard": params, "n": 2**60})
     session = await client.new_session(workspace)
@@ -286,7 +294,9 @@ async def test_an_agents_unknown_request_reaches_the_client_and_its_answer_the_a
 
 
 @pytest.mark.rule("G-019")
-async def test_an_agents_unknown_notification_reaches_the_client(client: Dragoman, workspace: Path) -> None:
+async def test_an_agents_unknown_notification_reaches_the_client(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     await client.prompt(
         session, 'notify _news {"sessionId":"{sid}","x":[1,null]}\nnotify future/news {"y":1}'
@@ -305,7 +315,7 @@ async def test_two_sessions_share_a_process_when_the_agent_holds_several(
     assert len(pids) == 1
 
 
-async def test_each_session_has_its_own_process_by_default(client: Dragoman, workspace: Path) -> None:
+async def test_each_session_has_its_own_process_by_default(client: GatewayProcess, workspace: Path) -> None:
     sessions = [await client.new_session(workspace) for _ in range(3)]
     pids = {(await client.prompt(session, "pid")).report("pid") for session in sessions}
     assert len(pids) == 3

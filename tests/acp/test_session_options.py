@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import Start, agent
+from support.agents.agent_log import AgentLog
+from support.gateway_process import Start, agent
 
 MODELS: dict[str, Any] = {"_meta": {"dragoman": {"models": True}}}
 BOOLEANS: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}}
@@ -26,7 +26,7 @@ MODEL = {**SIZE, "id": "m", "category": "model"}
 
 @pytest.mark.rule("G-060", "G-070")
 async def test_a_mode_can_be_set_in_the_middle_of_a_turn(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
     await gateway.initialize()
@@ -83,7 +83,7 @@ async def test_boolean_options_are_hidden_in_the_answer_to_a_mode_too(
 
 
 async def test_a_client_with_config_options_sets_the_mode_of_an_older_agent(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--modes", *heard.flags)})
     await gateway.initialize()
@@ -100,7 +100,7 @@ async def test_a_client_with_config_options_sets_the_mode_of_an_older_agent(
 
 
 async def test_a_client_with_models_sets_the_option_of_a_newer_agent(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
     await gateway.initialize(clientCapabilities=MODELS)
@@ -113,7 +113,7 @@ async def test_a_client_with_models_sets_the_option_of_a_newer_agent(
 
 
 async def test_a_model_is_set_in_the_older_words_without_being_asked_for(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent("--config-options", *heard.flags)})
     await gateway.initialize()

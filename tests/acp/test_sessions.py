@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import Dragoman, Start, agent, gone, is_alive
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, agent, gone, is_alive
 from support.rpc_peer import RpcFailure, text_of
 
 OLD = [
@@ -23,7 +23,7 @@ def listing(*more: str) -> dict[str, Any]:
     return agent("--list", json.dumps(OLD), *more)
 
 
-async def failure_of(gateway: Dragoman, method: str, params: Any) -> RpcFailure:
+async def failure_of(gateway: GatewayProcess, method: str, params: Any) -> RpcFailure:
     with pytest.raises(RpcFailure) as failure:
         await gateway.request(method, params)
     return failure.value
@@ -63,7 +63,7 @@ async def test_session_ids_are_safe_in_a_header(dragoman: Start, workspace: Path
 
 @pytest.mark.rule("G-052")
 @pytest.mark.parametrize("cwd", ["relative/path", "", None, 7, "./here"])
-async def test_a_cwd_that_is_not_absolute_is_refused(client: Dragoman, cwd: Any) -> None:
+async def test_a_cwd_that_is_not_absolute_is_refused(client: GatewayProcess, cwd: Any) -> None:
     failure = await failure_of(client, "session/new", {"cwd": cwd, "mcpServers": []})
     assert failure.code == -32602
     assert failure.data["reason"] == "cwd"
@@ -71,7 +71,7 @@ async def test_a_cwd_that_is_not_absolute_is_refused(client: Dragoman, cwd: Any)
 
 
 @pytest.mark.rule("G-052")
-async def test_a_missing_cwd_is_refused(client: Dragoman) -> None:
+async def test_a_missing_cwd_is_refused(client: GatewayProcess) -> None:
     failure = await failure_of(client, "session/new", {"mcpServers": []})
     assert (failure.code, failure.data["reason"]) == (-32602, "cwd")
 
@@ -79,7 +79,7 @@ async def test_a_missing_cwd_is_refused(client: Dragoman) -> None:
 @pytest.mark.rule("G-052")
 @pytest.mark.parametrize("params", [{}, {"mcpServers": None}], ids=["missing", "null"])
 async def test_absent_mcp_servers_become_an_empty_list(
-    dragoman: Start, workspace: Path, heard: AgentJournal, params: dict[str, Any]
+    dragoman: Start, workspace: Path, heard: AgentLog, params: dict[str, Any]
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -88,7 +88,7 @@ async def test_absent_mcp_servers_become_an_empty_list(
 
 
 @pytest.mark.rule("G-052")
-async def test_the_agent_gets_the_cwd_as_given(dragoman: Start, workspace: Path, heard: AgentJournal) -> None:
+async def test_the_agent_gets_the_cwd_as_given(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
     (workspace / ".git").mkdir()
     below = workspace / "a" / "b"
     below.mkdir(parents=True)
@@ -159,12 +159,12 @@ async def test_an_agent_without_a_list_does_not_spoil_it(dragoman: Start, worksp
 
 
 @pytest.mark.rule("G-055")
-async def test_a_relative_cwd_in_a_list_is_refused(client: Dragoman) -> None:
+async def test_a_relative_cwd_in_a_list_is_refused(client: GatewayProcess) -> None:
     failure = await failure_of(client, "session/list", {"cwd": "here"})
     assert (failure.code, failure.data["reason"]) == (-32602, "cwd")
 
 
-async def old_session(gateway: Dragoman, title: str = "First") -> str:
+async def old_session(gateway: GatewayProcess, title: str = "First") -> str:
     listed = (await gateway.request("session/list", {}))["sessions"]
     return next(str(entry["sessionId"]) for entry in listed if entry["title"] == title)
 
@@ -186,7 +186,7 @@ async def test_a_loaded_session_is_replayed_before_the_response(dragoman: Start)
 
 
 @pytest.mark.rule("G-053")
-async def test_a_loaded_session_can_be_prompted(dragoman: Start, heard: AgentJournal) -> None:
+async def test_a_loaded_session_can_be_prompted(dragoman: Start, heard: AgentLog) -> None:
     gateway = await dragoman(agents={"scripted": listing("--load-replay", "1", *heard.flags)})
     await gateway.initialize()
     session = await old_session(gateway)
@@ -219,7 +219,7 @@ async def test_a_resumed_session_has_no_history_and_goes_on(dragoman: Start) -> 
 @pytest.mark.rule("G-054")
 @pytest.mark.parametrize("flags", [(), ("--no-resume-method",)], ids=["not advertised", "advertised in vain"])
 async def test_resume_is_made_of_load_when_the_agent_has_no_resume(
-    dragoman: Start, flags: tuple[str, ...], heard: AgentJournal
+    dragoman: Start, flags: tuple[str, ...], heard: AgentLog
 ) -> None:
     capabilities: dict[str, Any] = {"loadSession": True, "sessionCapabilities": {"list": {}}}
     if flags:
@@ -236,19 +236,19 @@ async def test_resume_is_made_of_load_when_the_agent_has_no_resume(
 
 @pytest.mark.rule("G-045", "G-053")
 @pytest.mark.parametrize("method", ["session/load", "session/resume"])
-async def test_loading_a_session_that_nobody_knows_is_not_found(client: Dragoman, method: str) -> None:
+async def test_loading_a_session_that_nobody_knows_is_not_found(client: GatewayProcess, method: str) -> None:
     failure = await failure_of(client, method, where("dgm_nobody"))
     assert (failure.code, failure.data["sessionId"]) == (-32002, "dgm_nobody")
 
 
 @pytest.mark.rule("G-056")
-async def test_deleting_an_unknown_session_succeeds(client: Dragoman) -> None:
+async def test_deleting_an_unknown_session_succeeds(client: GatewayProcess) -> None:
     assert await client.request("session/delete", {"sessionId": "dgm_nobody"}) == {}
 
 
 @pytest.mark.rule("G-056")
 async def test_a_deleted_session_is_gone_for_the_agent_too(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -260,7 +260,7 @@ async def test_a_deleted_session_is_gone_for_the_agent_too(
 
 
 @pytest.mark.rule("G-057", "G-045")
-async def test_a_closed_session_is_gone(client: Dragoman, workspace: Path) -> None:
+async def test_a_closed_session_is_gone(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     assert await client.request("session/close", {"sessionId": session}) == {}
     turn = await client.prompt(session, "say x")
@@ -269,7 +269,7 @@ async def test_a_closed_session_is_gone(client: Dragoman, workspace: Path) -> No
 
 
 @pytest.mark.rule("G-057")
-async def test_closing_ends_the_turn_first(client: Dragoman, workspace: Path) -> None:
+async def test_closing_ends_the_turn_first(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "sleep-until-cancel")
     await client.text(session, "sleeping")
@@ -281,7 +281,7 @@ async def test_closing_ends_the_turn_first(client: Dragoman, workspace: Path) ->
 
 @pytest.mark.rule("G-057", "G-091")
 async def test_closing_answers_what_the_agent_still_asks(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -306,7 +306,7 @@ async def test_closing_works_for_an_agent_that_cannot_close(dragoman: Start, wor
 
 
 @pytest.mark.rule("G-057")
-async def test_the_process_of_a_closed_session_ends(client: Dragoman, workspace: Path) -> None:
+async def test_the_process_of_a_closed_session_ends(client: GatewayProcess, workspace: Path) -> None:
     keep, session = await client.new_session(workspace), await client.new_session(workspace)
     pid = (await client.prompt(session, "pid")).report("pid")
     await client.request("session/close", {"sessionId": session})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import CANCELLED
-from support.gateway import Dragoman, Start, agent, gone, is_alive
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import CANCELLED
+from support.gateway_process import GatewayProcess, Start, agent, gone, is_alive
 
 
 @pytest.mark.rule("G-113")
@@ -23,7 +23,7 @@ async def test_a_client_that_leaves_ends_the_gateway(dragoman: Start) -> None:
 
 
 @pytest.mark.rule("G-113")
-async def test_every_process_ends_when_the_client_leaves(client: Dragoman, workspace: Path) -> None:
+async def test_every_process_ends_when_the_client_leaves(client: GatewayProcess, workspace: Path) -> None:
     for _ in range(3):
         session = await client.new_session(workspace)
         await client.prompt(session, "child\norphan")
@@ -34,7 +34,7 @@ async def test_every_process_ends_when_the_client_leaves(client: Dragoman, works
 
 @pytest.mark.rule("G-113", "G-092")
 async def test_a_running_turn_is_cancelled_and_answered_when_the_client_leaves(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -50,7 +50,7 @@ async def test_a_running_turn_is_cancelled_and_answered_when_the_client_leaves(
 
 @pytest.mark.rule("G-113")
 async def test_an_open_question_is_answered_when_the_client_leaves(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await dragoman(agents={"scripted": agent(*heard.flags)})
     await gateway.initialize()
@@ -90,7 +90,7 @@ async def test_an_agent_that_ignores_everything_is_killed(dragoman: Start, works
 @pytest.mark.rule("G-115")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 async def test_a_gateway_told_to_end_answers_its_prompts(
-    client: Dragoman, workspace: Path, name: str
+    client: GatewayProcess, workspace: Path, name: str
 ) -> None:
     session = await client.new_session(workspace)
     turn = client.start_prompt(session, "sleep-until-cancel\norphan")
@@ -121,7 +121,7 @@ async def test_nothing_outlives_a_gateway_that_is_killed(
 
 @pytest.mark.rule("G-113")
 async def test_a_client_that_stops_reading_and_leaves_does_not_keep_the_gateway(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     client.pause()
@@ -137,7 +137,7 @@ async def test_a_client_that_stops_reading_and_leaves_does_not_keep_the_gateway(
 
 
 @pytest.mark.rule("G-006")
-async def test_agents_are_told_to_keep_quiet(client: Dragoman, workspace: Path) -> None:
+async def test_agents_are_told_to_keep_quiet(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "env CAI_NO_UPDATE_CHECK")
     assert turn.report("env") == "1"

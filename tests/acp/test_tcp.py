@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from support.answers import ALLOW, EVERYTHING, REJECT
-from support.attaching import free_port
-from support.gateway import Dragoman, Start, agent
+from support.clients.sample_answers import ALLOW, EVERYTHING, REJECT
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import HeaderFraming
+from support.session_client import free_port
 
 
 @pytest.fixture
@@ -22,11 +22,13 @@ def port() -> int:
 
 
 @pytest.fixture
-async def listening(dragoman: Start, port: int) -> Dragoman:
+async def listening(dragoman: Start, port: int) -> GatewayProcess:
     return await dragoman("acp", "scripted", "--port", str(port))
 
 
-async def test_a_client_over_tcp_does_a_whole_turn(listening: Dragoman, port: int, workspace: Path) -> None:
+async def test_a_client_over_tcp_does_a_whole_turn(
+    listening: GatewayProcess, port: int, workspace: Path
+) -> None:
     client = await listening.connect(port)
     client.on("session/request_permission", ALLOW)
     await client.initialize()
@@ -38,7 +40,7 @@ async def test_a_client_over_tcp_does_a_whole_turn(listening: Dragoman, port: in
 
 @pytest.mark.rule("G-010", "G-011")
 async def test_two_clients_with_the_same_ids_keep_apart(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     clients = [await listening.connect(port) for _ in range(2)]
     for client, answer in zip(clients, (ALLOW, REJECT), strict=True):
@@ -57,7 +59,7 @@ async def test_two_clients_with_the_same_ids_keep_apart(
 
 @pytest.mark.rule("G-046")
 async def test_a_client_cannot_reach_the_sessions_of_another(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     owner, stranger = await listening.connect(port), await listening.connect(port)
     await owner.initialize()
@@ -104,7 +106,7 @@ async def test_terminals_of_two_clients_with_the_same_id_keep_apart(
     ids=["GET", "POST", "TLS", "text"],
 )
 async def test_whoever_does_not_start_like_a_client_is_cut_off_at_once(
-    listening: Dragoman, port: int, workspace: Path, greeting: bytes
+    listening: GatewayProcess, port: int, workspace: Path, greeting: bytes
 ) -> None:
     reader, writer = await listening.open(port)
     writer.write(greeting)
@@ -119,7 +121,7 @@ async def test_whoever_does_not_start_like_a_client_is_cut_off_at_once(
 
 
 @pytest.mark.rule("G-017")
-async def test_a_bad_line_after_a_good_one_is_an_error_only(listening: Dragoman, port: int) -> None:
+async def test_a_bad_line_after_a_good_one_is_an_error_only(listening: GatewayProcess, port: int) -> None:
     client = await listening.connect(port)
     await client.initialize()
     client.send(b"oops")
@@ -128,7 +130,7 @@ async def test_a_bad_line_after_a_good_one_is_an_error_only(listening: Dragoman,
 
 
 @pytest.mark.rule("G-141")
-async def test_each_connection_has_its_own_framing(listening: Dragoman, port: int) -> None:
+async def test_each_connection_has_its_own_framing(listening: GatewayProcess, port: int) -> None:
     lines, headers = await listening.connect(port), await listening.connect(port, HeaderFraming())
     for client in (lines, headers):
         await client.initialize()
@@ -136,7 +138,7 @@ async def test_each_connection_has_its_own_framing(listening: Dragoman, port: in
 
 
 async def test_a_client_that_disconnects_takes_nobody_along(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     leaving, staying = await listening.connect(port), await listening.connect(port)
     await leaving.initialize()
@@ -151,7 +153,7 @@ async def test_a_client_that_disconnects_takes_nobody_along(
     assert (await fresh.initialize())["protocolVersion"] == 1
 
 
-async def test_only_loopback_is_listened_on(listening: Dragoman, port: int) -> None:
+async def test_only_loopback_is_listened_on(listening: GatewayProcess, port: int) -> None:
     await (await listening.connect(port)).initialize()
     sockets = Path("/proc/net/tcp").read_text().splitlines()[1:]
     listeners = [line.split()[1] for line in sockets if line.split()[3] == "0A"]

@@ -19,11 +19,11 @@ from dragoman.agents.custody.lifeline import WATCHER
 from dragoman.agents.custody.table import Process, Snapshot
 from dragoman.agents.custody.tree import MARKER_VARIABLE, Step, Tree, escalate
 from dragoman.agents.process import AgentProcess
-from support.link_recorder import LinkRecorder
+from support.clients.link_recorder import LinkRecorder
 from support.waiting import runs, until, until_gone
 
 PROCESSES = Path(__file__).parents[1] / "support" / "processes"
-NASTY = str(PROCESSES / "nasty.py")
+MISBEHAVING_CHILD = str(PROCESSES / "misbehaving_child.py")
 ALL_KINDS = ("mark", "stubborn", "detached", "relaunch", "relaunch_stubborn")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
@@ -43,8 +43,8 @@ async def custody() -> AsyncIterator[Custody]:
     await custody.close()
 
 
-class Keeper:
-    """A gateway in a process of its own, as `keeper.py` tells of it."""
+class CustodyProcess:
+    """A gateway in a process of its own, as `custody_program.py` reports it."""
 
     def __init__(self, process: asyncio.subprocess.Process, told: dict[str, Any]) -> None:
         self.process = process
@@ -57,10 +57,10 @@ class Keeper:
 
 
 @asynccontextmanager
-async def keeper(*behaviours: str) -> AsyncIterator[Keeper]:
+async def custody_process(*behaviours: str) -> AsyncIterator[CustodyProcess]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        str(PROCESSES / "keeper.py"),
+        str(PROCESSES / "custody_program.py"),
         *behaviours,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -68,7 +68,7 @@ async def keeper(*behaviours: str) -> AsyncIterator[Keeper]:
     assert process.stdout is not None
     try:
         async with asyncio.timeout(20):
-            yield Keeper(process, json.loads(await process.stdout.readline()))
+            yield CustodyProcess(process, json.loads(await process.stdout.readline()))
     finally:
         if process.returncode is None:
             process.kill()
@@ -82,14 +82,14 @@ def ignores(pid: int, number: signal.Signals) -> bool:
 
 
 async def test_nothing_outlives_a_gateway_that_is_killed() -> None:
-    async with keeper(*ALL_KINDS) as gateway:
+    async with custody_process(*ALL_KINDS) as gateway:
         assert len(gateway.agents) == 8
         gateway.process.kill()
         await until_gone([*gateway.agents, gateway.watcher])
 
 
 async def test_a_signal_to_the_editors_group_ends_the_agents_but_not_their_watcher() -> None:
-    async with keeper("detached", "mark") as gateway:
+    async with custody_process("detached", "mark") as gateway:
         await until(lambda: ignores(gateway.watcher, signal.SIGTERM))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(gateway.watcher, number)
@@ -99,7 +99,7 @@ async def test_a_signal_to_the_editors_group_ends_the_agents_but_not_their_watch
 
 
 async def test_a_watcher_that_was_killed_is_replaced_and_knows_everything() -> None:
-    async with keeper("detached", "mark") as gateway:
+    async with custody_process("detached", "mark") as gateway:
         before = gateway.children()
         os.kill(gateway.watcher, signal.SIGKILL)
         await until(lambda: gateway.children() - before and not runs(gateway.watcher))
@@ -123,7 +123,7 @@ async def test_agents_get_nothing_but_their_three_pipes(custody: Custody) -> Non
     link = LinkRecorder()
     agents = [
         await AgentProcess.spawn(
-            [sys.executable, NASTY, "mark"], handler=link, custody=custody, env=os.environ
+            [sys.executable, MISBEHAVING_CHILD, "mark"], handler=link, custody=custody, env=os.environ
         )
         for _ in range(3)
     ]
@@ -157,7 +157,7 @@ async def test_a_watcher_without_charges_leaves_with_the_gateway_at_once(custody
 async def test_closing_custody_ends_agents_that_nobody_stopped(custody: Custody) -> None:
     link = LinkRecorder()
     await AgentProcess.spawn(
-        [sys.executable, NASTY, "detached"], handler=link, custody=custody, env=os.environ
+        [sys.executable, MISBEHAVING_CHILD, "detached"], handler=link, custody=custody, env=os.environ
     )
     pids = (await link.message())["pids"]
     await custody.close()
@@ -168,7 +168,7 @@ async def test_closing_custody_ends_agents_that_nobody_stopped(custody: Custody)
 async def test_orphans_of_an_agent_that_died_by_itself_are_ended(custody: Custody) -> None:
     link = LinkRecorder()
     agent = await AgentProcess.spawn(
-        [sys.executable, NASTY, "detached"], handler=link, custody=custody, env=os.environ
+        [sys.executable, MISBEHAVING_CHILD, "detached"], handler=link, custody=custody, env=os.environ
     )
     pids = (await link.message())["pids"]
     os.kill(agent.pid, signal.SIGKILL)
@@ -183,7 +183,7 @@ async def test_an_agent_whose_start_was_never_reported_is_ended_too() -> None:
         sys.executable, "-I", "-S", str(WATCHER), stdin=subprocess.PIPE
     )
     child = await asyncio.create_subprocess_exec(
-        sys.executable, NASTY, "stubborn", env=ward.mark(os.environ), stdin=subprocess.DEVNULL
+        sys.executable, MISBEHAVING_CHILD, "stubborn", env=ward.mark(os.environ), stdin=subprocess.DEVNULL
     )
     assert watcher.stdin is not None
     watcher.stdin.write(f"{ward.line}\n".encode())

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from support import ordinary_user
-from support.builtin import calls, shown
-from support.gateway import Dragoman, Start, agent
+from support.agents.builtin_process import calls, shown
+from support.gateway_process import GatewayProcess, Start, agent
+from support.sandboxes import unprivileged_user
 from support.waiting import runs, until, until_gone
 
-DAEMONS = Path(__file__).parents[1] / "support" / "processes" / "daemons.py"
+DAEMONS = Path(__file__).parents[1] / "support" / "processes" / "hidden_daemons.py"
 KINDS = ("ssh-agent", "empty", "overwritten", "unlimited")
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
-    pytest.mark.skipif(not ordinary_user.possible(), reason="needs setpriv to become an ordinary user"),
+    pytest.mark.skipif(not unprivileged_user.possible(), reason="needs setpriv to become an ordinary user"),
     pytest.mark.skipif(shutil.which("ssh-agent") is None, reason="needs ssh-agent"),
 ]
 
-Begin = Callable[..., Awaitable[Dragoman]]
+Begin = Callable[..., Awaitable[GatewayProcess]]
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def daemons() -> Iterator[list[int]]:
 @pytest.fixture
 async def begin(dragoman: Start, home: Path, workspace: Path) -> Begin:
     """Start `dragoman acp scripted` as an ordinary user."""
-    ordinary_user.hand_over(home, workspace)
+    unprivileged_user.hand_over(home, workspace)
 
-    async def begin(*arguments: str, **sections: Any) -> Dragoman:
+    async def begin(*arguments: str, **sections: Any) -> GatewayProcess:
         words = arguments or ("acp", "scripted")
         sections.setdefault("agents", {"scripted": agent(serve_terminal=True)})
-        prefix = ["env", *ordinary_user.prefix()]
+        prefix = ["env", *unprivileged_user.prefix()]
         gateway = await dragoman(*words, prefix=prefix, **sections)
         await gateway.initialize()
         return gateway
@@ -60,7 +60,9 @@ def command(kind: str) -> str:
     return f"{sys.executable} -S -E {DAEMONS} {kind}"
 
 
-async def leave(gateway: Dragoman, session: str, kinds: tuple[str, ...], daemons: list[int]) -> list[int]:
+async def leave(
+    gateway: GatewayProcess, session: str, kinds: tuple[str, ...], daemons: list[int]
+) -> list[int]:
     """Let the session's agent leave one daemon of each kind behind."""
     turn = await gateway.prompt(session, "\n".join(f"sh {command(kind)}" for kind in kinds))
     left = [int(report["out"]) for report in turn.reports("sh")]
@@ -69,7 +71,7 @@ async def leave(gateway: Dragoman, session: str, kinds: tuple[str, ...], daemons
     return left
 
 
-def watchers(gateway: Dragoman) -> list[int]:
+def watchers(gateway: GatewayProcess) -> list[int]:
     return [pid for pid, line in gateway.processes().items() if "watcher.py" in line]
 
 
@@ -137,7 +139,7 @@ async def test_daemons_of_a_command_of_the_builtin_agent_end_with_it(
     await until_gone(daemons)
 
 
-async def leave_at_work(gateway: Dragoman, source: str, workspace: Path, daemons: list[int]) -> None:
+async def leave_at_work(gateway: GatewayProcess, source: str, workspace: Path, daemons: list[int]) -> None:
     """Let a command leave daemons behind and run on: of the built-in agent, or in a terminal of the gateway."""
     kinds, pids = KINDS[:3], workspace / "pids"
     line = "; ".join(f"{command(kind)} >> {pids}" for kind in kinds) + "; exec sleep 1000"
@@ -177,7 +179,7 @@ async def test_daemons_of_a_command_that_runs_end_with_the_gateway(
     await until_gone(daemons)
 
 
-async def kill_all(gateway: Dragoman) -> None:
+async def kill_all(gateway: GatewayProcess) -> None:
     """The gateway, its watcher, and the built-in agent with its own; none hears of the others' end."""
     ours = ("watcher.py", "dragoman.builtin")
     below = [pid for pid, line in gateway.processes().items() if any(word in line for word in ours)]

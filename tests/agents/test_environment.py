@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.agents.environment import agent_environment, inherited
 from dragoman.sandbox.allowlist import allowed
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 
 SECRETS = {
     "DRAGOMAN_SERVE_AUTH_TOKEN": "a token of this gateway, long enough",
@@ -35,7 +35,7 @@ def test_a_pattern_lets_no_secret_of_ours_into_a_box_but_its_name_does() -> None
     assert allowed(host, ["DRAGOMAN_TOKEN"]) == {"DRAGOMAN_TOKEN": "secret"}
 
 
-async def seen_by(gateway: Dragoman, workspace: Path, directive: str, report: str) -> Any:
+async def seen_by(gateway: GatewayProcess, workspace: Path, directive: str, report: str) -> Any:
     await gateway.initialize()
     turn = await gateway.prompt(await gateway.new_session(workspace), directive)
     return turn.report(report)
@@ -48,7 +48,7 @@ async def test_an_agent_sees_no_secret_of_the_gateway(dragoman: Start, workspace
     assert seen["out"].split() == ["DRAGOMAN_CUSTODY", "DRAGOMAN_HOME", "DRAGOMAN_MINE"]
 
 
-async def seen_in_terminal(gateway: Dragoman, workspace: Path) -> list[str]:
+async def seen_in_terminal(gateway: GatewayProcess, workspace: Path) -> list[str]:
     answer = await seen_by(gateway, workspace, "terminal env", "terminal/output")
     names = [line.partition("=")[0] for line in answer["result"]["output"].splitlines()]
     return sorted(name for name in names if name.startswith("DRAGOMAN_"))

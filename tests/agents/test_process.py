@@ -16,10 +16,10 @@ from dragoman.agents.launch import SpawnError
 from dragoman.agents.process import AgentProcess, ExitStatus
 from dragoman.wire import limits
 from dragoman.wire.framing import FramingError
-from support.link_recorder import LinkRecorder
+from support.clients.link_recorder import LinkRecorder
 from support.waiting import until, until_gone
 
-NASTY = str(Path(__file__).parents[1] / "support" / "processes" / "nasty.py")
+MISBEHAVING_CHILD = str(Path(__file__).parents[1] / "support" / "processes" / "misbehaving_child.py")
 
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding the .event_loop_policy. fixture")
 
@@ -49,7 +49,7 @@ async def link() -> LinkRecorder:
 async def start(custody: Custody, link: LinkRecorder) -> Start:
     async def start(behaviour: str, **options: object) -> AgentProcess:
         settings: dict[str, object] = {"env": os.environ, "cwd": None, "handler": link, **options}
-        command = [sys.executable, NASTY, behaviour]
+        command = [sys.executable, MISBEHAVING_CHILD, behaviour]
         return await AgentProcess.spawn(command, custody=custody, **settings)  # type: ignore[arg-type]
 
     return start
@@ -316,7 +316,7 @@ async def test_a_spawn_that_is_given_up_leaves_nothing_running(custody: Custody,
     custody.start()
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     before = set(children.read_text().split())
-    task = asyncio.ensure_future(spawn([sys.executable, NASTY, "stubborn"], custody, link))
+    task = asyncio.ensure_future(spawn([sys.executable, MISBEHAVING_CHILD, "stubborn"], custody, link))
     await until(lambda: set(children.read_text().split()) - before or task.done())
     task.cancel()
     await asyncio.wait([task])

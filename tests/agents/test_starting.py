@@ -18,10 +18,10 @@ from dragoman.agents.custody.table import Process, Snapshot
 from dragoman.agents.custody.tree import Strays, Tree
 from dragoman.agents.launch import explain
 from dragoman.agents.process import AgentProcess, ExitStatus
-from support.link_recorder import LinkRecorder
+from support.clients.link_recorder import LinkRecorder
 from support.waiting import runs, until, until_gone
 
-NASTY = str(Path(__file__).parents[1] / "support" / "processes" / "nasty.py")
+MISBEHAVING_CHILD = str(Path(__file__).parents[1] / "support" / "processes" / "misbehaving_child.py")
 linux = pytest.mark.skipif(not lifeline.WATCHER_STARTS, reason="the watcher starts programs on Linux alone")
 
 
@@ -71,7 +71,9 @@ def parent_of(pid: int) -> int:
 async def test_a_program_is_a_child_of_the_watcher_in_a_session_of_its_own(
     custody: Custody, link: LinkRecorder
 ) -> None:
-    agent = await AgentProcess.spawn([sys.executable, NASTY, "mark"], handler=link, custody=custody, env={})
+    agent = await AgentProcess.spawn(
+        [sys.executable, MISBEHAVING_CHILD, "mark"], handler=link, custody=custody, env={}
+    )
     await link.message()
     assert parent_of(agent.pid) == custody.watcher_pid
     assert os.getsid(agent.pid) == os.getpgid(agent.pid) == agent.pid
@@ -133,7 +135,7 @@ async def test_the_end_of_a_program_is_told_though_its_watcher_was_killed(
     custody: Custody, link: LinkRecorder
 ) -> None:
     agent = await AgentProcess.spawn(
-        [sys.executable, NASTY, "mark"], handler=link, custody=custody, env=os.environ
+        [sys.executable, MISBEHAVING_CHILD, "mark"], handler=link, custody=custody, env=os.environ
     )
     await link.message()
     first = custody.watcher_pid
@@ -164,7 +166,7 @@ async def test_where_the_watcher_starts_nothing_the_gateway_does(
 ) -> None:
     monkeypatch.setattr(lifeline, "WATCHER_STARTS", False)
     agent = await AgentProcess.spawn(
-        [sys.executable, NASTY, "detached"], handler=link, custody=custody, env=os.environ
+        [sys.executable, MISBEHAVING_CHILD, "detached"], handler=link, custody=custody, env=os.environ
     )
     pids = (await link.message())["pids"]
     assert parent_of(agent.pid) == os.getpid()

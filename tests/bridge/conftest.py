@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from server.conftest import Serve, serve, serving
-from support.bridge_peer import Page
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.serve_process import ServeProcess
 
 __all__ = ["Serve", "serve", "serving"]
 
 
 @pytest.fixture
-async def page(serving: Serving) -> Page:
+async def page(serving: ServeProcess) -> Page:
     return await Page.open(serving)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.serving import Refused, Serving
+from support.clients.bridge_page import Page
+from support.serve_process import Refused, ServeProcess
 
 BAD = [
     (b"{not json", "bad_json"),
@@ -56,7 +56,7 @@ async def test_a_message_that_is_too_long_is_refused(serve: Serve) -> None:
     assert (await page.ask("ping"))["type"] == "ack"
 
 
-async def test_strangers_are_refused_before_the_upgrade(serving: Serving) -> None:
+async def test_strangers_are_refused_before_the_upgrade(serving: ServeProcess) -> None:
     for headers, status in (({}, 401), ({**serving.bearer, "Origin": "http://evil.example"}, 403)):
         with pytest.raises(Refused) as refused:
             await Page.open(serving, headers=headers)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import agent
-from support.h2_socket import open_socket
+from support.clients.bridge_page import Page
+from support.clients.http2_websocket import open_socket
+from support.gateway_process import agent
 from support.waiting import until
 
 MANY = 40

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import agent
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.gateway_process import agent
+from support.serve_process import ServeProcess
 
 
 async def test_a_conversation_with_a_tool_and_a_question(page: Page, workspace: Path) -> None:
@@ -73,7 +73,7 @@ async def test_a_command_of_the_agent_s_own_is_a_terminal(page: Page, workspace:
 
 
 async def test_a_page_that_comes_later_sees_the_same_events(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "say one\ntool t1\nsay two")

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.serve_process import ServeProcess
 
 
 def harm(home: Path, session: str, word: bytes) -> None:
@@ -75,6 +75,6 @@ async def test_a_page_that_saw_more_than_a_restored_journal_has_is_shown_it_anew
     assert other.text(session) == page.text(session) and "lost later" not in other.text(session)
 
 
-async def stop(serving: Serving) -> None:
+async def stop(serving: ServeProcess) -> None:
     serving.gateway.process.terminate()
     await serving.gateway.wait_exit()

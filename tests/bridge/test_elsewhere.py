@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import Start
+from support.clients.bridge_page import Page
+from support.gateway_process import Start
 from support.rpc_peer import PATIENCE, is_request
 
 FLOOD = "flood 20000 60"

@@ -17,10 +17,17 @@ from dragoman.bridge.events.records import RECORDS
 from dragoman.bridge.events.translate import UPDATES, translate
 from dragoman.gateway.delivery import events
 from dragoman.gateway.rewriting.updates import update_line
-from support.bridge_events import Command, ConfigOption, Entry, Modes, check_event, check_snapshot
-from support.bridge_peer import Page
+from support.clients.bridge_event_types import (
+    Command,
+    ConfigOption,
+    Entry,
+    Modes,
+    check_event,
+    check_snapshot,
+)
+from support.clients.bridge_page import Page
 from support.json_values import OBJECTS, VALUES
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 Json = dict[str, Any]
 
@@ -177,7 +184,7 @@ HOSTILE: list[Json] = [
 
 
 async def test_an_agent_that_sends_nonsense_is_shown_in_documented_types(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     script = "\n".join([*(f"update {json.dumps(update)}" for update in HOSTILE), "say still here"])

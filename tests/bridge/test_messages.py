@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 from server.conftest import Serve
-from support.bridge_peer import Event, Page
-from support.gateway import agent
-from support.serving import Serving
+from support.clients.bridge_page import Event, Page
+from support.gateway_process import agent
+from support.serve_process import ServeProcess
 
 
 def said(page: Page, session: str) -> list[str]:
@@ -16,7 +16,7 @@ def said(page: Page, session: str) -> list[str]:
 
 
 async def test_a_second_message_waits_and_is_sent_when_the_turn_ends(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     other = await Page.open(serving)
@@ -89,7 +89,7 @@ async def test_a_queue_has_an_end(page: Page, workspace: Path) -> None:
 
 
 async def test_a_message_that_is_sent_again_is_not_done_again(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     first = await page.ask("send_message", sessionId=session, content="say once", clientMessageId="x")
@@ -121,7 +121,7 @@ async def test_a_message_is_known_again_after_a_restart(serve: Serve, workspace:
 
 
 async def test_a_new_session_that_is_asked_for_again_is_the_same_one(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     page.send("new_session", cwd=str(workspace), clientMessageId="n")
     session = (await page.next("session_created", clientMessageId="n"))["sessionId"]
@@ -131,7 +131,7 @@ async def test_a_new_session_that_is_asked_for_again_is_the_same_one(
 
 
 async def test_a_message_to_a_session_that_is_not_open_here_is_sent(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     other = await Page.open(serving)
@@ -140,7 +140,7 @@ async def test_a_message_to_a_session_that_is_not_open_here_is_sent(
 
 
 async def test_a_page_that_sends_without_loading_sees_what_comes_of_it(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "say before")
@@ -192,7 +192,9 @@ async def test_a_turn_ends_when_it_is_cancelled(page: Page, workspace: Path) -> 
     assert (await page.next("turn_complete"))["stopReason"] == "cancelled"
 
 
-async def test_a_turn_goes_on_when_its_page_is_closed(page: Page, serving: Serving, workspace: Path) -> None:
+async def test_a_turn_goes_on_when_its_page_is_closed(
+    page: Page, serving: ServeProcess, workspace: Path
+) -> None:
     session = await page.new_session(workspace)
     go = workspace / "go"
     page.send("send_message", sessionId=session, content=f"say here\nwait-file {go}\nsay done")

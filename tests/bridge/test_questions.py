@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import agent
+from support.clients.bridge_page import Page
+from support.gateway_process import agent
 from support.rpc_peer import is_request
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 YES = {"outcome": "selected", "optionId": "yes"}
 NO = {"outcome": "selected", "optionId": "no"}
 
 
-async def test_the_first_of_two_answers_counts(page: Page, serving: Serving, workspace: Path) -> None:
+async def test_the_first_of_two_answers_counts(page: Page, serving: ServeProcess, workspace: Path) -> None:
     session = await page.new_session(workspace)
     other = await Page.open(serving)
     await other.load(session)
@@ -39,7 +39,7 @@ async def test_the_first_of_two_answers_counts(page: Page, serving: Serving, wor
 
 
 async def test_a_question_is_there_again_after_a_reload(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     page.send("send_message", sessionId=session, content="permission")
@@ -54,7 +54,7 @@ async def test_a_question_is_there_again_after_a_reload(
 
 
 async def test_an_editor_and_a_page_answer_the_same_question(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     editor = await serving.socket()
@@ -68,7 +68,7 @@ async def test_an_editor_and_a_page_answer_the_same_question(
 
 
 async def test_a_form_is_filled_in_and_what_was_typed_is_not_kept(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     page.send("send_message", sessionId=session, content="elicit")
@@ -145,7 +145,7 @@ async def test_a_client_names_its_own_rule_but_not_one_of_the_gateways(serve: Se
 
 
 async def test_an_id_of_a_message_that_is_none_is_not_shown(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     editor = await serving.socket()

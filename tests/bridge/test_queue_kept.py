@@ -15,8 +15,8 @@ from dragoman.gateway.ports.store import SessionRecord
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.store import FileStore
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import Table, agent
+from support.clients.bridge_page import Page
+from support.gateway_process import Table, agent
 from support.waiting import until
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
-from support.bridge_peer import Event, Page
-from support.gateway import Table
-from support.serving import Serving
+from support.clients.bridge_page import Event, Page
+from support.gateway_process import Table
+from support.serve_process import ServeProcess
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def take_away(tokens: TokenFile, how: str) -> None:
         tokens.create("ann", "control")
 
 
-async def queue_for(serving: Serving, tokens: TokenFile, workspace: Path, go: Path) -> tuple[Page, str]:
+async def queue_for(serving: ServeProcess, tokens: TokenFile, workspace: Path, go: Path) -> tuple[Page, str]:
     """A page with the instance's token, and a turn of it for whose end a message of the token ann waits."""
     _, secret = tokens.create("ann", "control")
     page = await Page.open(serving)
@@ -61,7 +61,7 @@ def last_queue(page: Page, session: str) -> list[Table]:
 
 @pytest.mark.parametrize("how", ["revoked", "expired", "role reduced", "replaced"])
 async def test_a_message_whose_token_lost_its_rights_is_held_and_said_so(
-    serving: Serving, tokens: TokenFile, workspace: Path, how: str
+    serving: ServeProcess, tokens: TokenFile, workspace: Path, how: str
 ) -> None:
     go = workspace / "go"
     page, session = await queue_for(serving, tokens, workspace, go)
@@ -103,7 +103,7 @@ async def test_a_queue_keeps_whose_its_messages_are_over_a_restart(
 
 
 async def test_a_held_message_that_somebody_changes_is_sent_in_their_name(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     go = workspace / "go"
     page, session = await queue_for(serving, tokens, workspace, go)
@@ -118,7 +118,7 @@ async def test_a_held_message_that_somebody_changes_is_sent_in_their_name(
 
 
 async def test_a_page_whose_token_was_just_revoked_sends_nothing(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     _, secret = tokens.create("ann", "control")
     page = await Page.open(serving, headers={"Authorization": f"Bearer {secret}"})
@@ -140,7 +140,7 @@ async def _refusal_or_end(page: Page) -> Event | None:
 
 
 async def test_pages_do_not_see_what_a_queue_keeps_of_tokens(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     page, session = await queue_for(serving, tokens, workspace, workspace / "go")
     assert last_queue(page, session)[0].keys() == {"clientMessageId", "content"}

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from server.conftest import Serve
-from support.attaching import resume
-from support.bridge_peer import Event, Page
-from support.serving import Serving
+from support.clients.bridge_page import Event, Page
+from support.serve_process import ServeProcess
+from support.session_client import resume
 
 STOPPED = "The turn was stopped before this message was sent."
 WAITING = ("a", "b", "c")
-Stop = Callable[[Serving, Page, str, Path], Awaitable[None]]
+Stop = Callable[[ServeProcess, Page, str, Path], Awaitable[None]]
 
 
 def said(page: Page, session: str) -> list[str]:
@@ -39,15 +39,15 @@ async def three_waiting(page: Page, workspace: Path, running: str = "sleep-until
     return session
 
 
-async def by_command(serving: Serving, page: Page, session: str, workspace: Path) -> None:
+async def by_command(serving: ServeProcess, page: Page, session: str, workspace: Path) -> None:
     assert (await page.ask("cancel_turn", sessionId=session))["type"] == "ack"
 
 
-async def by_rest(serving: Serving, page: Page, session: str, workspace: Path) -> None:
+async def by_rest(serving: ServeProcess, page: Page, session: str, workspace: Path) -> None:
     assert (await serving.http().post(f"/api/sessions/{session}/cancel")).status_code == 202
 
 
-async def by_an_acp_client(serving: Serving, page: Page, session: str, workspace: Path) -> None:
+async def by_an_acp_client(serving: ServeProcess, page: Page, session: str, workspace: Path) -> None:
     editor = await serving.socket()
     await editor.initialize()
     await resume(editor, session, workspace)
@@ -56,7 +56,7 @@ async def by_an_acp_client(serving: Serving, page: Page, session: str, workspace
 
 @pytest.mark.parametrize("stop", [by_command, by_rest, by_an_acp_client])
 async def test_after_a_stop_nothing_that_waited_is_sent(
-    page: Page, serving: Serving, workspace: Path, stop: Stop
+    page: Page, serving: ServeProcess, workspace: Path, stop: Stop
 ) -> None:
     session = await three_waiting(page, workspace)
     await stop(serving, page, session, workspace)

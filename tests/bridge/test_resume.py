@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import agent
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.gateway_process import agent
+from support.serve_process import ServeProcess
 
 
 async def test_after_a_drop_exactly_the_missing_events_come(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     release = workspace / "go"
@@ -74,7 +74,7 @@ async def test_a_question_that_the_restart_ended_is_resolved(serve: Serve, works
 
 
 async def test_a_tail_begins_near_the_end_and_history_leads_back(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "flood 300 20")
@@ -96,7 +96,7 @@ async def test_a_tail_begins_near_the_end_and_history_leads_back(
 
 
 async def test_a_number_that_was_never_given_begins_at_the_beginning(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "say hi")
@@ -122,7 +122,7 @@ async def test_a_slow_reader_costs_little_and_misses_nothing(serve: Serve, works
     assert grown < 60 * 1024 * 1024, f"{grown} bytes for one slow reader"
 
 
-async def test_an_output_of_5_mb_comes_whole(page: Page, serving: Serving, workspace: Path) -> None:
+async def test_an_output_of_5_mb_comes_whole(page: Page, serving: ServeProcess, workspace: Path) -> None:
     session = await page.new_session(workspace)
     events = await page.turn(session, "tool-output big 5000000")
     done = next(event for event in events if event["type"] == "tool_call_completed")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from support.bridge_peer import Event, Page
-from support.seam import release, stepped
-from support.serving import Serving
+from support.clients.bridge_page import Event, Page
+from support.clients.joining_clients import release, stepped
+from support.serve_process import ServeProcess
 
 STEPS = 8
 
@@ -17,7 +17,7 @@ def without_time(events: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 async def test_whenever_a_page_comes_it_sees_every_event_once(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     page.send("send_message", sessionId=session, content=stepped(workspace, STEPS))
@@ -40,7 +40,7 @@ async def test_whenever_a_page_comes_it_sees_every_event_once(
 
 
 async def test_during_a_flood_each_attach_moment_is_seamless(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     page.send("send_message", sessionId=session, content="flood 4000 60")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
-from support.bridge_peer import Page
-from support.gateway import agent
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.gateway_process import agent
+from support.serve_process import ServeProcess
 
 
 async def test_the_list_is_searched_and_kept_up_to_date(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     one, two = await page.new_session(workspace), await page.new_session(workspace)
     await page.turn(one, "say apples")
@@ -38,7 +38,7 @@ async def test_the_list_is_searched_and_kept_up_to_date(
     await other.socket.next_message(lambda m: m.get("session", {}).get("state") == "idle")
 
 
-async def test_a_title_that_a_person_chose_stays(page: Page, serving: Serving, workspace: Path) -> None:
+async def test_a_title_that_a_person_chose_stays(page: Page, serving: ServeProcess, workspace: Path) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "say hi")
     other = await Page.open(serving)
@@ -78,7 +78,7 @@ async def test_a_stored_session_is_renamed_closed_and_deleted(serve: Serve, work
 
 
 async def test_a_session_that_is_deleted_elsewhere_is_told(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     other = await Page.open(serving)
@@ -109,7 +109,7 @@ async def test_mode_and_options_are_chosen_and_told_to_all(serve: Serve, workspa
 
 
 async def test_whoever_leaves_a_session_hears_no_more_of_it(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     other = await Page.open(serving)
@@ -160,7 +160,7 @@ async def test_paths_are_completed(page: Page, workspace: Path) -> None:
 
 
 async def test_who_looks_at_a_session_that_is_closed_sees_it_go_on(
-    page: Page, serving: Serving, workspace: Path
+    page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
     await page.turn(session, "say one")

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.attaching import rememberer
-from support.bridge_peer import Page
-from support.faults import WRITES, Faults
-from support.gateway import Dragoman, Start, Table, agent
-from support.serving import Serving, UrlFraming
+from support.clients.bridge_page import Page
+from support.gateway_process import GatewayProcess, Start, Table, agent
+from support.serve_process import ServeProcess, UrlFraming
+from support.session_client import resumable_agent
+from support.store.failing_store import WRITES, Faults
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 AT_ONCE: Table = {"write_patience": 0.05}
 
 
-async def faulty_serve(dragoman: Start, faults: Faults) -> Serving:
+async def faulty_serve(dragoman: Start, faults: Faults) -> ServeProcess:
     framing = UrlFraming()
     gateway = await faults.start(
         dragoman, "serve", "--port", "0", framing=framing, agents=AGENTS, sessions=AT_ONCE
     )
-    return Serving(gateway, await framing.url())
+    return ServeProcess(gateway, await framing.url())
 
 
 async def test_events_that_are_not_kept_have_no_number_and_the_numbers_go_on_without_a_gap(
@@ -52,13 +52,13 @@ async def test_events_that_are_not_kept_have_no_number_and_the_numbers_go_on_wit
 async def test_a_page_sees_what_a_process_beside_it_cannot_keep(
     dragoman: Start, workspace: Path, faults: Faults
 ) -> None:
-    owner: Dragoman = await faults.start(dragoman, agents=AGENTS, sessions=AT_ONCE)
+    owner: GatewayProcess = await faults.start(dragoman, agents=AGENTS, sessions=AT_ONCE)
     await owner.initialize()
     session = await owner.new_session(workspace)
     await owner.prompt(session, "say before")
     framing = UrlFraming()
     gateway = await dragoman("serve", "--port", "0", framing=framing, agents=AGENTS)
-    serving = Serving(gateway, await framing.url())
+    serving = ServeProcess(gateway, await framing.url())
     page = await Page.open(serving)
     await page.load(session)
     faults.fail(*WRITES)
@@ -82,7 +82,7 @@ async def test_a_session_of_the_agents_own_that_cannot_be_stored_is_shown_withou
     gateway = await faults.start(
         dragoman, "serve", "--port", "0", framing=framing, agents={"scripted": knowing}, sessions=AT_ONCE
     )
-    serving = Serving(gateway, await framing.url())
+    serving = ServeProcess(gateway, await framing.url())
     editor = await serving.socket()
     await editor.initialize()
     await editor.new_session("/tmp")  # so that an agent runs that can be asked for its list

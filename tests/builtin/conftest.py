@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.builtin import Builtin, StartBuiltin
-from support.fake_llm import FakeLlm, fake_llm
+from support.agents.builtin_process import Builtin, StartBuiltin
+from support.agents.fake_llm import FakeLlm, fake_llm
 
 
 @pytest.fixture

@@ -13,21 +13,21 @@ import pytest
 
 from dragoman.agents.custody import Custody
 from dragoman.builtin.sandbox import box_copy
-from support.builtin import Builtin, said
-from support.workbench import Workbench
+from support.agents.builtin_process import Builtin, said
+from support.agents.builtin_session import BuiltinSession
 
-MakeBench = Callable[..., Workbench]
+MakeBench = Callable[..., BuiltinSession]
 needs_bubblewrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 
 
 @pytest.fixture
 async def bench(workspace: Path, tmp_path: Path) -> AsyncIterator[MakeBench]:
     custody = Custody()
-    made: list[Workbench] = []
+    made: list[BuiltinSession] = []
 
-    def make(**settings: Any) -> Workbench:
+    def make(**settings: Any) -> BuiltinSession:
         made.append(
-            Workbench(workspace, custody, **{"mode": "sandbox", "boxes": tmp_path / "boxes", **settings})
+            BuiltinSession(workspace, custody, **{"mode": "sandbox", "boxes": tmp_path / "boxes", **settings})
         )
         return made[-1]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from support.builtin import Builtin, calls, said
-from support.fake_llm import FakeLlm, call, hang, text
+from support.agents.builtin_process import Builtin, calls, said
+from support.agents.fake_llm import FakeLlm, call, hang, text
 from support.waiting import until, until_gone
 
 

@@ -13,8 +13,8 @@ from dragoman.builtin.commands.custom import find_commands
 from dragoman.builtin.instructions import project_files
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import Paths
-from support.builtin import Builtin, said
-from support.fake_llm import FakeLlm, text
+from support.agents.builtin_process import Builtin, said
+from support.agents.fake_llm import FakeLlm, text
 
 InShape = Callable[[str], Awaitable[Builtin]]
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.builtin import StartBuiltin, calls, shown
-from support.fake_llm import FakeLlm, call, text
+from support.agents.builtin_process import StartBuiltin, calls, shown
+from support.agents.fake_llm import FakeLlm, call, text
 
-SERVER = Path(__file__).parents[1] / "support" / "processes" / "mcp_server.py"
+SERVER = Path(__file__).parents[1] / "support" / "agents" / "mcp_server.py"
 KEYS = {"OPENAI_API_KEY": "test", "DRAGOMAN_SERVE_AUTH_TOKEN": "a token of a gateway, long enough"}
 LEAK = "env | grep '^DRAGOMAN_' | cut -d= -f1 | sort"
 

@@ -6,9 +6,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from support.builtin import bare_environment, calls, said, updates
-from support.fake_llm import FakeLlm, call, text
-from support.gateway import Start
+from support.agents.builtin_process import bare_environment, calls, said, updates
+from support.agents.fake_llm import FakeLlm, call, text
+from support.gateway_process import Start
 
 
 async def test_a_newcomer_reads_runs_edits_and_plans(dragoman: Start, workspace: Path) -> None:

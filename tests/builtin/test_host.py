@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.builtin.host import EntryError, load_entry
-from support.builtin import Builtin, said
-from support.gateway import Start
+from support.agents.builtin_process import Builtin, said
+from support.gateway_process import Start
 from support.rpc_peer import RpcFailure
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

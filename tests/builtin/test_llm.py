@@ -17,13 +17,13 @@ from dragoman.builtin.loop import ModelTurn
 from dragoman.builtin.models.llm import Answer, Call, Conversation, Llm, Piece
 from dragoman.builtin.toolbox import Outcome
 from dragoman.builtin.tools.tool import Picture
-from support.workbench import Workbench
+from support.agents.builtin_session import BuiltinSession
 
 
 @pytest.fixture
-async def bench(workspace: Path) -> AsyncIterator[Workbench]:
+async def bench(workspace: Path) -> AsyncIterator[BuiltinSession]:
     custody = Custody()
-    yield Workbench(workspace, custody)
+    yield BuiltinSession(workspace, custody)
     await custody.close()
 
 
@@ -39,7 +39,7 @@ async def test_an_answer_comes_in_pieces_and_then_as_a_whole() -> None:
 
 
 async def test_a_model_that_calls_tools_for_ever_is_stopped(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    bench: BuiltinSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "MAX_REQUESTS", 3)
 
@@ -55,7 +55,7 @@ async def test_a_model_that_calls_tools_for_ever_is_stopped(
     assert len([each for each in bench.person.updates if each["sessionUpdate"] == "plan"]) == 3
 
 
-async def test_a_model_sees_only_the_tools_of_the_mode(bench: Workbench) -> None:
+async def test_a_model_sees_only_the_tools_of_the_mode(bench: BuiltinSession) -> None:
     seen: list[str] = []
 
     async def look(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.builtin import Builtin, calls, said, shown, updates
-from support.fake_llm import FakeLlm, Step, call, cut, finish, status, text, thinking
+from support.agents.builtin_process import Builtin, calls, said, shown, updates
+from support.agents.fake_llm import FakeLlm, Step, call, cut, finish, status, text, thinking
 
 
 async def test_text_and_thinking_stream_as_they_come(thinker: Builtin, llm: FakeLlm, workspace: Path) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from support.builtin import Builtin, calls, said, shown, updates
-from support.fake_llm import FakeLlm, call, text
+from support.agents.builtin_process import Builtin, calls, said, shown, updates
+from support.agents.fake_llm import FakeLlm, call, text
 from support.waiting import until
 
-SERVER = Path(__file__).parents[1] / "support" / "processes" / "mcp_server.py"
+SERVER = Path(__file__).parents[1] / "support" / "agents" / "mcp_server.py"
 STDIO: dict[str, Any] = {
     "name": "calc",
     "command": sys.executable,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.builtin.models.choice import ModelConfig, Models
-from support.builtin import Builtin, StartBuiltin, said
-from support.fake_llm import FakeLlm, text
+from support.agents.builtin_process import Builtin, StartBuiltin, said
+from support.agents.fake_llm import FakeLlm, text
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from support.builtin import Builtin, calls, said, shown, updates
+from support.agents.builtin_process import Builtin, calls, said, shown, updates
 from support.rpc_peer import Message
 
 

@@ -12,21 +12,21 @@ import pytest
 from dragoman.agents.custody import Custody
 from dragoman.builtin.modes import MODES
 from dragoman.builtin.tools.run import scope_of
-from support import kinds
-from support.builtin import Builtin, calls, said, updates
+from support import prerequisites
+from support.agents.builtin_process import Builtin, calls, said, updates
+from support.agents.builtin_session import BuiltinSession
 from support.rpc_peer import RpcFailure
-from support.workbench import Workbench
 
-MakeBench = Callable[..., Workbench]
+MakeBench = Callable[..., BuiltinSession]
 
 
 @pytest.fixture
 async def bench(workspace: Path, tmp_path: Path) -> AsyncIterator[MakeBench]:
     custody = Custody()
-    made: list[Workbench] = []
+    made: list[BuiltinSession] = []
 
-    def make(**settings: Any) -> Workbench:
-        made.append(Workbench(workspace, custody, state=tmp_path / "allowed", **settings))
+    def make(**settings: Any) -> BuiltinSession:
+        made.append(BuiltinSession(workspace, custody, state=tmp_path / "allowed", **settings))
         return made[-1]
 
     yield make
@@ -47,7 +47,7 @@ USES: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("effect", USES)
 async def test_the_table_decides(bench: MakeBench, workspace: Path, mode: str, effect: str) -> None:
     if mode == "sandbox" and shutil.which("bwrap") is None:
-        kinds.skip("bubblewrap", "it is not installed")
+        prerequisites.skip("bubblewrap", "it is not installed")
     (workspace / "a.txt").write_text("a")
     at = bench(mode=mode)
     tool, arguments = USES[effect]
@@ -64,7 +64,7 @@ async def test_the_box_has_the_workspace_and_nothing_else(
     bench: MakeBench, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("bwrap") is None:
-        kinds.skip("bubblewrap", "it is not installed")
+        prerequisites.skip("bubblewrap", "it is not installed")
     secret = tmp_path / "secret"
     secret.write_text("hidden")
     at = bench(mode="sandbox")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.builtin import Builtin, calls, said, shown, updates
-from support.fake_llm import FakeLlm, call, hang, status, text
+from support.agents.builtin_process import Builtin, calls, said, shown, updates
+from support.agents.fake_llm import FakeLlm, call, hang, status, text
 from support.rpc_peer import RpcFailure
 
 KEYS = {"OPENAI_API_KEY": "test"}

@@ -21,8 +21,8 @@ from dragoman.agents.custody import Custody
 from dragoman.builtin.files.search import compile_pattern, glob_files, search_in_python, translate
 from dragoman.builtin.tools import TOOLS
 from dragoman.builtin.tools.tool import Intent
+from support.agents.builtin_session import BuiltinSession
 from support.waiting import until, until_gone
-from support.workbench import Workbench
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -30,9 +30,9 @@ PIXEL = base64.b64decode(
 
 
 @pytest.fixture
-async def bench(workspace: Path) -> AsyncIterator[Workbench]:
+async def bench(workspace: Path) -> AsyncIterator[BuiltinSession]:
     custody = Custody()
-    bench = Workbench(workspace, custody)
+    bench = BuiltinSession(workspace, custody)
     yield bench
     await bench.session.close()
     await custody.close()
@@ -48,7 +48,7 @@ def test_every_schema_is_an_object_that_models_take() -> None:
 # -- read
 
 
-async def test_parts_of_a_file_are_read_by_line(bench: Workbench, workspace: Path) -> None:
+async def test_parts_of_a_file_are_read_by_line(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "n.txt").write_text("".join(f"{n}\n" for n in range(1, 101)))
     outcome = await bench.use("read", path="n.txt", line=10, limit=2)
     assert outcome.text.startswith("10\n11\n")
@@ -56,19 +56,19 @@ async def test_parts_of_a_file_are_read_by_line(bench: Workbench, workspace: Pat
     assert "has no line 500" in (await bench.use("read", path="n.txt", line=500)).text
 
 
-async def test_numbers_in_quotes_are_numbers(bench: Workbench, workspace: Path) -> None:
+async def test_numbers_in_quotes_are_numbers(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "n.txt").write_text("1\n2\n3\n")
     assert (await bench.use("read", path="n.txt", line="2", limit="1")).text.startswith("2\n")
 
 
-async def test_images_are_shown_and_given_to_the_model(bench: Workbench, workspace: Path) -> None:
+async def test_images_are_shown_and_given_to_the_model(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "dot.png").write_bytes(PIXEL)
     outcome = await bench.use("read", path="dot.png")
     assert outcome.pictures[0].data == PIXEL
     assert bench.last_call["content"][1]["content"]["mimeType"] == "image/png"
 
 
-async def test_binary_files_are_not_text(bench: Workbench, workspace: Path) -> None:
+async def test_binary_files_are_not_text(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "a.bin").write_bytes(b"\x7fELF\0\0\0")
     outcome = await bench.use("read", path="a.bin")
     assert (outcome.status, outcome.text) == (
@@ -79,7 +79,7 @@ async def test_binary_files_are_not_text(bench: Workbench, workspace: Path) -> N
     assert "not UTF-8 text" in (await bench.use("read", path="latin.txt")).text
 
 
-async def test_a_file_of_two_gigabytes_is_read_in_parts(bench: Workbench, workspace: Path) -> None:
+async def test_a_file_of_two_gigabytes_is_read_in_parts(bench: BuiltinSession, workspace: Path) -> None:
     huge = workspace / "huge.log"
     with huge.open("wb") as file:
         file.write(b"line\n" * 10_000)
@@ -92,7 +92,7 @@ async def test_a_file_of_two_gigabytes_is_read_in_parts(bench: Workbench, worksp
     assert "too large to edit" in refused.text
 
 
-async def test_nothing_outside_of_the_workspace_is_touched(bench: Workbench, workspace: Path) -> None:
+async def test_nothing_outside_of_the_workspace_is_touched(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "link").symlink_to("/etc")
     for path in ("/etc/passwd", "../outside.txt", "link/passwd"):
         assert "outside of the workspace" in (await bench.use("read", path=path)).text, path
@@ -102,7 +102,7 @@ async def test_nothing_outside_of_the_workspace_is_touched(bench: Workbench, wor
 
 @pytest.mark.parametrize(("tool", "arguments"), [("list", {}), ("glob", {"pattern": "*.txt"})])
 async def test_names_that_are_not_utf8_are_shown_as_far_as_they_go(
-    bench: Workbench, workspace: Path, tool: str, arguments: dict[str, str]
+    bench: BuiltinSession, workspace: Path, tool: str, arguments: dict[str, str]
 ) -> None:
     Path(os.fsdecode(os.fsencode(workspace) + b"/gr\xfcn.txt")).write_text("x")
     outcome = await bench.use(tool, **arguments)
@@ -112,7 +112,7 @@ async def test_names_that_are_not_utf8_are_shown_as_far_as_they_go(
 
 
 async def test_a_tool_that_breaks_is_an_outcome_like_any_other(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+    bench: BuiltinSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def prepare(context: object, arguments: object) -> Intent:
         raise ZeroDivisionError
@@ -127,7 +127,7 @@ async def test_a_tool_that_breaks_is_an_outcome_like_any_other(
 # -- write and edit
 
 
-async def test_several_edits_are_made_in_order(bench: Workbench, workspace: Path) -> None:
+async def test_several_edits_are_made_in_order(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "a.txt").write_text("one two two\n")
     edits = [{"old": "one", "new": "1"}, {"old": "two", "new": "2", "all": True}, {"old": "1 2", "new": "12"}]
     outcome = await bench.use("edit", path="a.txt", edits=edits)
@@ -146,7 +146,7 @@ async def test_several_edits_are_made_in_order(bench: Workbench, workspace: Path
     ],
 )
 async def test_edits_that_mean_nothing_change_nothing(
-    bench: Workbench, workspace: Path, edit: dict[str, str], message: str
+    bench: BuiltinSession, workspace: Path, edit: dict[str, str], message: str
 ) -> None:
     (workspace / "a.txt").write_text("a a\n")
     outcome = await bench.use("edit", path="a.txt", edits=[edit])
@@ -155,7 +155,9 @@ async def test_edits_that_mean_nothing_change_nothing(
     assert not bench.person.questions
 
 
-async def test_a_file_that_changed_since_it_was_read_is_left_alone(bench: Workbench, workspace: Path) -> None:
+async def test_a_file_that_changed_since_it_was_read_is_left_alone(
+    bench: BuiltinSession, workspace: Path
+) -> None:
     file = workspace / "a.txt"
     file.write_text("before\n")
     await bench.use("read", path="a.txt")
@@ -167,7 +169,7 @@ async def test_a_file_that_changed_since_it_was_read_is_left_alone(bench: Workbe
     assert (await bench.use("edit", path="a.txt", edits=[{"old": "before", "new": "after"}])).status == "done"
 
 
-async def test_a_file_is_not_overwritten_unread(bench: Workbench, workspace: Path) -> None:
+async def test_a_file_is_not_overwritten_unread(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "a.txt").write_text("precious\n")
     assert "read it before" in (await bench.use("write", path="a.txt", content="new")).text
     made = await bench.use("write", path="deep/er/b.txt", content="new")
@@ -175,7 +177,7 @@ async def test_a_file_is_not_overwritten_unread(bench: Workbench, workspace: Pat
     assert (workspace / "deep/er/b.txt").read_text() == "new"
 
 
-async def test_an_editors_unsaved_text_is_what_counts(bench: Workbench, workspace: Path) -> None:
+async def test_an_editors_unsaved_text_is_what_counts(bench: BuiltinSession, workspace: Path) -> None:
     file = workspace / "a.txt"
     file.write_text("saved\n")
     bench.person.capabilities = {"fs": {"readTextFile": True, "writeTextFile": True}}
@@ -189,7 +191,7 @@ async def test_an_editors_unsaved_text_is_what_counts(bench: Workbench, workspac
 # -- list, glob, grep
 
 
-async def test_folders_are_listed(bench: Workbench, workspace: Path) -> None:
+async def test_folders_are_listed(bench: BuiltinSession, workspace: Path) -> None:
     (workspace / "sub").mkdir()
     (workspace / "a.txt").write_text("abc")
     assert (await bench.use("list")).text == "sub/\na.txt\t3"
@@ -223,7 +225,7 @@ def test_patterns_mean_what_shells_mean(pattern: str, path: str, matches: bool) 
 
 @pytest.mark.parametrize("ripgrep", [False, True])
 async def test_lines_are_found_and_binaries_left_out(
-    bench: Workbench, workspace: Path, monkeypatch: pytest.MonkeyPatch, ripgrep: bool
+    bench: BuiltinSession, workspace: Path, monkeypatch: pytest.MonkeyPatch, ripgrep: bool
 ) -> None:
     if ripgrep and shutil.which("rg") is None:
         pytest.skip("needs ripgrep")
@@ -238,7 +240,7 @@ async def test_lines_are_found_and_binaries_left_out(
     assert (await bench.use("grep", pattern="(")).status == "failed"
 
 
-async def test_what_git_ignores_is_not_searched(bench: Workbench, workspace: Path) -> None:
+async def test_what_git_ignores_is_not_searched(bench: BuiltinSession, workspace: Path) -> None:
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)
     (workspace / ".gitignore").write_text("*.log\n")
     (workspace / "a.log").write_text("needle")
@@ -248,7 +250,7 @@ async def test_what_git_ignores_is_not_searched(bench: Workbench, workspace: Pat
 
 @pytest.mark.parametrize("repository", [False, True])
 async def test_links_do_not_lead_a_search_out_of_the_workspace(
-    bench: Workbench, workspace: Path, tmp_path: Path, repository: bool
+    bench: BuiltinSession, workspace: Path, tmp_path: Path, repository: bool
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -274,7 +276,7 @@ def ripgrep(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 
 async def test_a_ripgrep_with_much_to_complain_about_is_read_to_its_end(
-    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: BuiltinSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ripgrep(tmp_path / "bin", monkeypatch, "head -c 200000 /dev/zero | tr '\\0' x >&2; exit 2")
     async with asyncio.timeout(30):
@@ -283,7 +285,7 @@ async def test_a_ripgrep_with_much_to_complain_about_is_read_to_its_end(
 
 
 async def test_a_silent_ripgrep_is_ended_with_its_search(
-    bench: Workbench, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: BuiltinSession, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ripgrep(tmp_path / "bin", monkeypatch, f"echo $$ > {workspace}/pid; exec sleep 3600")
     searching = asyncio.ensure_future(bench.use("grep", pattern="needle"))
@@ -305,21 +307,21 @@ def test_the_search_stops_at_its_limit(workspace: Path) -> None:
 # -- run
 
 
-async def test_output_is_shown_while_a_command_runs(bench: Workbench) -> None:
+async def test_output_is_shown_while_a_command_runs(bench: BuiltinSession) -> None:
     outcome = await bench.use("run", command="echo early; sleep 0.8; echo late")
     assert outcome.text == "early\nlate\n[exit code 0]"
     contents = [str(update.get("content")) for update in bench.person.updates]
     assert any("early" in each and "late" not in each for each in contents)
 
 
-async def test_a_command_that_never_ends_is_ended(bench: Workbench) -> None:
+async def test_a_command_that_never_ends_is_ended(bench: BuiltinSession) -> None:
     outcome = await bench.use("run", command="echo begun; sleep 3600", timeout=1)
     assert outcome.status == "failed"
     assert "begun" in outcome.text
     assert "time limit of 1 s" in outcome.text
 
 
-async def test_a_command_in_the_background_is_asked_about_and_ended(bench: Workbench) -> None:
+async def test_a_command_in_the_background_is_asked_about_and_ended(bench: BuiltinSession) -> None:
     outcome = await bench.use("run", command="echo up; sleep 3600", background=True)
     id = outcome.text.rpartition(" ")[2].rstrip(".")
     async with asyncio.timeout(20):
@@ -331,7 +333,7 @@ async def test_a_command_in_the_background_is_asked_about_and_ended(bench: Workb
 
 
 async def test_a_background_that_is_full_starts_nothing_more(
-    bench: Workbench, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    bench: BuiltinSession, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dragoman.builtin.running.MAX_BACKGROUND", 1)
     first = await bench.use("run", command="true", background=True)
@@ -344,7 +346,7 @@ async def test_a_background_that_is_full_starts_nothing_more(
     assert not (workspace / "started").exists()
 
 
-async def test_long_output_keeps_its_end(bench: Workbench) -> None:
+async def test_long_output_keeps_its_end(bench: BuiltinSession) -> None:
     outcome = await bench.use("run", command="seq 1 200000")
     assert outcome.text.endswith("200000\n[exit code 0]")
     assert "beginning of the output is left out" in outcome.text
@@ -353,7 +355,9 @@ async def test_long_output_keeps_its_end(bench: Workbench) -> None:
 # -- fetch
 
 
-async def test_a_page_that_never_ends_is_given_up(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_never_ends_is_given_up(
+    bench: BuiltinSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dragoman.builtin.files.web.TIMEOUT", 0.3)
 
     class Drips(BaseHTTPRequestHandler):
@@ -375,7 +379,7 @@ async def test_a_page_that_never_ends_is_given_up(bench: Workbench, monkeypatch:
     assert "not there after 0.3 s" in outcome.text
 
 
-async def test_a_page_is_fetched_as_text(bench: Workbench) -> None:
+async def test_a_page_is_fetched_as_text(bench: BuiltinSession) -> None:
     class Pages(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             if self.path == "/moved":

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import CommandLine
-from support.gateway import Start
+from support.gateway_process import Start
 from support.rpc_peer import RpcPeer, is_request
 
 PROMPT = {"sessionId": "dgm_1", "prompt": [{"type": "text", "text": "hi"}]}

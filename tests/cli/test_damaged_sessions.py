@@ -7,7 +7,7 @@ import json
 import pytest
 
 from support.command_line import CommandLine
-from support.gateway import Start
+from support.gateway_process import Start
 
 from .test_sessions import live, run
 

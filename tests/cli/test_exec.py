@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from support.command_line import CommandLine
-from support.faults import WRITES, Faults
-from support.gateway import Start, agent
+from support.gateway_process import Start, agent
+from support.pseudo_terminal import CTRL_C
 from support.rpc_peer import is_request
-from support.terminal import CTRL_C
+from support.store.failing_store import WRITES, Faults
 
 PERMISSION = 'permission {"toolCall":{"toolCallId":"c","title":"Look","kind":"%s"}}'
 

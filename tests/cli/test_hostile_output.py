@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.terminal import clean, escape, escape_json
 from support.command_line import CommandLine
-from support.gateway import agent
+from support.gateway_process import agent
 
 HOSTILE = (
     "A\x1b]52;c;ZXZpbA==\x07"  # writes the clipboard

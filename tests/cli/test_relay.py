@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from support.faults import WRITES, Faults
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import is_request, text_of
-from support.serving import Serving, UrlFraming
+from support.serve_process import ServeProcess, UrlFraming
+from support.store.failing_store import WRITES, Faults
 
-Serve = Callable[..., Awaitable[Serving]]
+Serve = Callable[..., Awaitable[ServeProcess]]
 
 
 @pytest.fixture
 async def serve(dragoman: Start) -> AsyncIterator[Serve]:
-    started: list[Serving] = []
+    started: list[ServeProcess] = []
 
-    async def start(**sections: Any) -> Serving:
+    async def start(**sections: Any) -> ServeProcess:
         framing = UrlFraming()
         gateway = await dragoman("serve", "--port", "0", framing=framing, **sections)
-        started.append(Serving(gateway, await framing.url()))
+        started.append(ServeProcess(gateway, await framing.url()))
         return started[-1]
 
     yield start
@@ -31,7 +31,7 @@ async def serve(dragoman: Start) -> AsyncIterator[Serve]:
         await serving.close()
 
 
-async def editor_of(dragoman: Start, *arguments: str) -> Dragoman:
+async def editor_of(dragoman: Start, *arguments: str) -> GatewayProcess:
     editor = await dragoman("acp", *(arguments or ("--connect", "always")))
     await editor.initialize()
     return editor

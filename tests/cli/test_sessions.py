@@ -18,9 +18,9 @@ from dragoman.cli.sessions.state import ago, short_ids
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.store import FileStore
 from support.command_line import CommandLine
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
+from support.pseudo_terminal import CTRL_C, CTRL_D
 from support.rpc_peer import is_request
-from support.terminal import CTRL_C, CTRL_D
 
 
 async def fill(shell: CommandLine, **sessions: list[bytes]) -> None:
@@ -48,7 +48,7 @@ def chunk(text: str, kind: str = "agent_message_chunk", tag: str = "U") -> bytes
     )
 
 
-async def live(dragoman: Start, shell: CommandLine) -> tuple[Dragoman, str]:
+async def live(dragoman: Start, shell: CommandLine) -> tuple[GatewayProcess, str]:
     """A session in an editor's gateway."""
     editor = await dragoman("acp", "scripted")
     await editor.initialize()

@@ -14,9 +14,9 @@ import pytest
 
 from dragoman import machine
 from support.command_line import CommandLine
-from support.gateway import Start
-from support.mounts import mounting
-from support.old_store import OldStore
+from support.gateway_process import Start
+from support.store.old_store import OldStore
+from support.store.small_disk import mounting
 
 from .test_sessions import chunk, fill, live, run
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from support.gateway import Start
-from support.serving import Serving, UrlFraming
+from support.gateway_process import Start
+from support.serve_process import ServeProcess, UrlFraming
 
 
 @pytest.fixture
-async def serving(dragoman: Start) -> AsyncIterator[Serving]:
+async def serving(dragoman: Start) -> AsyncIterator[ServeProcess]:
     framing = UrlFraming()
     gateway = await dragoman("serve", "--port", "0", framing=framing)
-    serving = Serving(gateway, await framing.url())
+    serving = ServeProcess(gateway, await framing.url())
     yield serving
     await serving.close()

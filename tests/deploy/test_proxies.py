@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.attaching import free_port
-from support.gateway import Start
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
+from support.gateway_process import Start
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Serving, UrlFraming
+from support.serve_process import ServeProcess, UrlFraming
+from support.session_client import free_port
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 PROXIES = {"nginx": "/usr/sbin/nginx", "caddy": "/usr/bin/caddy"}
@@ -111,7 +111,7 @@ def trusting() -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def proxied(name: str, serving: Serving, folder: Path) -> AsyncIterator[Serving]:
+async def proxied(name: str, serving: ServeProcess, folder: Path) -> AsyncIterator[ServeProcess]:
     """The same server, seen through a proxy."""
     port = free_port()
     folder.mkdir()
@@ -121,7 +121,7 @@ async def proxied(name: str, serving: Serving, folder: Path) -> AsyncIterator[Se
     )
     assert process.stderr is not None
     said = asyncio.create_task(process.stderr.read())
-    front = Serving(serving.gateway, f"https://127.0.0.1:{port}/?token={serving.token}")
+    front = ServeProcess(serving.gateway, f"https://127.0.0.1:{port}/?token={serving.token}")
     try:
         async with asyncio.timeout(PATIENCE):
             while not await _answers(front):
@@ -136,7 +136,7 @@ async def proxied(name: str, serving: Serving, folder: Path) -> AsyncIterator[Se
         said.cancel()
 
 
-async def _answers(front: Serving) -> bool:
+async def _answers(front: ServeProcess) -> bool:
     try:
         _, writer = await front.open(trusting())
     except OSError:
@@ -147,7 +147,7 @@ async def _answers(front: Serving) -> bool:
 
 @pytest.mark.parametrize("name", SETUPS)
 async def test_a_conversation_over_websocket(
-    name: str, serving: Serving, tmp_path: Path, workspace: Path
+    name: str, serving: ServeProcess, tmp_path: Path, workspace: Path
 ) -> None:
     async with proxied(name, serving, tmp_path / name) as front:
         socket = await front.socket(context=trusting())
@@ -163,10 +163,10 @@ async def test_a_conversation_over_websocket(
 
 @pytest.mark.parametrize("name", SETUPS)
 async def test_a_conversation_over_event_streams_in_http2(
-    name: str, serving: Serving, tmp_path: Path, workspace: Path
+    name: str, serving: ServeProcess, tmp_path: Path, workspace: Path
 ) -> None:
     async with proxied(name, serving, tmp_path / name) as front:
-        peer = HttpPeer(front.http(http2=True, http1=False, verify=trusting()))
+        peer = StreamableClient(front.http(http2=True, http1=False, verify=trusting()))
         await peer.initialize()
         events = await peer.listen()
         assert events.response.http_version == "HTTP/2"
@@ -179,7 +179,7 @@ async def test_a_conversation_over_event_streams_in_http2(
 
 
 @pytest.mark.parametrize("name", SETUPS)
-async def test_host_and_token_are_still_checked(name: str, serving: Serving, tmp_path: Path) -> None:
+async def test_host_and_token_are_still_checked(name: str, serving: ServeProcess, tmp_path: Path) -> None:
     async with proxied(name, serving, tmp_path / name) as front:
         client = front.http(token=False, verify=trusting())
         assert (await client.get("/healthz")).text == "ok\n"
@@ -199,7 +199,7 @@ async def test_the_client_behind_the_proxy_is_known_whatever_it_claims(
 ) -> None:
     framing = UrlFraming()
     settings = {"trusted_proxies": ["127.0.0.1"]}
-    serving = Serving(
+    serving = ServeProcess(
         await dragoman("serve", "--port", "0", framing=framing, serve=settings), await framing.url()
     )
     claims = {

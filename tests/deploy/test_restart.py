@@ -7,18 +7,18 @@ import signal
 import time
 from pathlib import Path
 
-from support.gateway import Start
+from support.gateway_process import Start
 from support.rpc_peer import Message, is_update, text_of
-from support.serving import Serving, Socket, UrlFraming
+from support.serve_process import ServeProcess, Socket, UrlFraming
 
 SHUTDOWN = 10.0
 SEQ = {"clientCapabilities": {"_meta": {"dragoman": {"seq": True}}}}
 
 
-async def start(dragoman: Start) -> Serving:
+async def start(dragoman: Start) -> ServeProcess:
     framing = UrlFraming()
     gateway = await dragoman("serve", "--port", "0", framing=framing)
-    return Serving(gateway, await framing.url())
+    return ServeProcess(gateway, await framing.url())
 
 
 async def test_a_session_in_mid_turn_goes_on_after_a_restart(dragoman: Start, workspace: Path) -> None:

@@ -25,8 +25,8 @@ import uvloop
 
 from fuzz.run import changed
 from fuzz.worker import Reporter, Result, resident
-from support.gateway import agent, clean_environment, toml
-from support.serving import WebSocketFraming, read_head
+from support.gateway_process import agent, clean_environment, toml
+from support.serve_process import WebSocketFraming, read_head
 
 AT_ONCE = 8
 """Connections beside each other."""

@@ -2,7 +2,7 @@
 
     python -m fuzz.kills ROUNDS [GATEWAYS]        counts are in .cache/soak/REVISION.json
 
-Each round is one of `support.fault_loop`: eight sessions stream, three clients watch, the gateway is killed at a random
+Each round is one of `KillLoop`: eight sessions stream, three clients watch, the gateway is killed at a random
 moment, and a new one on the same files must have every event that a client saw, once and in order. Several gateways are
 tried at once, each in folders of its own. The first difference ends it, with status 1.
 """
@@ -19,8 +19,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from pathlib import Path
 
 from fuzz.account import Account
-from support.fault_loop import FaultLoop
-from support.nursery import share_nurseries
+from support.fork_server import share_fork_servers
+from support.store.kill_loop import KillLoop
 
 GOAL = 10_000
 GATEWAYS = 4
@@ -34,7 +34,7 @@ def some_rounds(seed: int) -> int:
         home, workspace = Path(folder, "home"), Path(folder, "workspace")
         home.mkdir(mode=0o700)
         workspace.mkdir()
-        loop = FaultLoop(home, workspace, seed)
+        loop = KillLoop(home, workspace, seed)
         try:
             asyncio.run(loop.run(ROUNDS_EACH))
         except BaseException as error:
@@ -46,7 +46,7 @@ def main(rounds: int, gateways: int) -> None:
     account = Account.of_revision()
     seeds = iter(random.sample(range(1_000_000_000), -(-rounds // ROUNDS_EACH)))
     began = time.monotonic()
-    share_nurseries()
+    share_fork_servers()
     with ProcessPoolExecutor(gateways, mp_context=multiprocessing.get_context("spawn")) as pool:
         running: set[Future[int]] = set()
         while True:

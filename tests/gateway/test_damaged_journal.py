@@ -12,7 +12,7 @@ from dragoman.bridge.restore import restore_state
 from dragoman.gateway.delivery import events, export, replay, transcript
 from dragoman.server.api import answering
 from dragoman.store import FileStore
-from support.store import append, begin
+from support.store.store_process import append, begin
 
 
 def said(text: str, kind: str = "agent_message_chunk", tag: bytes = events.HISTORY) -> bytes:

@@ -14,7 +14,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.transcript import RECENT_EVENTS
 from dragoman.gateway.ownership.directory import StoreDirectory
 from dragoman.store import FileStore
-from support.store import append, begin
+from support.store.store_process import append, begin
 
 
 @pytest.fixture

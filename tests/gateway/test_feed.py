@@ -13,7 +13,7 @@ from dragoman.gateway.delivery.journal_feed import JournalFeed
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.ports.store import StoreError
 from dragoman.store import FileStore
-from support.store import begin
+from support.store.store_process import begin
 
 
 class Nobody:

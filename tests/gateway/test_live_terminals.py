@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.session.live_terminals import CLIENT_INTERVAL, DROPPED, LIVE_LETTERS, _Told
 from server.conftest import Serve, serve
-from support.answers import EVERYTHING
-from support.bridge_peer import Page
-from support.gateway import agent
+from support.clients.bridge_page import Page
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import agent
 from support.rpc_peer import Message, is_request, is_update
 
 __all__ = ["serve"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.gateway import MARK, agent, clean_environment, gone, marked_processes, toml
-from support.node_peers import installed
+from support.gateway_process import MARK, agent, clean_environment, gone, marked_processes, toml
+from support.npm_packages import installed
 
 GATEWAY = [sys.executable, "-m", "dragoman", "acp", "scripted"]
 

@@ -19,7 +19,7 @@ from acp.schema import (
 )
 
 from acp import PROTOCOL_VERSION, RequestError, spawn_agent_process, text_block
-from support.gateway import MARK, agent, clean_environment, gone, marked_processes, toml
+from support.gateway_process import MARK, agent, clean_environment, gone, marked_processes, toml
 
 TIMEOUT = 20
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.gateway import LINE_LIMIT, agent, end_process, gone, is_alive
+from support.gateway_process import LINE_LIMIT, agent, end_process, gone, is_alive
 from support.rpc_peer import RpcFailure, RpcPeer, is_request, is_update, text_of
 
 StartAgent = Callable[..., Awaitable[RpcPeer]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from real.install import LATEST
 from real.natures import expected
-from support.gateway import Table, toml
+from support.gateway_process import Table, toml
 
 NOWHERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
 """For agents that call home whatever their settings say: nobody listens on the discard port."""

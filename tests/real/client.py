@@ -7,14 +7,14 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from support.gateway import Dragoman
+from support.gateway_process import GatewayProcess
 from support.rpc_peer import Message, Turn, is_request, is_update, text_of
 
 STARTING = 90.0
 """Seconds for anything that may start an agent: opencode alone needs five on a loaded machine."""
 
 
-class RealGateway(Dragoman):
+class RealGateway(GatewayProcess):
     """`dragoman acp` with a real agent behind it."""
 
     program = ""

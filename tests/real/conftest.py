@@ -16,7 +16,7 @@ from real.client import RealGateway
 from real.install import installed
 from real.model_server import ModelServer
 from real.results import BEHAVIOURS
-from support.gateway import Table
+from support.gateway_process import Table
 
 OTHERS = (
     "ANTHROPIC_",

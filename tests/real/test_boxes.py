@@ -10,8 +10,8 @@ from real.agents import AGENTS, RealAgent
 from real.client import chosen, said, tool_status
 from real.conftest import Begin
 from real.model_script import WRITTEN
-from support import boxes
-from support.boxes import INSIDE
+from support.sandboxes import sandbox_kinds
+from support.sandboxes.sandbox_kinds import INSIDE
 
 OPENCODE = next(agent for agent in AGENTS if agent.name == "opencode")
 
@@ -20,7 +20,7 @@ OPENCODE = next(agent for agent in AGENTS if agent.name == "opencode")
 async def test_an_agent_in_bubblewrap_edits_a_file_of_the_workspace(
     begin: Begin, real: RealAgent, workspace: Path, agent_home: Path
 ) -> None:
-    boxes.bubblewrap()
+    sandbox_kinds.bubblewrap()
     # Its home is empty inside, so its settings are shown; it finds its program and what that needs by itself.
     box = {
         "kind": "bubblewrap",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.links import Wired
+from support.clients.memory_link import Wired
 
 
 @pytest.fixture

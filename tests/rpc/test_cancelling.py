@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman.rpc.request import Reply, Request
-from support.links import Wired, request
+from support.clients.memory_link import Wired, request
 
 
 @pytest.mark.rule("G-067")

@@ -13,7 +13,7 @@ from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import INVALID_PARAMS, Malformed, RpcError, internal
 from dragoman.wire.framing import FramingError
-from support.links import Wired, error_of, request
+from support.clients.memory_link import Wired, error_of, request
 
 
 class TestIncoming:

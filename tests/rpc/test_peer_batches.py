@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
-from support.links import Wired, error_of, request
+from support.clients.memory_link import Wired, error_of, request
 
 
 @pytest.mark.rule("G-018")

@@ -15,8 +15,8 @@ from dragoman.rpc.websocket import WebSocket, _Frames, _Message, frame_masked_te
 from dragoman.wire import limits
 from dragoman.wire.framing import FramingError
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
-from support.floods import ws_frame
-from support.link_recorder import LinkRecorder
+from support.clients.flood_program import ws_frame
+from support.clients.link_recorder import LinkRecorder
 from support.rpc_peer import PATIENCE
 from support.waiting import until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import boxes
-from support.boxes import LINUX_PODMAN, Kind, Sshd
+from support.sandboxes import sandbox_kinds
+from support.sandboxes.sandbox_kinds import LINUX_PODMAN, Kind, Sshd
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def image() -> Iterator[str]:
     name = f"localhost/dragoman-test-{uuid.uuid4().hex[:8]}"
-    boxes.make_image(name)
+    sandbox_kinds.make_image(name)
     yield name
-    boxes.remove_image(name)
+    sandbox_kinds.remove_image(name)
 
 
 @pytest.fixture(scope="session")
 def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    server = boxes.start_sshd(tmp_path_factory.mktemp("ssh") / "sshd")
+    server = sandbox_kinds.start_sshd(tmp_path_factory.mktemp("ssh") / "sshd")
     yield server
     server.process.terminate()
     server.process.wait()
@@ -41,12 +41,12 @@ def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture
 def bubblewrap() -> Kind:
-    return boxes.bubblewrap()
+    return sandbox_kinds.bubblewrap()
 
 
 @pytest.fixture
 def podman(image: str, project: Path) -> Iterator[Kind]:
-    yield boxes.podman(image)
+    yield sandbox_kinds.podman(image)
     listed = subprocess.run(
         [*LINUX_PODMAN, "ps", "-aq", "--filter", f"label=dragoman.workspace={project}"],
         capture_output=True,

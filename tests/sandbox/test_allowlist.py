@@ -19,8 +19,8 @@ from dragoman.sandbox.allowlist import (
     login_files,
     login_of,
 )
-from support.boxes import Kind, boxed_agent
-from support.gateway import Start
+from support.gateway_process import Start
+from support.sandboxes.sandbox_kinds import Kind, boxed_agent
 
 HOST = {"LANG": "C", "LC_ALL": "C", "AWS_SECRET_ACCESS_KEY": "x", "ANTHROPIC_API_KEY": "k", "LANGUISH": "x"}
 

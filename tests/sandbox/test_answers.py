@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from support.answers import EVERYTHING
-from support.boxes import Kind
-from support.gateway import Dragoman, Start
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure
+from support.sandboxes.sandbox_kinds import Kind
 
 
-async def open_session(dragoman: Start, kind: Kind, project: Path) -> tuple[Dragoman, str]:
+async def open_session(dragoman: Start, kind: Kind, project: Path) -> tuple[GatewayProcess, str]:
     gateway = await dragoman("acp", "scripted", **kind.config())
     await gateway.initialize(clientCapabilities=EVERYTHING)
     return gateway, await gateway.new_session(project)

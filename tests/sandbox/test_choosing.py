@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from support.boxes import INSIDE, Kind, boxed_agent
-from support.builtin import calls
-from support.gateway import SCRIPTED_AGENT, Dragoman, Start, clean_environment
+from support.agents.builtin_process import calls
+from support.gateway_process import SCRIPTED_AGENT, GatewayProcess, Start, clean_environment
 from support.rpc_peer import RpcFailure
+from support.sandboxes.sandbox_kinds import INSIDE, Kind, boxed_agent
 
 BOX = {"kind": "bubblewrap", "workspace": INSIDE, "read_only": [str(SCRIPTED_AGENT.parent)]}
 
 
-async def where(gateway: Dragoman, folder: Path) -> str:
+async def where(gateway: GatewayProcess, folder: Path) -> str:
     """The folder that the agent of a new session finds itself in."""
     session = await gateway.new_session(folder)
     return str((await gateway.prompt(session, "sh pwd")).report("sh")["out"])

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import EVERYTHING
-from support.attaching import load
-from support.boxes import Kind
-from support.gateway import Dragoman, Start
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import Message, is_request
+from support.sandboxes.sandbox_kinds import Kind
+from support.session_client import load
 
 
 async def test_a_boxed_agents_commands_run_in_its_box_though_the_client_offers_terminals(
     dragoman: Start, bubblewrap: Kind, project: Path
 ) -> None:
-    heard = AgentJournal(project / "heard.jsonl")
+    heard = AgentLog(project / "heard.jsonl")
     flags = [flag.replace(str(project), bubblewrap.inside) for flag in heard.flags]
     gateway = await dragoman("acp", "scripted", **bubblewrap.config(*flags))
     await gateway.initialize(clientCapabilities=EVERYTHING)
@@ -44,7 +44,7 @@ async def test_a_sandbox_by_name_only_leaves_terminals_to_the_client(dragoman: S
 OFFERS = pytest.mark.parametrize("offered", [{"fs": {"readTextFile": True}}, {}], ids=["reading", "nothing"])
 
 
-def not_asked(gateway: Dragoman) -> bool:
+def not_asked(gateway: GatewayProcess) -> bool:
     return not [each for each in gateway.received if str(each.get("method")).startswith("fs/")]
 
 
@@ -53,7 +53,7 @@ async def test_the_gateway_serves_a_boxed_agents_files_whatever_the_client_offer
     dragoman: Start, kind: Kind, project: Path, offered: dict[str, Any]
 ) -> None:
     """An ssh box alone has none: its files are another machine's."""
-    heard = AgentJournal(project / "heard.jsonl")
+    heard = AgentLog(project / "heard.jsonl")
     flags = [flag.replace(str(project), kind.inside) for flag in heard.flags]
     gateway = await dragoman("acp", "scripted", **kind.config(*flags))
     await gateway.initialize(clientCapabilities=offered)
@@ -186,7 +186,7 @@ async def test_a_single_file_is_written_in_its_place(
 async def test_a_tool_whose_files_are_another_machines_has_none_served(
     dragoman: Start, command: Kind, project: Path
 ) -> None:
-    heard = AgentJournal(project / "heard.jsonl")
+    heard = AgentLog(project / "heard.jsonl")
     gateway = await dragoman("acp", "scripted", **command.config(*heard.flags, sandbox={"elsewhere": True}))
     await gateway.initialize(clientCapabilities=EVERYTHING)
     session = await gateway.new_session(project)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.sandbox.podman import is_far
-from support.agent_journal import AgentJournal
-from support.answers import EVERYTHING
-from support.boxes import LINUX_PODMAN, Kind, boxed_agent
-from support.gateway import Start
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import Start
+from support.sandboxes.sandbox_kinds import LINUX_PODMAN, Kind, boxed_agent
 
 DOCKER = """#!/usr/bin/env python3
 import json, os, sys
@@ -201,7 +201,7 @@ def test_an_engine_on_another_machine_is_known_by_its_address(
 async def test_the_files_of_an_engine_on_another_machine_are_not_served(
     dragoman: Start, project: Path, tmp_path: Path
 ) -> None:
-    heard = AgentJournal(project / "heard.jsonl")
+    heard = AgentLog(project / "heard.jsonl")
     sandbox = {"kind": "docker", "image": "i", "engine": [str(stub(tmp_path))]}
     agents = {"scripted": boxed_agent(*heard.flags, sandbox="box")}
     far = {"DOCKER_HOST": "ssh://me@build.example"}

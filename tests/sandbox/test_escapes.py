@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from support.boxes import PYTHON, Kind
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
+from support.sandboxes.sandbox_kinds import PYTHON, Kind
 from support.waiting import runs
 
 Try = Callable[[str], Coroutine[Any, Any, dict[str, Any]]]
@@ -187,7 +187,7 @@ def any_box(request: pytest.FixtureRequest) -> Kind:
     return found
 
 
-async def run_command(gateway: Dragoman, session: str, command: str, *args: str, **env: str) -> str:
+async def run_command(gateway: GatewayProcess, session: str, command: str, *args: str, **env: str) -> str:
     """The output of a command that the agent has the gateway run."""
     given = [{"name": name, "value": value} for name, value in env.items()]
     asked = {"sessionId": "{sid}", "command": command, "args": args, "env": given}

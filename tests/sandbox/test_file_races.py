@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.answers import EVERYTHING
-from support.boxes import PYTHON, Kind
-from support.gateway import Dragoman, Start
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start
+from support.sandboxes.sandbox_kinds import PYTHON, Kind
 
 ROUNDS = 320
 """Writes, and as many reads."""
@@ -31,7 +31,7 @@ for at in itertools.count():
 """Swaps `folder` and `file` of the workspace for symlinks that lead out and back, until it is ended."""
 
 
-def offer_files(gateway: Dragoman) -> None:
+def offer_files(gateway: GatewayProcess) -> None:
     """Serve files as an editor does: it opens what it is asked for, symlinks followed, outside of any box."""
 
     def write(params: dict[str, Any]) -> dict[str, Any]:

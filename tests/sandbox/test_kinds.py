@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.answers import ALLOW, EVERYTHING
-from support.boxes import Kind
-from support.gateway import Start, gone, marked_processes
+from support.agents.agent_log import AgentLog
+from support.clients.sample_answers import ALLOW, EVERYTHING
+from support.gateway_process import Start, gone, marked_processes
 from support.rpc_peer import is_request
+from support.sandboxes.sandbox_kinds import Kind
 
 CAPABILITIES = json.dumps({"mcpCapabilities": {"http": True}})
 
@@ -61,7 +61,7 @@ async def test_an_agent_edits_the_workspace_and_the_client_sees_its_own_paths(
 async def test_the_agent_gets_translated_params(
     dragoman: Start, kind: Kind, project: Path, tmp_path: Path
 ) -> None:
-    heard = AgentJournal(project / "heard.jsonl")
+    heard = AgentLog(project / "heard.jsonl")
     flags = [flag.replace(str(project), kind.inside) for flag in heard.flags]
     gateway = await dragoman("acp", "scripted", **kind.config(*flags, "--caps", CAPABILITIES))
     await gateway.initialize()

@@ -14,9 +14,9 @@ from dragoman.config.paths import Paths
 from dragoman.sandbox import Sandboxes
 from dragoman.sandbox.own_folders import bound
 from dragoman.wire.errors import RpcError
-from support.boxes import Kind, boxed_agent
-from support.gateway import Dragoman
+from support.gateway_process import GatewayProcess
 from support.rpc_peer import RpcFailure
+from support.sandboxes.sandbox_kinds import Kind, boxed_agent
 
 OWN = ("state", "configuration", "runtime")
 
@@ -164,7 +164,7 @@ async def test_no_session_begins_in_such_a_box(bubblewrap: Kind, project: Path) 
     home = project / "deep" / "home"
     agents = {"scripted": boxed_agent(sandbox="box"), "beside": boxed_agent()}
     config = {"agents": agents, "sandboxes": {"box": bubblewrap.sandbox}, "default_agent": "beside"}
-    async with await Dragoman.start(home, "acp", config=config) as gateway:
+    async with await GatewayProcess.start(home, "acp", config=config) as gateway:
         await gateway.initialize()
         for folder in (project, project / "deep", home, home / "run"):
             with pytest.raises(RpcFailure) as caught:
@@ -185,7 +185,7 @@ async def test_an_agents_installation_around_them(bubblewrap: Kind, project: Pat
     program.chmod(0o755)
     agents = {"mine": {"kind": "acp", "command": [str(program)], "sandbox": "box"}, "beside": boxed_agent()}
     config = {"agents": agents, "sandboxes": {"box": {"kind": "bubblewrap"}}, "default_agent": "beside"}
-    async with await Dragoman.start(prefix / "home", "acp", config=config) as gateway:
+    async with await GatewayProcess.start(prefix / "home", "acp", config=config) as gateway:
         await gateway.initialize()
         with pytest.raises(RpcFailure) as caught:
             await gateway.new_session(project, _meta={"dragoman": {"agent": "mine"}})

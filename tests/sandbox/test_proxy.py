@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.gateway import SCRIPTED_AGENT, Start, agent
+from support.gateway_process import SCRIPTED_AGENT, Start, agent
 from support.rpc_peer import RpcFailure
 
 TOOL = """#!/bin/sh

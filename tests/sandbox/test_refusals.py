@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from support.boxes import LINUX_PODMAN, Kind, Sshd, boxed_agent
-from support.gateway import Start, Table
+from support.gateway_process import Start, Table
 from support.rpc_peer import RpcFailure
+from support.sandboxes.sandbox_kinds import LINUX_PODMAN, Kind, Sshd, boxed_agent
 
 
 async def refusal(dragoman: Start, sandbox: Table, project: Path, **more: object) -> RpcFailure:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from dragoman.sandbox import seccomp
-from support.boxes import NOBODY, PYTHON, Kind, as_ordinary_user, run
-from support.gateway import Start
+from support.gateway_process import Start
+from support.sandboxes.sandbox_kinds import NOBODY, PYTHON, Kind, as_ordinary_user, run
 
 Try = Callable[[str], Coroutine[Any, Any, dict[str, Any]]]
 

@@ -10,9 +10,9 @@ import pytest
 
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.sandbox.mounts import Mount, spelled_map
-from support.boxes import INSIDE, Kind
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import is_update
+from support.sandboxes.sandbox_kinds import INSIDE, Kind
 
 NAMES = ("real", "link", "link below", "link to below", "dots", "slash")
 
@@ -33,7 +33,7 @@ def names(project: Path, tmp_path: Path) -> dict[str, str]:
     }
 
 
-async def shown(gateway: Dragoman, cwd: str, path: str) -> Any:
+async def shown(gateway: GatewayProcess, cwd: str, path: str) -> Any:
     """How a client in `cwd` is told of `path` in the box."""
     session = await gateway.new_session(cwd)
     where = (await gateway.prompt(session, "cwd")).report("cwd")

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from support.certificates import make_certificate
-from support.gateway import Start
-from support.serving import Serving, UrlFraming
+from support.gateway_process import Start
+from support.serve_process import ServeProcess, UrlFraming
 
-Serve = Callable[..., Awaitable[Serving]]
+Serve = Callable[..., Awaitable[ServeProcess]]
 
 
 @pytest.fixture
 async def serve(dragoman: Start) -> AsyncIterator[Serve]:
     """Start servers: `await serve("--agent", "scripted", limits={...})`; each on a free port."""
-    started: list[Serving] = []
+    started: list[ServeProcess] = []
 
-    async def start(*arguments: str, **sections: Any) -> Serving:
+    async def start(*arguments: str, **sections: Any) -> ServeProcess:
         framing = UrlFraming()
         gateway = await dragoman("serve", "--port", "0", *arguments, framing=framing, **sections)
-        serving = Serving(gateway, await framing.url())
+        serving = ServeProcess(gateway, await framing.url())
         started.append(serving)
         return serving
 
@@ -39,7 +39,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
-async def works(serving: Serving, workspace: Path, context: ssl.SSLContext | None = None) -> None:
+async def works(serving: ServeProcess, workspace: Path, context: ssl.SSLContext | None = None) -> None:
     """A newcomer is served as if nothing had happened."""
     socket = await serving.socket(context=context)
     await socket.initialize()
@@ -56,5 +56,5 @@ def limited(**values: float) -> tuple[str, ...]:
 
 
 @pytest.fixture
-async def serving(serve: Serve) -> Serving:
+async def serving(serve: Serve) -> ServeProcess:
     return await serve()

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import agent
-from support.serving import Refused, Serving, read_head
+from support.agents.agent_log import AgentLog
+from support.gateway_process import agent
+from support.serve_process import Refused, ServeProcess, read_head
 
 from .conftest import Serve
 
@@ -23,7 +23,7 @@ def no_cors(answer: httpx.Response) -> bool:
     return not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-async def test_cve_2026_22812_a_page_finds_no_open_local_server(serve: Serve, heard: AgentJournal) -> None:
+async def test_cve_2026_22812_a_page_finds_no_open_local_server(serve: Serve, heard: AgentLog) -> None:
     """An agent server on localhost, without a token and with `Access-Control-Allow-Origin: *`, ran what pages sent."""
     serving = await serve(agents={"scripted": agent(*heard.flags)})
     stranger = serving.http(token=False)
@@ -40,7 +40,7 @@ async def test_cve_2026_22812_a_page_finds_no_open_local_server(serve: Serve, he
     assert heard.lines == []  # nothing was started for any of them
 
 
-async def test_cve_2025_66414_a_rebound_name_is_refused_also_with_the_token(serving: Serving) -> None:
+async def test_cve_2025_66414_a_rebound_name_is_refused_also_with_the_token(serving: ServeProcess) -> None:
     """DNS rebinding: the page's own name suddenly resolves to 127.0.0.1, so to the browser we are of its origin."""
     client = serving.http()
     for host in (
@@ -60,9 +60,7 @@ async def test_cve_2025_66414_a_rebound_name_is_refused_also_with_the_token(serv
     assert answer.status_code == 403
 
 
-async def test_cve_2025_49596_nothing_runs_programs_for_whoever_asks(
-    serve: Serve, heard: AgentJournal
-) -> None:
+async def test_cve_2025_49596_nothing_runs_programs_for_whoever_asks(serve: Serve, heard: AgentLog) -> None:
     """The MCP inspector's proxy started any command that a request named, for any page that reached 0.0.0.0."""
     serving = await serve(agents={"scripted": agent(*heard.flags)})
     stranger = serving.http(token=False)
@@ -78,7 +76,7 @@ async def test_cve_2025_49596_nothing_runs_programs_for_whoever_asks(
     assert heard.lines == []
 
 
-async def test_a_cookie_does_not_open_a_websocket_for_another_site(serving: Serving) -> None:
+async def test_a_cookie_does_not_open_a_websocket_for_another_site(serving: ServeProcess) -> None:
     """Cross-site WebSocket hijacking: browsers send cookies with every handshake, whoever's page it is."""
     login = await serving.login()
     for origin in (EVIL, "null", "", "file://", f"http://127.0.0.1:{serving.port}.evil.example"):
@@ -112,7 +110,7 @@ async def test_configured_pages_may_call_and_are_not_given_more(serve: Serve) ->
     assert foreign.status_code == 403 and no_cors(foreign)
 
 
-async def test_every_page_and_error_has_the_usual_headers(serving: Serving) -> None:
+async def test_every_page_and_error_has_the_usual_headers(serving: ServeProcess) -> None:
     upgrade = {"Upgrade": "websocket", "Connection": "Upgrade"}
     client = serving.http(token=False)
     for path, headers in (
@@ -139,7 +137,7 @@ async def test_every_page_and_error_has_the_usual_headers(serving: Serving) -> N
 
 
 async def test_the_token_leaves_the_address_for_a_cookie_that_scripts_cannot_read(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     page = await serving.http(token=False).get(serving.url, headers={"Accept": "text/html"})
     assert page.status_code == 303

@@ -16,14 +16,14 @@ import msgspec
 import pytest
 
 from dragoman.server.api.shapes import AgentList, Limits, SessionList, SessionView
-from support.gateway import Start, agent
+from support.gateway_process import Start, agent
 from support.rpc_peer import is_request
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 from .conftest import Serve
 
 
-async def test_a_session_from_its_beginning_to_its_end(serving: Serving, workspace: Path) -> None:
+async def test_a_session_from_its_beginning_to_its_end(serving: ServeProcess, workspace: Path) -> None:
     client = serving.http()
     made = await client.post("/api/sessions", json={"cwd": str(workspace)})
     assert made.status_code == 201
@@ -51,7 +51,9 @@ async def test_a_session_from_its_beginning_to_its_end(serving: Serving, workspa
     assert (gone.status_code, gone.json()["code"]) == (404, "unknown_session")
 
 
-async def test_a_store_that_cannot_be_read_is_a_status(serving: Serving, workspace: Path, home: Path) -> None:
+async def test_a_store_that_cannot_be_read_is_a_status(
+    serving: ServeProcess, workspace: Path, home: Path
+) -> None:
     client = serving.http()
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
     [file] = home.rglob("dragoman.db")
@@ -69,7 +71,9 @@ async def test_a_store_that_cannot_be_read_is_a_status(serving: Serving, workspa
     assert "Error in ASGI" not in serving.gateway.stderr
 
 
-async def test_sessions_that_begin_in_the_same_moment_are_all_kept(serving: Serving, workspace: Path) -> None:
+async def test_sessions_that_begin_in_the_same_moment_are_all_kept(
+    serving: ServeProcess, workspace: Path
+) -> None:
     """Each agent process calls its first session `s1`."""
     client = serving.http()
     made = await asyncio.gather(
@@ -81,7 +85,7 @@ async def test_sessions_that_begin_in_the_same_moment_are_all_kept(serving: Serv
 
 
 async def test_whoever_watches_sees_the_new_name_and_answers_the_questions(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     client = serving.http()
     socket = await serving.socket()
@@ -109,7 +113,7 @@ async def test_whoever_watches_sees_the_new_name_and_answers_the_questions(
     assert (await running).json()["stopReason"] == "cancelled"
 
 
-async def test_a_question_is_shown_and_answered(serving: Serving, workspace: Path) -> None:
+async def test_a_question_is_shown_and_answered(serving: ServeProcess, workspace: Path) -> None:
     client = serving.http()
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
     turn = asyncio.create_task(client.post(f"{place}/prompt", json={"prompt": "permission"}))
@@ -128,7 +132,7 @@ async def test_a_question_is_shown_and_answered(serving: Serving, workspace: Pat
     assert (late.status_code, late.json()["code"]) == (404, "unknown_question")
 
 
-async def test_a_session_as_a_file(serving: Serving, workspace: Path) -> None:
+async def test_a_session_as_a_file(serving: ServeProcess, workspace: Path) -> None:
     client = serving.http()
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
     await client.post(f"{place}/prompt", json={"prompt": "say grüße"})
@@ -156,7 +160,7 @@ async def test_agents_and_limits_can_be_read(serve: Serve) -> None:
     assert (limits["limits"]["max_sessions"], limits["used"]["sessions"]) == (7, 0)
 
 
-async def test_a_token_is_made_used_and_revoked(serving: Serving) -> None:
+async def test_a_token_is_made_used_and_revoked(serving: ServeProcess) -> None:
     client = serving.http()
     made = await client.post("/api/tokens", json={"name": "phone", "role": "observe", "lifetime": 60})
     assert (made.status_code, made.json()["role"], made.json()["expired"]) == (201, "observe", False)
@@ -186,7 +190,9 @@ async def test_a_token_is_made_used_and_revoked(serving: Serving) -> None:
     assert (await phone.get("/api/sessions")).status_code == 401
 
 
-async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(serving: Serving, workspace: Path) -> None:
+async def test_what_is_wrong_has_a_status_a_sentence_and_a_code(
+    serving: ServeProcess, workspace: Path
+) -> None:
     client = serving.http()
     new = {"cwd": str(workspace)}
     rows: list[tuple[str, str, Any, int, str]] = [
@@ -237,7 +243,7 @@ async def test_without_a_journal_there_is_nothing_to_export(serve: Serve, worksp
     assert (await client.get(f"{place}/export")).json()["code"] == "not_kept"
 
 
-async def test_the_openapi_document_is_what_is_served(serving: Serving, workspace: Path) -> None:
+async def test_the_openapi_document_is_what_is_served(serving: ServeProcess, workspace: Path) -> None:
     client = serving.http()
     document = (await client.get("/api/openapi.json")).json()
     assert document["openapi"] == "3.1.0"
@@ -281,7 +287,7 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
 
-async def test_the_docs_page_needs_nothing_from_elsewhere(serving: Serving) -> None:
+async def test_the_docs_page_needs_nothing_from_elsewhere(serving: ServeProcess) -> None:
     client = serving.http()
     answer = await client.get("/api/docs", headers={"Accept": "text/html"})
     assert answer.headers["content-type"].startswith("text/html")
@@ -302,7 +308,9 @@ async def test_the_docs_page_needs_nothing_from_elsewhere(serving: Serving) -> N
 
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
-async def test_a_prompt_whose_client_leaves_goes_on(serving: Serving, workspace: Path, version: str) -> None:
+async def test_a_prompt_whose_client_leaves_goes_on(
+    serving: ServeProcess, workspace: Path, version: str
+) -> None:
     second = version == "HTTP/2"
     client = serving.http(http1=not second, http2=second)
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
@@ -322,7 +330,7 @@ async def test_a_prompt_whose_client_leaves_goes_on(serving: Serving, workspace:
 
 
 async def test_of_several_answers_one_counts_and_the_others_are_told_which(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     client = serving.http()
     place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
@@ -344,7 +352,7 @@ async def test_of_several_answers_one_counts_and_the_others_are_told_which(
 
 
 async def test_an_answer_to_a_session_of_another_process_is_reported_as_it_counted(
-    dragoman: Start, serving: Serving, workspace: Path
+    dragoman: Start, serving: ServeProcess, workspace: Path
 ) -> None:
     """An editor and REST answer in the same moment, in two processes: both are told the truth."""
     editor = await dragoman()

@@ -14,10 +14,10 @@ import pytest
 from dragoman.server import limits
 from dragoman.server.fronts.asgi_socket import AsgiSocket
 from dragoman.server.fronts.fronts import Speaker
-from support import h2_socket
-from support.link_recorder import LinkRecorder
+from support.clients import http2_websocket
+from support.clients.link_recorder import LinkRecorder
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Refused, Serving, Socket, WebSocketFraming
+from support.serve_process import Refused, ServeProcess, Socket, WebSocketFraming
 from support.waiting import until
 
 from .conftest import Serve
@@ -28,10 +28,10 @@ Open = Callable[..., Awaitable[Socket]]
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
-def open_socket(serving: Serving, request: pytest.FixtureRequest) -> Open:
+def open_socket(serving: ServeProcess, request: pytest.FixtureRequest) -> Open:
     async def start(path: str = "/acp", **headers: str) -> Socket:
         if request.param == "HTTP/2":
-            return await h2_socket.open_socket(serving, path, **headers)
+            return await http2_websocket.open_socket(serving, path, **headers)
         given = {**serving.bearer, **{name.title(): value for name, value in headers.items()}}
         return await serving.socket(path, given, after_request=True)
 
@@ -146,7 +146,7 @@ async def test_a_message_that_is_too_long_ends_the_socket(serve: Serve) -> None:
     assert await socket.closed() == 1009
 
 
-async def test_a_shutdown_is_told(open_socket: Open, serving: Serving) -> None:
+async def test_a_shutdown_is_told(open_socket: Open, serving: ServeProcess) -> None:
     socket = await open_socket()
     await socket.initialize()
     serving.gateway.process.send_signal(signal.SIGTERM)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "curl.md"
 PATIENCE = 60
@@ -58,7 +58,7 @@ def test_the_page_has_all_four_ways() -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.title)
 async def test_a_recipe_prints_what_the_page_says(
-    serving: Serving, home: Path, workspace: Path, recipe: Recipe
+    serving: ServeProcess, home: Path, workspace: Path, recipe: Recipe
 ) -> None:
     script = "\n".join(["set -euo pipefail", SETUP, *recipe.commands])
     process = await asyncio.create_subprocess_exec(

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from support.bridge_peer import Page
-from support.gateway import Start
-from support.serving import Serving
+from support.clients.bridge_page import Page
+from support.gateway_process import Start
+from support.serve_process import ServeProcess
 
 
 @pytest.mark.parametrize("front", ["rest", "inline notification", "inline request"])
 async def test_a_turn_that_another_process_s_client_began_is_cancelled(
-    serving: Serving, dragoman: Start, workspace: Path, front: str
+    serving: ServeProcess, dragoman: Start, workspace: Path, front: str
 ) -> None:
     editor = await dragoman("acp", "scripted", "--connect", "never")
     await editor.initialize()
@@ -34,7 +34,7 @@ async def test_a_turn_that_another_process_s_client_began_is_cancelled(
 
 @pytest.mark.parametrize("how", ["cancel", "page"])
 async def test_a_process_that_was_looked_at_ends_with_its_editor(
-    serving: Serving, dragoman: Start, workspace: Path, how: str
+    serving: ServeProcess, dragoman: Start, workspace: Path, how: str
 ) -> None:
     editor = await dragoman("acp", "scripted", "--connect", "never")
     await editor.initialize()

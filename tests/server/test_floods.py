@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from support import h2_socket
-from support.flooding import flooded, probe
-from support.floods import ws_frame
-from support.serving import Serving
+from support.clients import http2_websocket
+from support.clients.flood import flooded, probe
+from support.clients.flood_program import ws_frame
+from support.serve_process import ServeProcess
 
 from .conftest import works
 
@@ -35,7 +35,7 @@ KINDS = [
 ]
 
 
-async def test_floods_do_not_stop_the_server(serving: Serving, workspace: Path) -> None:
+async def test_floods_do_not_stop_the_server(serving: ServeProcess, workspace: Path) -> None:
     slowest = {}
     for kind in KINDS:
         async with flooded(serving, kind):
@@ -45,7 +45,7 @@ async def test_floods_do_not_stop_the_server(serving: Serving, workspace: Path) 
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_a_conversation_goes_on_beside_a_flood(serving: Serving, workspace: Path) -> None:
+async def test_a_conversation_goes_on_beside_a_flood(serving: ServeProcess, workspace: Path) -> None:
     async with (
         flooded(serving, "websocket: pings", connections=5),
         flooded(serving, "HTTP/2: settings", connections=5),
@@ -55,10 +55,10 @@ async def test_a_conversation_goes_on_beside_a_flood(serving: Serving, workspace
 
 @pytest.mark.parametrize("way", ["HTTP/2", "HTTP/1.1, after a request"])
 async def test_too_many_pings_close_a_socket_whose_connection_others_may_share(
-    serving: Serving, way: str
+    serving: ServeProcess, way: str
 ) -> None:
     if way == "HTTP/2":
-        socket = await h2_socket.open_socket(serving)
+        socket = await http2_websocket.open_socket(serving)
     else:
         socket = await serving.socket(after_request=True)
     await socket.initialize()

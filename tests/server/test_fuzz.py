@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, WebSocketFraming
+from support.serve_process import ServeProcess, WebSocketFraming
 from support.waiting import until
 
 from .conftest import Serve, works
@@ -37,7 +37,7 @@ Make = Callable[[random.Random, "Target"], bytes]
 
 
 class Target:
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: ServeProcess) -> None:
         self.host = f"127.0.0.1:{serving.port}"
         self.token = serving.token
 
@@ -167,7 +167,7 @@ def upgraded(chance: random.Random, target: Target) -> bytes:
 SHAPES: tuple[Make, ...] = (noise, plain, bent, frames, upgraded, upgraded)
 
 
-async def strike(serving: Serving, context: ssl.SSLContext | None, seed: int) -> None:
+async def strike(serving: ServeProcess, context: ssl.SSLContext | None, seed: int) -> None:
     chance = random.Random(seed)
     target = Target(serving)
     data = chance.choice(SHAPES)(chance, target)
@@ -189,7 +189,7 @@ async def strike(serving: Serving, context: ssl.SSLContext | None, seed: int) ->
             writer.close()
 
 
-def descriptors(serving: Serving) -> int:
+def descriptors(serving: ServeProcess) -> int:
     return len(os.listdir(f"/proc/{serving.gateway.process.pid}/fd"))
 
 

@@ -9,7 +9,7 @@ from h2.errors import ErrorCodes
 
 from dragoman.server import limits
 from dragoman.server.hypercorn.h2_frames import MAX_FRAME_BYTES, FrameGate, Refused
-from support.floods import GET, HTTP_2, PREFACE, frame
+from support.clients.flood_program import GET, HTTP_2, PREFACE, frame
 
 SETTINGS = frame(4, 0, 0)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Socket
+from support.serve_process import Socket
 
 from .conftest import Serve
 
@@ -50,7 +50,7 @@ async def test_a_half_open_websocket_is_noticed_and_its_turn_goes_on(serve: Serv
 @pytest.mark.rule("G-125")
 async def test_an_idle_event_stream_has_comments(serve: Serve, workspace: Path) -> None:
     serving = await serve(serve=QUICK)
-    peer = HttpPeer(serving.http())
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     events = await peer.listen()
     await peer.new_session(workspace, events)
@@ -61,7 +61,7 @@ async def test_an_idle_event_stream_has_comments(serve: Serve, workspace: Path) 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_USER_TIMEOUT")
 async def test_a_reader_of_events_that_takes_nothing_is_noticed(serve: Serve, workspace: Path) -> None:
     serving = await serve(serve=QUICK)
-    peer = HttpPeer(serving.http())
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     session = await peer.new_session(workspace, await peer.listen())
     with socket.socket() as dead:
@@ -78,7 +78,7 @@ async def test_a_reader_of_events_that_takes_nothing_is_noticed(serve: Serve, wo
     await peer.close()
 
 
-async def is_occupied(peer: HttpPeer, session: str) -> bool:
+async def is_occupied(peer: StreamableClient, session: str) -> bool:
     headers = peer.headers(session, Accept="text/event-stream")
     async with peer.client.stream("GET", peer.path, headers=headers) as response:
         return response.status_code == 409

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, read_head
+from support.serve_process import ServeProcess, read_head
 from support.waiting import until
 
 from .conftest import Serve, works
 
 
-async def test_headers_without_end_are_431(serving: Serving) -> None:
+async def test_headers_without_end_are_431(serving: ServeProcess) -> None:
     reader, writer = await serving.open()
     writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 40_000)
     assert (await read_head(reader))[0] == 431
@@ -35,7 +35,7 @@ async def test_headers_without_end_are_431(serving: Serving) -> None:
         b"GET /\xff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
     ],
 )
-async def test_what_is_no_request_is_400(serving: Serving, bad: bytes) -> None:
+async def test_what_is_no_request_is_400(serving: ServeProcess, bad: bytes) -> None:
     reader, writer = await serving.open()
     writer.write(bad)
     assert (await read_head(reader))[0] == 400
@@ -43,7 +43,7 @@ async def test_what_is_no_request_is_400(serving: Serving, bad: bytes) -> None:
 
 
 async def test_connections_that_say_nothing_are_ended_and_cost_nobody_anything(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     silent = [await serving.open() for _ in range(150)]
     for number, (_, writer) in enumerate(silent):
@@ -69,7 +69,9 @@ async def test_tls_offers_http_2_and_websocket(
 
 
 @pytest.mark.parametrize("kind", ["websocket", "HTTP/2"])
-async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, workspace: Path, kind: str) -> None:
+async def test_a_reader_that_stalls_is_not_buffered_for(
+    serving: ServeProcess, workspace: Path, kind: str
+) -> None:
     before = serving.resident
     done = workspace / "done"
     script = f"flood 40000 1000\ntouch {done}"
@@ -80,7 +82,7 @@ async def test_a_reader_that_stalls_is_not_buffered_for(serving: Serving, worksp
         socket.pause()
         turn = socket.start_prompt(session, script)
     else:
-        peer = HttpPeer(serving.http(http1=False, http2=True))
+        peer = StreamableClient(serving.http(http1=False, http2=True))
         await peer.initialize()
         events = await peer.listen()
         session = await peer.new_session(workspace, events)

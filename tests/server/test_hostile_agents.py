@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from support.bridge_peer import Page
+from support.clients.bridge_page import Page
 from support.rpc_peer import is_request
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 from .conftest import Serve
 
@@ -42,7 +42,7 @@ def questions() -> list[dict[str, Any]]:
 
 
 async def test_a_member_of_another_type_does_not_cost_the_question_or_the_turn(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     """A REST caller, which is asked first, looks at the ids of withdrawn questions."""
     client, go = serving.http(), workspace / "go"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support import h2_socket
-from support.floods import GET, PREFACE, frame
+from support.clients import http2_websocket
+from support.clients.flood_program import GET, PREFACE, frame
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, read_head
+from support.serve_process import ServeProcess, read_head
 
 from .conftest import Serve, limited
 
@@ -101,7 +101,7 @@ async def test_an_open_stream_is_not_idle(serve: Serve) -> None:
 async def test_a_websocket_that_answers_no_ping_is_closed_there_too(serve: Serve, way: str) -> None:
     serving = await serve(serve={"ping_interval": 0.2})
     if way == "HTTP/2":
-        socket = await h2_socket.open_socket(serving)
+        socket = await http2_websocket.open_socket(serving)
     else:
         socket = await serving.socket(after_request=True)
     await socket.ended()
@@ -109,5 +109,5 @@ async def test_a_websocket_that_answers_no_ping_is_closed_there_too(serve: Serve
     await until_served(serving)
 
 
-async def until_served(serving: Serving) -> None:
+async def until_served(serving: ServeProcess) -> None:
     assert (await serving.http().get("/readyz")).status_code == 200

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from support.gateway import agent
-from support.http_peer import Event, Stream
+from support.clients.streamable_client import Event, Stream
+from support.gateway_process import agent
 from support.rpc_peer import Message, is_request, is_update, text_of
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 from .conftest import Serve
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.rule("G-131")
 class Inline:
     """A client that has nothing but POST and GET."""
 
-    def __init__(self, serving: Serving, path: str = "/acp/inline", **options: Any) -> None:
+    def __init__(self, serving: ServeProcess, path: str = "/acp/inline", **options: Any) -> None:
         self.client = serving.http(**options)
         self.path = path
         self.streams: list[Stream] = []
@@ -90,7 +90,7 @@ Connect = Callable[..., Awaitable[Inline]]
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
-async def inline(serving: Serving, request: pytest.FixtureRequest) -> AsyncIterator[Inline]:
+async def inline(serving: ServeProcess, request: pytest.FixtureRequest) -> AsyncIterator[Inline]:
     second = request.param == "HTTP/2"
     client = Inline(serving, http1=not second, http2=second)
     yield client
@@ -99,7 +99,7 @@ async def inline(serving: Serving, request: pytest.FixtureRequest) -> AsyncItera
 
 
 @pytest.fixture
-async def plain(serving: Serving) -> AsyncIterator[Inline]:
+async def plain(serving: ServeProcess) -> AsyncIterator[Inline]:
     client = Inline(serving)
     yield client
     for stream in client.streams:
@@ -122,7 +122,7 @@ async def test_a_prompt_is_a_stream_that_its_answer_ends(inline: Inline, workspa
     assert (await inline.ask("session/list", elsewhere))["result"]["sessions"] == []
 
 
-async def test_all_sessions_are_listed_at_once(plain: Inline, serving: Serving, workspace: Path) -> None:
+async def test_all_sessions_are_listed_at_once(plain: Inline, serving: ServeProcess, workspace: Path) -> None:
     made = {await plain.new_session(workspace) for _ in range(55)}
     listed = (await plain.ask("session/list"))["result"]
     assert {each["sessionId"] for each in listed["sessions"]} == made
@@ -133,7 +133,7 @@ async def test_all_sessions_are_listed_at_once(plain: Inline, serving: Serving, 
     assert len(page["sessions"]) == 50 and page["nextCursor"]
 
 
-async def test_which_program_a_client_is_is_logged(plain: Inline, serving: Serving) -> None:
+async def test_which_program_a_client_is_is_logged(plain: Inline, serving: ServeProcess) -> None:
     for name in ("first", "second"):
         await plain.ask("initialize", {"protocolVersion": 1, "clientInfo": {"name": name, "version": "1"}})
         await serving.gateway.logged(rf'level=info [^\n]*clientInfo="{name} 1"')
@@ -164,7 +164,7 @@ async def test_a_question_is_answered_by_another_post(plain: Inline, workspace: 
     assert (await plain.post({**answer, "id": 5})).status_code == 404
 
 
-async def test_callers_with_the_same_ids_do_not_meet(serving: Serving, workspace: Path) -> None:
+async def test_callers_with_the_same_ids_do_not_meet(serving: ServeProcess, workspace: Path) -> None:
     clients = [Inline(serving) for _ in range(5)]
     sessions = [await each.new_session(workspace) for each in clients]
     together = [each.run(session, f"say {session}") for each, session in zip(clients, sessions, strict=True)]
@@ -215,7 +215,7 @@ async def test_what_is_refused_is_a_plain_answer(inline: Inline, workspace: Path
     assert (await inline.finish(stream))["result"]["stopReason"] == "cancelled"
 
 
-async def test_what_is_no_message_has_a_status(plain: Inline, serving: Serving) -> None:
+async def test_what_is_no_message_has_a_status(plain: Inline, serving: ServeProcess) -> None:
     json = {"Content-Type": "application/json"}
     ask = {"jsonrpc": "2.0", "id": 1, "method": "session/list"}
     rows: list[tuple[bytes, int, int]] = [
@@ -241,7 +241,7 @@ async def test_what_is_no_message_has_a_status(plain: Inline, serving: Serving) 
     assert (await plain.client.get("/acp/events?session=x", headers=html)).status_code == 406
 
 
-async def test_an_observer_watches_and_does_nothing_else(serving: Serving, workspace: Path) -> None:
+async def test_an_observer_watches_and_does_nothing_else(serving: ServeProcess, workspace: Path) -> None:
     admin = Inline(serving)
     session = await admin.new_session(workspace)
     made = await admin.client.post("/api/tokens", json={"name": "eye", "role": "observe"})
@@ -403,7 +403,7 @@ async def test_acp_itself_is_not_inline_by_default(plain: Inline) -> None:
 
 
 async def test_a_shutdown_answers_the_prompt_and_ends_the_streams(
-    serving: Serving, plain: Inline, workspace: Path
+    serving: ServeProcess, plain: Inline, workspace: Path
 ) -> None:
     session = await plain.new_session(workspace)
     events = await plain.events(session)

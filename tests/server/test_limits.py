@@ -20,16 +20,16 @@ from dragoman.server.asgi import Receive, Request, Scope, Send, Stalled
 from dragoman.server.hypercorn.connection import HypercornConnection
 from dragoman.server.listen.acceptor import PAUSE
 from dragoman.server.listen.connection_limit import ConnectionLimit, origin_of
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, WebSocketFraming, read_head
+from support.serve_process import ServeProcess, WebSocketFraming, read_head
 
 from .conftest import Serve, limited, works
 
 MEGABYTE = 1024 * 1024
 
 
-def busy(serving: Serving) -> float:
+def busy(serving: ServeProcess) -> float:
     """Seconds of processor time so far."""
     fields = Path(f"/proc/{serving.gateway.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -101,7 +101,7 @@ async def test_running_out_of_descriptors_is_said_and_does_not_spin(serve: Serve
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_long_headers_are_431_also_in_a_later_request(serving: Serving) -> None:
+async def test_long_headers_are_431_also_in_a_later_request(serving: ServeProcess) -> None:
     client = serving.http()
     assert (await client.get("/healthz")).status_code == 200
     answer = await client.get("/healthz", headers={"X-Long": "a" * 40_000})
@@ -125,21 +125,21 @@ BROKEN = [
 """Frames, and the code that they are closed with."""
 
 
-async def test_frames_that_break_the_protocol_are_closed_with_a_code(serving: Serving) -> None:
+async def test_frames_that_break_the_protocol_are_closed_with_a_code(serving: ServeProcess) -> None:
     for frame, code in BROKEN:
         socket = await serving.socket()
         socket.send_bytes(frame)
         assert await socket.closed() == code, frame
 
 
-async def test_compression_is_not_agreed_to(serving: Serving) -> None:
+async def test_compression_is_not_agreed_to(serving: ServeProcess) -> None:
     offer = {"Sec-WebSocket-Extensions": "permessage-deflate; client_max_window_bits"}
     socket = await serving.socket(headers={**serving.bearer, **offer})
     assert "sec-websocket-extensions" not in socket.handshake
 
 
 async def test_who_pings_and_asks_without_reading_is_not_buffered_for(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     reader, writer = await serving.open()
     framing = WebSocketFraming()
@@ -209,7 +209,7 @@ class RawH2:
 
 
 @pytest.fixture
-async def raw_h2(serving: Serving) -> AsyncIterator[RawH2]:
+async def raw_h2(serving: ServeProcess) -> AsyncIterator[RawH2]:
     peer = RawH2(*await serving.open(), serving.port)
     yield peer
     peer.writer.transport.abort()
@@ -224,7 +224,7 @@ def goodbyes(events: list[Event]) -> list[ConnectionTerminated]:
 
 
 async def test_five_thousand_streams_at_once_end_that_connection_only(
-    serving: Serving, raw_h2: RawH2, workspace: Path
+    serving: ServeProcess, raw_h2: RawH2, workspace: Path
 ) -> None:
     before = serving.resident
     host = b"127.0.0.1"
@@ -241,8 +241,10 @@ async def test_five_thousand_streams_at_once_end_that_connection_only(
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_streams_for_sessions_that_there_are_not_are_404_and_leave_nothing(serving: Serving) -> None:
-    peer = HttpPeer(serving.http(http1=False, http2=True))
+async def test_streams_for_sessions_that_there_are_not_are_404_and_leave_nothing(
+    serving: ServeProcess,
+) -> None:
+    peer = StreamableClient(serving.http(http1=False, http2=True))
     await peer.initialize()
     before = serving.resident
 
@@ -255,7 +257,7 @@ async def test_streams_for_sessions_that_there_are_not_are_404_and_leave_nothing
 
 
 async def test_requests_that_are_taken_back_again_and_again_end_the_connection(
-    serving: Serving, raw_h2: RawH2, workspace: Path
+    serving: ServeProcess, raw_h2: RawH2, workspace: Path
 ) -> None:
     """Rapid reset, CVE-2023-44487."""
     for number in range(limits.MAX_H2_RESETS + 1):
@@ -268,7 +270,7 @@ async def test_requests_that_are_taken_back_again_and_again_end_the_connection(
 
 
 async def test_bad_requests_and_priorities_cost_a_stream_not_the_connection(
-    serving: Serving, raw_h2: RawH2
+    serving: ServeProcess, raw_h2: RawH2
 ) -> None:
     h2 = raw_h2.h2
     h2.send_headers(1, raw_h2.headers("/\u00ff"), end_stream=True)
@@ -288,7 +290,7 @@ async def test_bad_requests_and_priorities_cost_a_stream_not_the_connection(
 
 
 async def test_more_than_a_thousand_requests_on_one_connection_are_answered(
-    serving: Serving, raw_h2: RawH2
+    serving: ServeProcess, raw_h2: RawH2
 ) -> None:
     for number in range(1100):
         raw_h2.h2.send_headers(2 * number + 1, raw_h2.headers(), end_stream=True)
@@ -397,7 +399,9 @@ async def test_a_body_that_does_not_come_is_408(monkeypatch: pytest.MonkeyPatch)
     assert (statuses, ended) == ([408], ["ended"])
 
 
-async def test_an_answer_that_comes_before_the_body_says_that_the_connection_ends(serving: Serving) -> None:
+async def test_an_answer_that_comes_before_the_body_says_that_the_connection_ends(
+    serving: ServeProcess,
+) -> None:
     reader, writer = await serving.open()
     writer.write(b"POST /acp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
     status, headers = await read_head(reader)

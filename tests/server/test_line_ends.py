@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import agent
-from support.h2_socket import open_socket
-from support.http_peer import HttpPeer, Stream
+from support.agents.agent_log import AgentLog
+from support.clients.http2_websocket import open_socket
+from support.clients.streamable_client import Stream, StreamableClient
+from support.gateway_process import agent
 from support.rpc_peer import Message, is_request, is_update
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 from .conftest import Serve
 
@@ -35,7 +35,7 @@ def prompt(session: str, script: str) -> Message:
 class Readers:
     """Everybody who reads events of one session."""
 
-    def __init__(self, serving: Serving, session: str, workspace: Path) -> None:
+    def __init__(self, serving: ServeProcess, session: str, workspace: Path) -> None:
         self.serving, self.session = serving, session
         self.setup = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
         self.streams: list[Stream] = []
@@ -51,7 +51,7 @@ class Readers:
             body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
             assert (await client.post("/acp/rpc", params=query, json=body)).status_code == 202
         await (await self._open(client, "/acp/sse", query, {})).response_to(2)
-        self.peer = HttpPeer(self.serving.http())
+        self.peer = StreamableClient(self.serving.http())
         await self.peer.initialize()
         events = await self.peer.listen()
         id = await self.peer.ask("session/load", self.setup)
@@ -74,16 +74,16 @@ class Readers:
             await stream.leave()
 
 
-Send = Callable[[Serving, str, Path, str, str], Awaitable[None]]
+Send = Callable[[ServeProcess, str, Path, str, str], Awaitable[None]]
 
 
-async def by_websocket(serving: Serving, session: str, workspace: Path, script: str, end: str) -> None:
+async def by_websocket(serving: ServeProcess, session: str, workspace: Path, script: str, end: str) -> None:
     socket = await serving.socket()
     await speak(socket, session, workspace, script, end)
 
 
 async def by_websocket_in_http2(
-    serving: Serving, session: str, workspace: Path, script: str, end: str
+    serving: ServeProcess, session: str, workspace: Path, script: str, end: str
 ) -> None:
     socket = await open_socket(serving)
     await speak(socket, session, workspace, script, end)
@@ -101,8 +101,8 @@ async def speak(socket: Any, session: str, workspace: Path, script: str, end: st
     assert (await socket.response("p"))["result"]["stopReason"] == "end_turn"
 
 
-async def by_streamable(serving: Serving, session: str, workspace: Path, script: str, end: str) -> None:
-    peer = HttpPeer(serving.http())
+async def by_streamable(serving: ServeProcess, session: str, workspace: Path, script: str, end: str) -> None:
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     events = await peer.listen()
     setup = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
@@ -118,7 +118,7 @@ async def by_streamable(serving: Serving, session: str, workspace: Path, script:
     await peer.close()
 
 
-async def by_rpc(serving: Serving, session: str, workspace: Path, script: str, end: str) -> None:
+async def by_rpc(serving: ServeProcess, session: str, workspace: Path, script: str, end: str) -> None:
     client, query = serving.http(), {"client_id": "writer"}
 
     async def post(body: bytes) -> None:
@@ -139,7 +139,7 @@ async def by_rpc(serving: Serving, session: str, workspace: Path, script: str, e
     await stream.leave()
 
 
-async def by_inline(serving: Serving, session: str, workspace: Path, script: str, end: str) -> None:
+async def by_inline(serving: ServeProcess, session: str, workspace: Path, script: str, end: str) -> None:
     client = serving.http()
     told = {"method": "_mine/note", "params": {"sessionId": session, "a": {"b": 1}}}
     assert (await client.post("/acp/inline", content=printed(told, end), headers=JSON)).status_code == 202
@@ -165,7 +165,7 @@ FRONTS: dict[str, Send] = {
 
 @pytest.mark.parametrize("front", FRONTS)
 async def test_line_ends_inside_messages_reach_nobody(
-    serve: Serve, workspace: Path, heard: AgentJournal, front: str
+    serve: Serve, workspace: Path, heard: AgentLog, front: str
 ) -> None:
     serving = await serve(agents={"scripted": agent(*heard.flags)})
     first = await serving.socket()
@@ -196,7 +196,7 @@ async def test_line_ends_inside_messages_reach_nobody(
     assert "not being saved" not in serving.gateway.stderr
 
 
-async def test_an_agents_crlf_lines_are_whole_for_everybody(serving: Serving, workspace: Path) -> None:
+async def test_an_agents_crlf_lines_are_whole_for_everybody(serving: ServeProcess, workspace: Path) -> None:
     socket = await serving.socket()
     await socket.initialize()
     session = await socket.new_session(workspace)

@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
 from support.rpc_peer import is_request
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 from .conftest import Serve
 
@@ -24,7 +24,7 @@ OF_A_SESSION = {
 }
 
 
-async def converse(serving: Serving, workspace: Path) -> str:
+async def converse(serving: ServeProcess, workspace: Path) -> str:
     """Everything that could show words: a prompt, a title made from it, an agent's noise, a refusal with a token."""
     socket = await serving.socket(f"/acp?token={serving.token}", headers={})
     await socket.initialize()
@@ -35,7 +35,7 @@ async def converse(serving: Serving, workspace: Path) -> str:
     await turn
     await socket.prompt(session, f"say {SECRET}\ncrash")
     socket.send(f'{{"jsonrpc": "2.0", "nonsense": "{SECRET}"'.encode())
-    peer = HttpPeer(serving.http())
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     events = await peer.listen()
     other = await peer.new_session(workspace, events)
@@ -48,7 +48,7 @@ async def converse(serving: Serving, workspace: Path) -> str:
     return session
 
 
-async def logged(serving: Serving) -> list[dict[str, Any]]:
+async def logged(serving: ServeProcess) -> list[dict[str, Any]]:
     serving.gateway.process.send_signal(signal.SIGTERM)
     await serving.gateway.wait_exit()
     return [json.loads(line) for line in serving.gateway.stderr.splitlines()]

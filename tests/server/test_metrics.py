@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.server.monitoring.metrics import METRICS
-from support.faults import WRITES, Faults
-from support.gateway import Start
+from support.gateway_process import Start
 from support.rpc_peer import PATIENCE, is_request
-from support.serving import Refused, Serving, Socket, UrlFraming, read_head
+from support.serve_process import Refused, ServeProcess, Socket, UrlFraming, read_head
+from support.store.failing_store import WRITES, Faults
 
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)$')
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "operate.md"
@@ -42,7 +42,7 @@ def parse(text: str) -> Series:
     return found
 
 
-async def scrape(serving: Serving) -> Series:
+async def scrape(serving: ServeProcess) -> Series:
     answer = await serving.http().get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -50,18 +50,18 @@ async def scrape(serving: Serving) -> Series:
     return parse(answer.text)
 
 
-async def connected(serving: Serving) -> Socket:
+async def connected(serving: ServeProcess) -> Socket:
     socket = await serving.socket()
     await socket.initialize()
     return socket
 
 
-async def test_a_token_is_needed(serving: Serving) -> None:
+async def test_a_token_is_needed(serving: ServeProcess) -> None:
     assert (await serving.http(token=False).get("/metrics")).status_code == 401
 
 
 async def test_turns_agents_questions_requests_and_bytes_are_counted(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     before = await scrape(serving)
     assert not before["dragoman_turns_total"]
@@ -100,7 +100,7 @@ async def test_turns_agents_questions_requests_and_bytes_are_counted(
     assert after["dragoman_http_responses_total"]['status="200"'] >= 2
 
 
-async def test_who_is_refused_at_the_door_is_counted_too(serving: Serving) -> None:
+async def test_who_is_refused_at_the_door_is_counted_too(serving: ServeProcess) -> None:
     for headers, status in (({}, 401), ({**serving.bearer, "Host": "evil.example"}, 403)):
         with pytest.raises(Refused) as refused:
             await serving.socket(headers=headers)
@@ -115,7 +115,9 @@ async def test_who_is_refused_at_the_door_is_counted_too(serving: Serving) -> No
     assert {counted.get(f'status="{status}"') for status in (401, 403, 426, 431)} == {1}
 
 
-async def test_an_agent_that_dies_is_a_crash_and_its_turn_an_error(serving: Serving, workspace: Path) -> None:
+async def test_an_agent_that_dies_is_a_crash_and_its_turn_an_error(
+    serving: ServeProcess, workspace: Path
+) -> None:
     socket = await connected(serving)
     session = await socket.new_session(workspace)
     ended = await socket.prompt(session, "crash 3")
@@ -126,7 +128,7 @@ async def test_an_agent_that_dies_is_a_crash_and_its_turn_an_error(serving: Serv
     assert after["dragoman_sessions"] == {'state="agent_dead"': 1}
 
 
-async def test_a_client_that_left_is_not_counted_but_its_bytes_are(serving: Serving) -> None:
+async def test_a_client_that_left_is_not_counted_but_its_bytes_are(serving: ServeProcess) -> None:
     socket = await connected(serving)
     await socket.close()
     async with asyncio.timeout(PATIENCE):
@@ -142,7 +144,7 @@ async def test_sessions_that_wait_for_the_disk_and_those_that_go_on_unsaved_are_
     gateway = await faults.start(
         dragoman, "serve", "--port", "0", framing=framing, sessions={"write_patience": 1.0}
     )
-    serving = Serving(gateway, await framing.url())
+    serving = ServeProcess(gateway, await framing.url())
     socket = await connected(serving)
     session = await socket.new_session(workspace)
     assert (await scrape(serving))["dragoman_journal_waiting"] == {"": 0}
@@ -158,7 +160,7 @@ async def test_sessions_that_wait_for_the_disk_and_those_that_go_on_unsaved_are_
     await serving.close()
 
 
-async def test_every_metric_is_announced_with_its_kind(serving: Serving) -> None:
+async def test_every_metric_is_announced_with_its_kind(serving: ServeProcess) -> None:
     text = (await serving.http().get("/metrics")).text
     for metric in METRICS:
         assert f"# TYPE {metric.name} {metric.kind}\n" in text

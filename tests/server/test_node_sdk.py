@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.node_peers import installed
-from support.serving import Serving
+from support.npm_packages import installed
+from support.serve_process import ServeProcess
 
 # Before node 22 its WebSocket has to be asked for; later versions take the flag all the same.
 NODE = ("node", "--experimental-websocket", "--no-warnings")
@@ -17,7 +17,7 @@ NODE = ("node", "--experimental-websocket", "--no-warnings")
 
 @pytest.mark.parametrize("scheme", ["ws", "http"])
 async def test_a_whole_conversation_with_permission_cancel_and_load(
-    serving: Serving, workspace: Path, scheme: str
+    serving: ServeProcess, workspace: Path, scheme: str
 ) -> None:
     script = str(installed() / "network.mjs")
     url = f"{scheme}://127.0.0.1:{serving.port}/acp"

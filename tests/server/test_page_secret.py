@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support import h2_socket
-from support.serving import Login, Refused, Serving, read_head
+from support.clients import http2_websocket
+from support.serve_process import Login, Refused, ServeProcess, read_head
 
 from .conftest import Serve
 
@@ -62,7 +62,7 @@ async def stolen_cookie(login: Login) -> str:
     return line.partition(":")[2].strip()
 
 
-async def test_a_stolen_cookie_opens_nothing_at_any_front(serving: Serving) -> None:
+async def test_a_stolen_cookie_opens_nothing_at_any_front(serving: ServeProcess) -> None:
     cookie = {"Cookie": await stolen_cookie(await serving.login())}
     program = serving.http(token=False)
     for method, path in FRONTS:
@@ -85,7 +85,7 @@ async def test_a_stolen_cookie_opens_nothing_at_any_front(serving: Serving) -> N
         writer.close()
 
 
-async def test_a_stolen_cookie_opens_no_websocket(serving: Serving) -> None:
+async def test_a_stolen_cookie_opens_no_websocket(serving: ServeProcess) -> None:
     cookie = await stolen_cookie(await serving.login())
     offers = ["", "dragoman.v1", "dragoman.v1, dragoman.page.", "dragoman.v1, dragoman.page.guessed"]
     for path in SOCKETS:
@@ -96,11 +96,11 @@ async def test_a_stolen_cookie_opens_no_websocket(serving: Serving) -> None:
                     await serving.socket(path, headers, after_request=after_request)
                 assert refused.value.status in (401, 404), (path, offer)
     with pytest.raises(Refused) as refused:
-        await h2_socket.open_socket(serving, "/bridge", authorization="", cookie=cookie)
+        await http2_websocket.open_socket(serving, "/bridge", authorization="", cookie=cookie)
     assert refused.value.status == 401
 
 
-async def test_no_answer_to_the_cookie_has_the_pages_secret_in_it(serving: Serving) -> None:
+async def test_no_answer_to_the_cookie_has_the_pages_secret_in_it(serving: ServeProcess) -> None:
     login = await serving.login()
     browser = serving.http(token=False, headers={"Cookie": login.cookie, "Accept": "text/html"})
     for path in ("/", "/?token=wrong", "/api/docs", "/readyz", "/nowhere", "/?page=1"):
@@ -111,7 +111,7 @@ async def test_no_answer_to_the_cookie_has_the_pages_secret_in_it(serving: Servi
     assert login.page not in answer.text + str(answer.headers)
 
 
-async def test_cookie_and_secret_together_open_every_front(serving: Serving) -> None:
+async def test_cookie_and_secret_together_open_every_front(serving: ServeProcess) -> None:
     login = await serving.login()
     page = serving.http(token=False, headers=login.pair)
     assert (await page.get("/api/agents")).status_code == 200
@@ -124,12 +124,12 @@ async def test_cookie_and_secret_together_open_every_front(serving: Serving) -> 
             assert socket.handshake["sec-websocket-protocol"] == "dragoman.v1", "and never the secret"
             assert login.page not in str(socket.handshake)
     inside = {name.lower(): value for name, value in login.upgrade.items()}
-    socket = await h2_socket.open_socket(serving, "/acp", authorization="", **inside)
+    socket = await http2_websocket.open_socket(serving, "/acp", authorization="", **inside)
     assert socket.handshake["sec-websocket-protocol"] == "dragoman.v1"
     await socket.initialize()
 
 
-async def test_a_pair_belongs_together(serving: Serving) -> None:
+async def test_a_pair_belongs_together(serving: ServeProcess) -> None:
     one, other = await serving.login(), await serving.login()
     assert one.cookie != other.cookie and one.page != other.page
     page = serving.http(token=False)
@@ -139,7 +139,7 @@ async def test_a_pair_belongs_together(serving: Serving) -> None:
     assert (await page.get("/api/agents", headers=one.pair)).status_code == 200
 
 
-async def test_the_printed_address_opened_again_keeps_other_tabs_in(serving: Serving) -> None:
+async def test_the_printed_address_opened_again_keeps_other_tabs_in(serving: ServeProcess) -> None:
     first = await serving.login()
     again = await serving.login(cookie=first.cookie)
     assert again.cookie == first.cookie
@@ -148,7 +148,7 @@ async def test_the_printed_address_opened_again_keeps_other_tabs_in(serving: Ser
         assert (await page.get("/api/agents", headers=login.pair)).status_code == 200
 
 
-async def test_the_pair_does_not_help_a_page_of_another_origin(serving: Serving) -> None:
+async def test_the_pair_does_not_help_a_page_of_another_origin(serving: ServeProcess) -> None:
     login = await serving.login()
     foreign = {"Origin": "http://127.0.0.1:8810"}
     answer = await serving.http(token=False).get("/api/agents", headers={**login.pair, **foreign})
@@ -158,7 +158,7 @@ async def test_the_pair_does_not_help_a_page_of_another_origin(serving: Serving)
     assert refused.value.status == 403
 
 
-async def test_programs_with_a_token_need_no_secret(serving: Serving) -> None:
+async def test_programs_with_a_token_need_no_secret(serving: ServeProcess) -> None:
     assert (await serving.http().get("/api/agents")).status_code == 200
     asked = await serving.http(token=False).get(f"/api/agents?token={serving.token}")
     assert asked.status_code == 200
@@ -170,7 +170,7 @@ async def test_programs_with_a_token_need_no_secret(serving: Serving) -> None:
 
 
 async def test_a_login_ends_on_the_server_and_its_sockets_and_streams_are_closed(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     login, other = await serving.login(), await serving.login()
     sockets = [await serving.socket("/bridge", login.upgrade), await serving.socket("/acp", login.upgrade)]
@@ -196,13 +196,13 @@ async def test_a_login_ends_on_the_server_and_its_sockets_and_streams_are_closed
     assert stays.framing.close_code is None
 
 
-async def test_a_token_has_no_login_to_end(serving: Serving) -> None:
+async def test_a_token_has_no_login_to_end(serving: ServeProcess) -> None:
     answer = await serving.http().post("/api/logout")
     assert (answer.status_code, answer.json()["code"]) == (409, "no_login")
     assert (await serving.http().get("/api/agents")).status_code == 200
 
 
-async def test_revoking_the_token_ends_its_logins(serving: Serving) -> None:
+async def test_revoking_the_token_ends_its_logins(serving: ServeProcess) -> None:
     admin = serving.http()
     made = (await admin.post("/api/tokens", json={"name": "phone", "role": "control"})).json()
     login = await serving.login(made["secret"])
@@ -251,7 +251,7 @@ async def test_thirty_days_without_use_end_a_login_and_use_renews_it(serve: Serv
     assert abs(used[0] - time.time()) < day
 
 
-async def test_use_renews_the_cookie(serving: Serving) -> None:
+async def test_use_renews_the_cookie(serving: ServeProcess) -> None:
     login = await serving.login()
     assert "Max-Age=2592000" in login.set_cookie and "HttpOnly" in login.set_cookie
     answer = await serving.http(token=False).get("/api/agents", headers=login.pair)
@@ -289,7 +289,7 @@ async def test_neither_half_is_logged(serve: Serve) -> None:
     assert login.page not in said and login.cookie.partition("=")[2] not in said
 
 
-async def test_a_person_with_a_cookie_gets_pages_that_fetch_with_the_secret(serving: Serving) -> None:
+async def test_a_person_with_a_cookie_gets_pages_that_fetch_with_the_secret(serving: ServeProcess) -> None:
     login = await serving.login()
     person = serving.http(token=False, headers={"Cookie": login.cookie, "Accept": "text/html"})
     for path, status in (("/", 200), ("/api/docs", 200), ("/metrics", 200), ("/no/such/page", 404)):

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from support import h2_socket
+from support.clients import http2_websocket
 from support.rpc_peer import PATIENCE
-from support.serving import Refused, Serving
+from support.serve_process import Refused, ServeProcess
 
 BEFORE = (
     "/assets/",
@@ -45,7 +45,7 @@ ODD = {
 WORST = ["nul", "long", "not utf-8"]
 
 
-async def statuses(serving: Serving, method: str, paths: list[str]) -> dict[str, int]:
+async def statuses(serving: ServeProcess, method: str, paths: list[str]) -> dict[str, int]:
     async with serving.http() as client:
         found = {}
         for path in paths:
@@ -60,7 +60,7 @@ async def statuses(serving: Serving, method: str, paths: list[str]) -> dict[str,
         return found
 
 
-async def test_odd_paths_are_never_our_failure(serving: Serving) -> None:
+async def test_odd_paths_are_never_our_failure(serving: ServeProcess) -> None:
     for method, odd_ones in (("GET", list(ODD)), ("POST", WORST), ("DELETE", WORST), ("HEAD", WORST)):
         paths = [before + ODD[name] for before in BEFORE for name in odd_ones]
         found = await statuses(serving, method, paths)
@@ -70,7 +70,7 @@ async def test_odd_paths_are_never_our_failure(serving: Serving) -> None:
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_odd_values_in_a_body_are_never_our_failure(serving: Serving) -> None:
+async def test_odd_values_in_a_body_are_never_our_failure(serving: ServeProcess) -> None:
     client = serving.http()
     for odd in ("/a\0b", "/" + "x" * 5000, "/\ud800", "\n", "../..", ""):
         asked = json.dumps({"cwd": odd, "agent": odd, "name": odd, "title": odd, "prompt": odd})
@@ -80,9 +80,9 @@ async def test_odd_values_in_a_body_are_never_our_failure(serving: Serving) -> N
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_odd_paths_of_sockets_are_not_found(serving: Serving) -> None:
+async def test_odd_paths_of_sockets_are_not_found(serving: ServeProcess) -> None:
     for odd in ODD.values():
-        for opened in (serving.socket(f"/acp/{odd}"), h2_socket.open_socket(serving, f"/acp/{odd}")):
+        for opened in (serving.socket(f"/acp/{odd}"), http2_websocket.open_socket(serving, f"/acp/{odd}")):
             with pytest.raises(Refused) as refused:
                 await opened
             assert refused.value.status == 404, odd[:40]

@@ -14,7 +14,7 @@ from acp.ws.client import create_websocket_stream
 
 from acp import PROTOCOL_VERSION, connect_to_agent, text_block
 from support.rpc_peer import PATIENCE
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 
 class Person:
@@ -47,7 +47,7 @@ class Person:
 
 
 class Clients:
-    def __init__(self, serving: Serving, transport: str) -> None:
+    def __init__(self, serving: ServeProcess, transport: str) -> None:
         self._serving = serving
         self._transport = transport
         self._open: list[Any] = []
@@ -70,7 +70,7 @@ class Clients:
 
 
 @pytest.fixture(params=["websocket", "http"])
-async def clients(serving: Serving, request: pytest.FixtureRequest) -> AsyncIterator[Clients]:
+async def clients(serving: ServeProcess, request: pytest.FixtureRequest) -> AsyncIterator[Clients]:
     clients = Clients(serving, request.param)
     yield clients
     await clients.close()

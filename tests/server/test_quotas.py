@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dragoman.server.auth.named_tokens import TokenFile
-from support.attaching import rememberer, setup
-from support.bridge_peer import Page
-from support.gateway import Start, agent
+from support.clients.bridge_page import Page
+from support.gateway_process import Start, agent
 from support.rpc_peer import Message, RpcPeer
-from support.serving import Serving, Socket
+from support.serve_process import ServeProcess, Socket
+from support.session_client import resumable_agent, setup
 
 from .conftest import Serve
 
@@ -33,7 +33,7 @@ def bearer(tokens: TokenFile, **quotas: int) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-async def limited_socket(serving: Serving, tokens: TokenFile, **quotas: int) -> Socket:
+async def limited_socket(serving: ServeProcess, tokens: TokenFile, **quotas: int) -> Socket:
     socket = await serving.socket(headers=bearer(tokens, **quotas))
     await socket.initialize()
     return socket
@@ -56,7 +56,7 @@ def made(answers: list[Message]) -> list[str]:
     return [answer["result"]["sessionId"] for answer in answers if "result" in answer]
 
 
-async def closed_sessions(serving: Serving, workspace: Path, count: int) -> list[str]:
+async def closed_sessions(serving: ServeProcess, workspace: Path, count: int) -> list[str]:
     """Sessions that only the store has."""
     socket = await serving.socket()
     await socket.initialize()
@@ -71,7 +71,7 @@ async def closed_sessions(serving: Serving, workspace: Path, count: int) -> list
 
 
 async def test_sessions_asked_for_in_one_write_count_each_other(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     socket = await limited_socket(serving, tokens, sessions=1)
     new: Message = {"cwd": str(workspace), "mcpServers": []}
@@ -94,7 +94,7 @@ async def test_places_of_sessions_that_came_to_nothing_are_free(
 
 
 async def test_forks_asked_for_in_one_write_count_each_other(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     socket = await limited_socket(serving, tokens, sessions=2)
     session = await socket.new_session(workspace)
@@ -106,7 +106,7 @@ async def test_forks_asked_for_in_one_write_count_each_other(
 async def test_stored_sessions_brought_back_in_one_write_count_each_other(
     serve: Serve, tokens: TokenFile, workspace: Path
 ) -> None:
-    serving = await serve(agents={"scripted": rememberer()})
+    serving = await serve(agents={"scripted": resumable_agent()})
     stored = await closed_sessions(serving, workspace, 4)
     socket = await limited_socket(serving, tokens, sessions=1)
     for method in ("session/load", "session/resume"):
@@ -120,14 +120,16 @@ async def test_stored_sessions_brought_back_in_one_write_count_each_other(
 async def test_one_stored_session_that_is_loaded_twice_has_one_place(
     serve: Serve, tokens: TokenFile, workspace: Path
 ) -> None:
-    serving = await serve(agents={"scripted": rememberer()})
+    serving = await serve(agents={"scripted": resumable_agent()})
     [session] = await closed_sessions(serving, workspace, 1)
     socket = await limited_socket(serving, tokens, sessions=1)
     answers = await together(socket, "session/resume", [setup(session, workspace)] * 2)
     assert all("result" in answer for answer in answers)
 
 
-async def test_a_batch_counts_as_what_is_in_it(serving: Serving, tokens: TokenFile, workspace: Path) -> None:
+async def test_a_batch_counts_as_what_is_in_it(
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
+) -> None:
     """At `/acp/rpc`, where one POST holds many requests."""
     client = serving.http()
     client.headers.update(bearer(tokens, sessions=2))
@@ -151,7 +153,7 @@ async def batch_answer(client: Any, query: dict[str, str]) -> list[Message]:
     raise AssertionError("no batch")
 
 
-async def test_requests_of_a_batch_are_counted_one_by_one(serving: Serving, tokens: TokenFile) -> None:
+async def test_requests_of_a_batch_are_counted_one_by_one(serving: ServeProcess, tokens: TokenFile) -> None:
     client = serving.http()
     client.headers.update(bearer(tokens, requests_per_minute=20))
     query = {"client_id": "me"}
@@ -162,7 +164,7 @@ async def test_requests_of_a_batch_are_counted_one_by_one(serving: Serving, toke
 
 
 async def test_rest_and_pages_count_what_is_on_its_way(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     headers = bearer(tokens, sessions=2)
     client = serving.http()
@@ -180,7 +182,7 @@ async def test_parked_sessions_that_wake_together_count_each_other(
     serve: Serve, tokens: TokenFile, workspace: Path
 ) -> None:
     """A page opens stored sessions without their agents; a message brings one back."""
-    serving = await serve(agents={"scripted": rememberer()})
+    serving = await serve(agents={"scripted": resumable_agent()})
     stored = await closed_sessions(serving, workspace, 3)
     page = await Page.open(serving, headers=bearer(tokens, sessions=1))
     for session in stored:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from support.gateway import LINE_LIMIT, Dragoman, Start
-from support.http_peer import HttpPeer, Stream
+from support.clients.streamable_client import Stream, StreamableClient
+from support.gateway_process import LINE_LIMIT, GatewayProcess, Start
 from support.rpc_peer import Message, RpcPeer, is_update, text_of
 
 from .conftest import Serve
@@ -18,25 +18,25 @@ from .conftest import Serve
 SEQ = {"clientCapabilities": {"_meta": {"dragoman": {"seq": True}}}}
 SCRIPT = "flood 5000 100\nsleep-until-cancel"
 
-Connect = Callable[[], Awaitable[tuple[Dragoman, RpcPeer]]]
+Connect = Callable[[], Awaitable[tuple[GatewayProcess, RpcPeer]]]
 
 
 @pytest.fixture(params=["websocket", "unix", "tcp"])
 def connect(request: pytest.FixtureRequest, serve: Serve, dragoman: Start, home: Path) -> Connect:
     """Start a gateway and speak to it, each time anew."""
 
-    async def websocket() -> tuple[Dragoman, RpcPeer]:
+    async def websocket() -> tuple[GatewayProcess, RpcPeer]:
         serving = await serve()
         return serving.gateway, await serving.socket()
 
-    async def unix() -> tuple[Dragoman, RpcPeer]:
+    async def unix() -> tuple[GatewayProcess, RpcPeer]:
         serving = await serve()
         streams = await asyncio.open_unix_connection(str(home / "run" / "dragoman.sock"), limit=LINE_LIMIT)
         peer = RpcPeer(*streams)
         serving.gateway.connections.append(peer)
         return serving.gateway, peer
 
-    async def tcp() -> tuple[Dragoman, RpcPeer]:
+    async def tcp() -> tuple[GatewayProcess, RpcPeer]:
         gateway = await dragoman("acp", "scripted", "--port", "0")
         port = (await gateway.logged(r"Listening on \S+:(\d+)"))[1]
         return gateway, await gateway.connect(int(port))
@@ -73,7 +73,7 @@ async def test_a_client_resumes_without_a_gap(connect: Connect, workspace: Path)
 @pytest.mark.rule("G-125")
 async def test_an_http_client_comes_back_with_its_last_event_id(serve: Serve, workspace: Path) -> None:
     first = await serve()
-    peer = HttpPeer(first.http())
+    peer = StreamableClient(first.http())
     await peer.initialize()
     session = await peer.new_session(workspace, await peer.listen())
     updates = await peer.listen(session)
@@ -82,7 +82,7 @@ async def test_an_http_client_comes_back_with_its_last_event_id(serve: Serve, wo
     await first.gateway.kill()
     had = [event.message for event in updates.events[: updates.events.index(seen) + 1]]
 
-    again = HttpPeer((await serve()).http())
+    again = StreamableClient((await serve()).http())
     again.connection = peer.connection
     lost = await again.client.get("/acp", headers=again.headers(session, Accept="text/event-stream"))
     assert lost.status_code == 404

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.server.auth.named_tokens import TokenFile
-from support.gateway import Start
-from support.http_peer import HttpPeer
+from support.clients.streamable_client import StreamableClient
+from support.gateway_process import Start
 from support.rpc_peer import RpcFailure
-from support.serving import Refused, Serving, Socket
+from support.serve_process import Refused, ServeProcess, Socket
 
 FORBIDDEN = -32003
 TOO_MANY = -32029
@@ -27,7 +27,7 @@ def bearer(secret: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {secret}"}
 
 
-async def socket_of(serving: Serving, tokens: TokenFile, role: str, **options: object) -> Socket:
+async def socket_of(serving: ServeProcess, tokens: TokenFile, role: str, **options: object) -> Socket:
     _, secret = tokens.create(f"a-{role}", role, **options)  # type: ignore[arg-type]
     socket = await serving.socket(headers=bearer(secret))
     await socket.initialize()
@@ -35,7 +35,7 @@ async def socket_of(serving: Serving, tokens: TokenFile, role: str, **options: o
 
 
 async def test_an_observer_reads_along_and_changes_nothing(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     owner = await serving.socket()
     await owner.initialize()
@@ -76,7 +76,7 @@ async def test_an_observer_reads_along_and_changes_nothing(
 
 
 async def test_an_observer_is_not_asked_and_its_leaving_ends_nothing(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     owner = await serving.socket()
     await owner.initialize()
@@ -94,7 +94,7 @@ async def test_an_observer_is_not_asked_and_its_leaving_ends_nothing(
     assert (await owner.prompt(session, "still here")).texts == ["still here"]
 
 
-async def test_an_observer_starts_no_agent(serving: Serving, tokens: TokenFile, workspace: Path) -> None:
+async def test_an_observer_starts_no_agent(serving: ServeProcess, tokens: TokenFile, workspace: Path) -> None:
     owner = await serving.socket()
     await owner.initialize()
     session = await owner.new_session(workspace)
@@ -111,7 +111,7 @@ async def test_an_observer_starts_no_agent(serving: Serving, tokens: TokenFile, 
 
 
 async def test_an_observer_goes_on_when_an_editors_own_process_is_killed(
-    serving: Serving, tokens: TokenFile, dragoman: Start, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, dragoman: Start, workspace: Path
 ) -> None:
     editor = await dragoman("acp", "scripted", "--connect", "never")
     await editor.initialize()
@@ -131,23 +131,25 @@ async def test_an_observer_goes_on_when_an_editors_own_process_is_killed(
 
 
 async def test_an_observers_post_is_403_and_another_tokens_connection_is_unknown(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     _, secret = tokens.create("watcher", "observe")
-    watcher = HttpPeer(serving.http())
+    watcher = StreamableClient(serving.http())
     watcher.client.headers.update(bearer(secret))
     await watcher.initialize()
     refused = await watcher.post({"id": 5, "method": "session/new", "params": {"cwd": str(workspace)}})
     assert refused.status_code == 403
     assert "role control" in refused.json()["error"] and "watcher" in refused.json()["error"]
-    owner = HttpPeer(serving.http())
+    owner = StreamableClient(serving.http())
     await owner.initialize()
     watcher.connection = owner.connection  # guessed, or seen somewhere
     listed = await watcher.post({"id": 6, "method": "session/list", "params": {}})
     assert listed.status_code == 404
 
 
-async def test_a_client_id_of_another_token_is_another_client(serving: Serving, tokens: TokenFile) -> None:
+async def test_a_client_id_of_another_token_is_another_client(
+    serving: ServeProcess, tokens: TokenFile
+) -> None:
     _, secret = tokens.create("watcher", "observe")
     first = await serving.http().post("/acp/rpc?client_id=same", json=_initialize(1))
     other = serving.http()
@@ -166,14 +168,14 @@ def _initialize(id: int) -> dict[str, object]:
 
 
 async def test_a_revoked_tokens_sockets_and_streams_are_closed_and_the_others_stay(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     stays = await serving.socket()
     await stays.initialize()
     _, secret = tokens.create("leaver", "control")
     socket = await serving.socket(headers=bearer(secret))
     await socket.initialize()
-    http = HttpPeer(serving.http())
+    http = StreamableClient(serving.http())
     http.client.headers.update(bearer(secret))
     await http.initialize()
     stream = await http.listen()
@@ -196,7 +198,7 @@ async def test_a_revoked_tokens_sockets_and_streams_are_closed_and_the_others_st
 
 
 async def test_quotas_are_answered_429_and_with_a_time_to_wait(
-    serving: Serving, tokens: TokenFile, workspace: Path
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
 ) -> None:
     limited = await socket_of(
         serving, tokens, "control", quotas={"requests_per_minute": 12, "sessions": 1, "turns": 1}
@@ -226,7 +228,7 @@ async def test_quotas_are_answered_429_and_with_a_time_to_wait(
 
 
 async def test_too_many_http_requests_are_429_for_that_token_only(
-    serving: Serving, tokens: TokenFile
+    serving: ServeProcess, tokens: TokenFile
 ) -> None:
     _, secret = tokens.create("busy", "control", quotas={"requests_per_minute": 2})
     busy = serving.http()

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from support.http_peer import Stream
+from support.clients.streamable_client import Stream
 from support.rpc_peer import Message, is_request
-from support.serving import Serving
+from support.serve_process import ServeProcess
 
 pytestmark = pytest.mark.rule("G-131")
 
 
 class Front:
-    def __init__(self, serving: Serving, name: str = "me") -> None:
+    def __init__(self, serving: ServeProcess, name: str = "me") -> None:
         self.client = serving.http()
         self.query = {"client_id": name}
 
@@ -36,7 +36,7 @@ class Front:
         return stream
 
 
-async def test_a_whole_conversation_comes_back_on_one_stream(serving: Serving, workspace: Path) -> None:
+async def test_a_whole_conversation_comes_back_on_one_stream(serving: ServeProcess, workspace: Path) -> None:
     front = Front(serving)
     await front.ask(1, "initialize", {"protocolVersion": 1})
     events = await front.listen()
@@ -57,7 +57,7 @@ async def test_a_whole_conversation_comes_back_on_one_stream(serving: Serving, w
     await events.leave()
 
 
-async def test_what_is_wrong_has_a_status(serving: Serving) -> None:
+async def test_what_is_wrong_has_a_status(serving: ServeProcess) -> None:
     front = Front(serving)
     rows = [
         (await front.client.post("/acp/rpc", json={}), 400),
@@ -81,7 +81,7 @@ async def test_what_is_wrong_has_a_status(serving: Serving) -> None:
     assert [answer.status_code for answer, _ in rows] == [status for _, status in rows]
 
 
-async def test_clients_do_not_see_each_other(serving: Serving) -> None:
+async def test_clients_do_not_see_each_other(serving: ServeProcess) -> None:
     one, two = Front(serving, "one"), Front(serving, "two")
     await one.ask(1, "initialize", {"protocolVersion": 1})
     await two.ask(1, "initialize", {"protocolVersion": 1})

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support.gateway import Dragoman, Start, clean_environment
+from support.gateway_process import GatewayProcess, Start, clean_environment
 from support.rpc_peer import RpcPeer
-from support.serving import Serving, UrlFraming
+from support.serve_process import ServeProcess, UrlFraming
 
 from .conftest import Serve
 
 
-async def test_it_prints_one_line_and_that_address_lets_a_browser_in(serving: Serving) -> None:
+async def test_it_prints_one_line_and_that_address_lets_a_browser_in(serving: ServeProcess) -> None:
     browser = serving.http(token=False)
     page = await browser.get(serving.url, headers={"Accept": "text/html"})
     assert page.status_code == 303
@@ -140,7 +140,7 @@ async def test_a_port_that_is_taken_says_how_to_take_another(dragoman: Start) ->
 
 
 async def test_local_programs_reach_it_over_its_unix_socket(
-    serving: Serving, home: Path, workspace: Path
+    serving: ServeProcess, home: Path, workspace: Path
 ) -> None:
     path = home / "run" / "dragoman.sock"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -151,7 +151,7 @@ async def test_local_programs_reach_it_over_its_unix_socket(
     await peer.close()
 
 
-async def test_it_ends_soon_and_says_so_to_everybody(serving: Serving, workspace: Path) -> None:
+async def test_it_ends_soon_and_says_so_to_everybody(serving: ServeProcess, workspace: Path) -> None:
     socket = await serving.socket()
     await socket.initialize()
     session = await socket.new_session(workspace)
@@ -167,6 +167,6 @@ async def test_it_ends_soon_and_says_so_to_everybody(serving: Serving, workspace
 
 
 async def test_an_unknown_agent_is_a_usage_error(dragoman: Start) -> None:
-    gateway: Dragoman = await dragoman("serve", "--port", "0", "--agent", "nobody")
+    gateway: GatewayProcess = await dragoman("serve", "--port", "0", "--agent", "nobody")
     assert await gateway.wait_exit() == 2
     assert "nobody" in gateway.stderr

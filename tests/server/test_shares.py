@@ -11,10 +11,10 @@ import pytest
 from dragoman.gateway.access.identity import Identity, Role
 from dragoman.server.asgi import HttpError
 from dragoman.server.listen.token_shares import TokenShares
-from support import h2_socket
-from support.http_peer import HttpPeer
+from support.clients import http2_websocket
+from support.clients.streamable_client import StreamableClient
 from support.rpc_peer import PATIENCE
-from support.serving import Refused, Serving
+from support.serve_process import Refused, ServeProcess
 
 from .conftest import Serve, limited
 
@@ -22,7 +22,7 @@ INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"pro
 FEW = 4
 
 
-async def other(serving: Serving) -> httpx.AsyncClient:
+async def other(serving: ServeProcess) -> httpx.AsyncClient:
     """A client with a token of its own."""
     made = await serving.http().post("/api/tokens", json={"name": "other", "role": "control"})
     client = serving.http(token=False)
@@ -84,7 +84,7 @@ async def test_a_message_that_is_none_makes_no_client(serve: Serve) -> None:
 async def test_the_connections_of_one_token_leave_room_for_those_of_another(serve: Serve) -> None:
     serving = await serve(prefix=limited(MAX_HTTP_CONNECTIONS=FEW))
     mine, theirs = serving.http(), await other(serving)
-    peers = [HttpPeer(mine) for _ in range(FEW)]
+    peers = [StreamableClient(mine) for _ in range(FEW)]
     for peer in peers:
         await peer.initialize()
     assert (await mine.post("/acp/nobody", json=INITIALIZE)).status_code in (404, 429)
@@ -93,7 +93,7 @@ async def test_the_connections_of_one_token_leave_room_for_those_of_another(serv
     assert (await mine.delete("/acp", headers=peers[0].headers())).status_code == 202
     for _ in range(3):
         assert (await mine.post("/acp/nobody", json=INITIALIZE)).status_code == 404
-    await HttpPeer(mine).initialize()
+    await StreamableClient(mine).initialize()
 
 
 @pytest.mark.parametrize("way", ["HTTP/1.1", "HTTP/2"])
@@ -102,7 +102,7 @@ async def test_the_sockets_of_one_token_leave_room_for_those_of_another(serve: S
     theirs = await other(serving)
 
     async def opened() -> None:
-        await (h2_socket.open_socket(serving) if way == "HTTP/2" else serving.socket())
+        await (http2_websocket.open_socket(serving) if way == "HTTP/2" else serving.socket())
 
     for _ in range(4):
         await opened()

@@ -11,11 +11,11 @@ from typing import Unpack
 import httpx
 import pytest
 
-from support import h2_socket
-from support.gateway import agent
-from support.http_peer import HttpPeer, Stream
+from support.clients import http2_websocket
+from support.clients.streamable_client import Stream, StreamableClient
+from support.gateway_process import agent
 from support.rpc_peer import PATIENCE
-from support.serving import HttpVersion, Serving, Socket, read_head
+from support.serve_process import HttpVersion, ServeProcess, Socket, read_head
 
 from .conftest import Serve
 
@@ -43,8 +43,8 @@ def text(script: str) -> list[dict[str, str]]:
     return [{"type": "text", "text": script}]
 
 
-async def streamable(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
-    peer = HttpPeer(serving.http(**version))
+async def streamable(serving: ServeProcess, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
+    peer = StreamableClient(serving.http(**version))
     await peer.initialize()
     events = await peer.listen()
     session = await peer.new_session(workspace, events)
@@ -54,7 +54,7 @@ async def streamable(serving: Serving, workspace: Path, **version: Unpack[HttpVe
     return [events, updates]
 
 
-async def inline(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
+async def inline(serving: ServeProcess, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
     client = serving.http(**version)
     made = await client.post("/api/sessions", json={"cwd": str(workspace), "agent": "busy"})
     assert made.status_code == 201, made.text
@@ -72,7 +72,7 @@ async def inline(serving: Serving, workspace: Path, **version: Unpack[HttpVersio
     return [events, answer]
 
 
-async def one_stream(serving: Serving, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
+async def one_stream(serving: ServeProcess, workspace: Path, **version: Unpack[HttpVersion]) -> list[Stream]:
     client = serving.http(**version)
     query = {"client_id": f"http2-{version['http2']}"}
     stream = await open_stream(client, client.build_request("GET", "/acp/sse", params=query, timeout=None))
@@ -96,7 +96,7 @@ async def test_every_stream_and_socket_ends_in_time_with_busy_agents(serve: Serv
         "location"
     ]
     flooded = asyncio.create_task(rest.post(f"{place}/prompt", json={"prompt": "flood 10000000 200"}))
-    sockets = [await serving.socket(), await h2_socket.open_socket(serving)]
+    sockets = [await serving.socket(), await http2_websocket.open_socket(serving)]
     await asyncio.gather(*(working_socket(socket, workspace) for socket in sockets))
 
     started = time.monotonic()
@@ -118,7 +118,7 @@ async def test_every_stream_and_socket_ends_in_time_with_busy_agents(serve: Serv
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def ask(serving: Serving, connection: Connection, path: str, **headers: str) -> None:
+def ask(serving: ServeProcess, connection: Connection, path: str, **headers: str) -> None:
     given = {"Host": f"127.0.0.1:{serving.port}", **serving.bearer, **headers}
     lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items())]
     connection[1].write("\r\n".join(lines).encode() + b"\r\n\r\n")

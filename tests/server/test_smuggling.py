@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, read_head
+from support.serve_process import ServeProcess, read_head
 
 HOST = b"Host: localhost\r\n"
 NEXT = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -81,7 +81,9 @@ async def answers(reader: asyncio.StreamReader) -> list[int]:
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)]
 
 
-async def test_a_head_that_can_be_read_in_two_ways_is_400_and_ends_the_connection(serving: Serving) -> None:
+async def test_a_head_that_can_be_read_in_two_ways_is_400_and_ends_the_connection(
+    serving: ServeProcess,
+) -> None:
     for name, head in HEADS.items():
         reader, writer = await serving.open()
         writer.write(head + NEXT)
@@ -89,7 +91,7 @@ async def test_a_head_that_can_be_read_in_two_ways_is_400_and_ends_the_connectio
         writer.close()
 
 
-async def test_the_same_holds_for_later_requests_of_a_connection(serving: Serving) -> None:
+async def test_the_same_holds_for_later_requests_of_a_connection(serving: ServeProcess) -> None:
     for name, head in HEADS.items():
         reader, writer = await serving.open()
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -100,7 +102,7 @@ async def test_the_same_holds_for_later_requests_of_a_connection(serving: Servin
         writer.close()
 
 
-async def test_and_when_it_comes_byte_by_byte(serving: Serving) -> None:
+async def test_and_when_it_comes_byte_by_byte(serving: ServeProcess) -> None:
     for name in ("only line feeds", "length and chunked", "folded with a space", "an upgrade with a body"):
         reader, writer = await serving.open()
         for byte in HEADS[name].partition(b"\r\n\r\n")[0] + b"\r\n\r\n":
@@ -110,7 +112,9 @@ async def test_and_when_it_comes_byte_by_byte(serving: Serving) -> None:
         writer.close()
 
 
-async def test_chunks_that_can_be_read_in_two_ways_are_400_and_end_the_connection(serving: Serving) -> None:
+async def test_chunks_that_can_be_read_in_two_ways_are_400_and_end_the_connection(
+    serving: ServeProcess,
+) -> None:
     head = b"POST /acp/inline HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + serving.token.encode()
     head += b"\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     for name, chunks in CHUNKS.items():
@@ -129,7 +133,7 @@ async def test_chunks_that_can_be_read_in_two_ways_are_400_and_end_the_connectio
     assert "Traceback" not in serving.gateway.stderr
 
 
-async def test_http_2_does_not_begin_in_the_middle_of_a_connection(serving: Serving) -> None:
+async def test_http_2_does_not_begin_in_the_middle_of_a_connection(serving: ServeProcess) -> None:
     reader, writer = await serving.open()
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     assert await answers(reader) == [200, 400]

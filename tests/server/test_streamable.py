@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from support import h2_socket
-from support.gateway import agent
-from support.http_peer import HttpPeer
+from support.clients import http2_websocket
+from support.clients.streamable_client import StreamableClient
+from support.gateway_process import agent
 from support.rpc_peer import is_request
-from support.serving import HttpVersion, Serving
+from support.serve_process import HttpVersion, ServeProcess
 
 from .conftest import Serve, limited
 
-Connect = Callable[..., Awaitable[HttpPeer]]
+Connect = Callable[..., Awaitable[StreamableClient]]
 
 
 @pytest.fixture(params=["HTTP/1.1", "HTTP/2"])
@@ -28,12 +28,12 @@ def version(request: pytest.FixtureRequest) -> HttpVersion:
 
 
 @pytest.fixture
-async def connect(serving: Serving, version: HttpVersion) -> AsyncIterator[Connect]:
+async def connect(serving: ServeProcess, version: HttpVersion) -> AsyncIterator[Connect]:
     """Initialized clients, over both versions of HTTP."""
-    peers: list[HttpPeer] = []
+    peers: list[StreamableClient] = []
 
-    async def start(path: str = "/acp", **params: Any) -> HttpPeer:
-        peer = HttpPeer(serving.http(**version), path)
+    async def start(path: str = "/acp", **params: Any) -> StreamableClient:
+        peer = StreamableClient(serving.http(**version), path)
         await peer.initialize(**params)
         peers.append(peer)
         return peer
@@ -176,7 +176,9 @@ LIST = {"jsonrpc": "2.0", "id": 9, "method": "session/list", "params": {}}
 
 
 @pytest.mark.rule("G-120", "G-121", "G-122")
-async def test_every_row_of_the_status_table(connect: Connect, serving: Serving, workspace: Path) -> None:
+async def test_every_row_of_the_status_table(
+    connect: Connect, serving: ServeProcess, workspace: Path
+) -> None:
     peer = await connect()
     events = await peer.listen()
     session = await peer.new_session(workspace, events)
@@ -285,7 +287,7 @@ async def test_a_body_that_is_too_long_is_413(serve: Serve, version: HttpVersion
 @pytest.mark.rule("G-123")
 async def test_sessions_that_were_closed_need_no_stream_any_more(serve: Serve, workspace: Path) -> None:
     serving = await serve(prefix=limited(MAX_STREAMS=2))
-    peer = HttpPeer(serving.http())
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     events = await peer.listen()
 
@@ -317,8 +319,8 @@ async def test_sessions_that_were_closed_need_no_stream_any_more(serve: Serve, w
 
 
 @pytest.mark.rule("G-125")
-async def test_the_id_of_another_stream_hides_nothing(serving: Serving, workspace: Path) -> None:
-    peer = HttpPeer(serving.http())
+async def test_the_id_of_another_stream_hides_nothing(serving: ServeProcess, workspace: Path) -> None:
+    peer = StreamableClient(serving.http())
     await peer.initialize()
     events = await peer.listen()
     session = await peer.new_session(workspace, events)
@@ -346,23 +348,25 @@ async def test_an_agent_that_does_not_start_is_504(serve: Serve, version: HttpVe
 
 
 @pytest.mark.rule("G-127")
-async def test_the_opening_answer_has_a_cookie_for_balancers(serving: Serving, version: HttpVersion) -> None:
+async def test_the_opening_answer_has_a_cookie_for_balancers(
+    serving: ServeProcess, version: HttpVersion
+) -> None:
     opened = await serving.http(**version).post("/acp", json=INITIALIZE)
     cookie = opened.headers["set-cookie"]
     assert re.fullmatch(r"dragoman_affinity=[0-9a-f]{16}; Path=/; HttpOnly; SameSite=Lax", cookie)
     assert (await serving.socket()).handshake["set-cookie"] == cookie
-    assert (await h2_socket.open_socket(serving)).handshake["set-cookie"] == cookie
+    assert (await http2_websocket.open_socket(serving)).handshake["set-cookie"] == cookie
     strange = serving.http(token=False, cookies={"dragoman_affinity": cookie[18:34]})
     assert (await strange.post("/acp", json=INITIALIZE)).status_code == 401
 
 
-async def test_an_initialize_that_fails_opens_no_connection(serving: Serving) -> None:
+async def test_an_initialize_that_fails_opens_no_connection(serving: ServeProcess) -> None:
     answer = await serving.http().post("/acp", json={**INITIALIZE, "params": {"protocolVersion": "x"}})
     assert answer.json()["error"]["code"] == -32602
     assert "acp-connection-id" not in answer.headers
 
 
-async def test_pages_of_others_are_told_nothing(serving: Serving) -> None:
+async def test_pages_of_others_are_told_nothing(serving: ServeProcess) -> None:
     client = serving.http()
     for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}):
         answer = await client.post("/acp", json=INITIALIZE, headers=headers)

@@ -18,7 +18,7 @@ from dragoman.server.listen.protocol_sniffer import ProtocolSniffer
 from dragoman.server.listen.tls import Certificate
 from support.certificates import make_certificate
 from support.rpc_peer import PATIENCE
-from support.serving import Serving, read_head
+from support.serve_process import ServeProcess, read_head
 
 from .conftest import Serve
 
@@ -27,7 +27,7 @@ TRUSTING.check_hostname = False
 TRUSTING.verify_mode = ssl.CERT_NONE
 
 
-async def shown(serving: Serving) -> bytes:
+async def shown(serving: ServeProcess) -> bytes:
     """The certificate that a newcomer gets."""
     _, writer = await serving.open(TRUSTING)
     found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -36,7 +36,7 @@ async def shown(serving: Serving) -> bytes:
     return found
 
 
-async def until_changed(serving: Serving, old: bytes) -> bytes:
+async def until_changed(serving: ServeProcess, old: bytes) -> bytes:
     async with asyncio.timeout(PATIENCE):
         while (found := await shown(serving)) == old:
             await asyncio.sleep(0.1)  # the files are looked at once a second
@@ -81,7 +81,7 @@ async def test_a_hangup_reloads_instead_of_ending(serve: Serve, tmp_path: Path) 
     assert serving.gateway.process.returncode is None
 
 
-async def test_without_tls_a_hangup_ends_it(serving: Serving) -> None:
+async def test_without_tls_a_hangup_ends_it(serving: ServeProcess) -> None:
     serving.gateway.process.send_signal(signal.SIGHUP)
     assert await serving.gateway.wait_exit() == 0
 

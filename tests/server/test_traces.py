@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from support.agent_journal import AgentJournal
-from support.gateway import Start, agent
+from support.agents.agent_log import AgentLog
+from support.gateway_process import Start, agent
 from support.rpc_peer import is_request
 
 from .conftest import Serve
@@ -77,7 +77,7 @@ def collector() -> Iterator[TurnText]:
 
 
 async def test_turns_starts_and_waits_continue_the_clients_trace(
-    serve: Serve, collector: TurnText, heard: AgentJournal, workspace: Path
+    serve: Serve, collector: TurnText, heard: AgentLog, workspace: Path
 ) -> None:
     serving = await serve(
         agents={"scripted": agent(*heard.flags)},

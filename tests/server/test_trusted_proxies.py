@@ -16,7 +16,7 @@ from dragoman.server.auth.admission import Admission, Refusal, Visit
 from dragoman.server.auth.keys import Keys
 from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.trusted_proxies import TrustedProxies, parse_network
-from support.serving import Refused, Serving
+from support.serve_process import Refused, ServeProcess
 
 from .conftest import Serve, works
 
@@ -181,7 +181,7 @@ def of(address: str, **more: str) -> dict[str, str]:
     return {"X-Forwarded-For": address, **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
-async def behind_proxy(serve: Serve, **settings: object) -> Serving:
+async def behind_proxy(serve: Serve, **settings: object) -> ServeProcess:
     return await serve(serve={"trusted_proxies": ["127.0.0.1"], "names": ["box.example"], **settings})
 
 

@@ -7,23 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.gateway import agent
+from support.agents.agent_log import AgentLog
+from support.gateway_process import agent
 from support.rpc_peer import is_request
-from support.serving import Refused, Serving, Socket
+from support.serve_process import Refused, ServeProcess, Socket
 
 from .conftest import Serve
 
 pytestmark = pytest.mark.rule("G-128")
 
 
-async def connected(serving: Serving, path: str = "/acp", **params: object) -> Socket:
+async def connected(serving: ServeProcess, path: str = "/acp", **params: object) -> Socket:
     socket = await serving.socket(path)
     await socket.initialize(**params)
     return socket
 
 
-async def test_a_whole_conversation_with_a_question_and_a_cancel(serving: Serving, workspace: Path) -> None:
+async def test_a_whole_conversation_with_a_question_and_a_cancel(
+    serving: ServeProcess, workspace: Path
+) -> None:
     socket = await connected(serving)
     assert len(socket.handshake["acp-connection-id"]) >= 20
     session = await socket.new_session(workspace)
@@ -62,7 +64,7 @@ async def test_a_path_fixes_the_agent(serve: Serve, workspace: Path) -> None:
     ],
 )
 async def test_strangers_are_refused_before_the_upgrade(
-    serving: Serving, headers: dict[str, str], status: int
+    serving: ServeProcess, headers: dict[str, str], status: int
 ) -> None:
     sent = {name: value.replace("TOKEN", serving.bearer["Authorization"]) for name, value in headers.items()}
     with pytest.raises(Refused) as refused:
@@ -70,18 +72,18 @@ async def test_strangers_are_refused_before_the_upgrade(
     assert refused.value.status == status
 
 
-async def test_the_token_may_be_in_the_address(serving: Serving) -> None:
+async def test_the_token_may_be_in_the_address(serving: ServeProcess) -> None:
     socket = await serving.socket(f"/acp?token={serving.token}", headers={})
     await socket.initialize()
 
 
-async def test_whoever_does_not_begin_with_initialize_is_closed_with_1002(serving: Serving) -> None:
+async def test_whoever_does_not_begin_with_initialize_is_closed_with_1002(serving: ServeProcess) -> None:
     socket = await serving.socket()
     socket.start_request("session/list", {})
     assert await socket.closed() == 1002
 
 
-async def test_what_is_not_json_is_answered_and_binary_is_ignored(serving: Serving) -> None:
+async def test_what_is_not_json_is_answered_and_binary_is_ignored(serving: ServeProcess) -> None:
     socket = await serving.socket()
     socket.send(b"{nonsense")
     answer = await socket.next_message(lambda message: "error" in message)
@@ -94,13 +96,13 @@ async def test_what_is_not_json_is_answered_and_binary_is_ignored(serving: Servi
     assert await socket.request("session/list", {})
 
 
-async def test_a_second_initialize_is_refused(serving: Serving) -> None:
+async def test_a_second_initialize_is_refused(serving: ServeProcess) -> None:
     socket = await connected(serving)
     answer = await socket.request_raw("initialize", {"protocolVersion": 1})
     assert answer["error"]["code"] == -32600
 
 
-async def test_fragments_and_pretty_json_are_one_message(serving: Serving) -> None:
+async def test_fragments_and_pretty_json_are_one_message(serving: ServeProcess) -> None:
     socket = await serving.socket()
     whole = b'{\n "jsonrpc": "2.0", "id": 1,\r\n "method": "initialize", "params": {"protocolVersion": 1}\n}'
     frame = socket.framing.frame
@@ -129,7 +131,7 @@ async def test_an_oversize_message_is_refused_and_the_connection_goes_on(serve: 
     ],
 )
 async def test_broken_frames_end_the_connection_with_a_code(
-    serving: Serving, frame: bytes, code: int
+    serving: ServeProcess, frame: bytes, code: int
 ) -> None:
     socket = await connected(serving)
     socket.send_bytes(frame)
@@ -137,7 +139,7 @@ async def test_broken_frames_end_the_connection_with_a_code(
 
 
 async def test_a_turn_goes_on_without_its_client_who_gets_what_was_missed(
-    serving: Serving, workspace: Path
+    serving: ServeProcess, workspace: Path
 ) -> None:
     seq = {"_meta": {"dragoman": {"seq": True}}}
     first = await connected(serving, clientCapabilities=seq)
@@ -164,7 +166,7 @@ async def test_a_turn_goes_on_without_its_client_who_gets_what_was_missed(
     ]
 
 
-async def test_ten_thousand_updates_arrive_in_order(serving: Serving, workspace: Path) -> None:
+async def test_ten_thousand_updates_arrive_in_order(serving: ServeProcess, workspace: Path) -> None:
     socket = await connected(serving)
     session = await socket.new_session(workspace)
     turn = await socket.prompt(session, "flood 10000 120")
@@ -172,7 +174,7 @@ async def test_ten_thousand_updates_arrive_in_order(serving: Serving, workspace:
 
 
 async def test_clients_that_only_look_cost_no_agent_each(
-    serve: Serve, heard: AgentJournal, workspace: Path
+    serve: Serve, heard: AgentLog, workspace: Path
 ) -> None:
     serving = await serve(agents={"scripted": agent(*heard.flags)})
     sockets = [await serving.socket() for _ in range(12)]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.attaching import Watch, attach, rememberer
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcPeer
+from support.session_client import Watch, attach, resumable_agent
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ async def watch(dragoman: Start) -> AsyncIterator[Watch]:
     """One more client, over the owner's socket; all of them leave before the gateways do."""
     peers: list[RpcPeer] = []
 
-    async def connect(gateway: Dragoman, **capabilities: Any) -> RpcPeer:
+    async def connect(gateway: GatewayProcess, **capabilities: Any) -> RpcPeer:
         peers.append(await attach(gateway, **capabilities))
         return peers[-1]
 
@@ -28,9 +28,9 @@ async def watch(dragoman: Start) -> AsyncIterator[Watch]:
 
 
 @pytest.fixture
-async def gateway(dragoman: Start) -> Dragoman:
+async def gateway(dragoman: Start) -> GatewayProcess:
     """An initialized client of `dragoman acp scripted`, whose agent can resume."""
-    started = await dragoman(agents={"scripted": rememberer()})
+    started = await dragoman(agents={"scripted": resumable_agent()})
     await started.initialize()
     return started
 

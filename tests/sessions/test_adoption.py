@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import Loaded, Watch, listed, load, notice, notices, setup, turn_end
-from support.gateway import Dragoman, Start, Table, agent
-from support.journal_file import read_journal
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, Table, agent
 from support.rpc_peer import RpcFailure, RpcPeer
+from support.session_client import Loaded, Watch, listed, load, notice, notices, setup, turn_end
+from support.store.journal_reader import read_journal
 from support.waiting import until
 
 CAPS = '{"loadSession": true, "sessionCapabilities": {"list": {}}}'
@@ -36,12 +36,12 @@ Find = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture
-def agents(heard: AgentJournal) -> Table:
+def agents(heard: AgentLog) -> Table:
     return {"scripted": agent()}
 
 
 @pytest.fixture
-def find(dragoman: Start, heard: AgentJournal, agents: Table) -> Find:
+def find(dragoman: Start, heard: AgentLog, agents: Table) -> Find:
     async def find_it(*flags: str) -> str:
         listing = ("--caps", CAPS, "--list", json.dumps(OLD), "--load-replay", str(COUNT))
         agents["scripted"] = agent(*listing, *heard.flags, *flags)
@@ -59,7 +59,7 @@ def begin(peer: RpcPeer, session: str) -> asyncio.Task[Loaded]:
     return asyncio.ensure_future(load(peer, session, CWD))
 
 
-def agent_processes(*gateways: Dragoman) -> list[int]:
+def agent_processes(*gateways: GatewayProcess) -> list[int]:
     found = {pid: line for gateway in gateways for pid, line in gateway.processes().items()}
     return [pid for pid, line in found.items() if "scripted_agent" in line]
 
@@ -72,7 +72,7 @@ def texts(home: Path, session: str) -> list[str]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_two_first_loads_at_once_journal_the_history_once(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal, tmp_path: Path,
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog, tmp_path: Path,
     processes: int,
 ) -> None:  # fmt: skip
     go = tmp_path / "go"
@@ -93,7 +93,7 @@ async def test_two_first_loads_at_once_journal_the_history_once(
 
 
 async def test_many_first_loads_in_the_same_moment_start_one_agent(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog
 ) -> None:
     session = await find()
     gateway = await dragoman("acp", agents=agents)
@@ -106,7 +106,7 @@ async def test_many_first_loads_in_the_same_moment_start_one_agent(
 
 @pytest.mark.parametrize("how", ["cancelled", "gone"])
 async def test_when_the_first_loses_interest_the_second_gets_all_of_it(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal, tmp_path: Path,
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog, tmp_path: Path,
     how: str,
 ) -> None:  # fmt: skip
     go = tmp_path / "go"
@@ -130,7 +130,7 @@ async def test_when_the_first_loses_interest_the_second_gets_all_of_it(
 
 
 async def test_when_the_first_fails_half_way_the_second_does_it_anew(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal, tmp_path: Path
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog, tmp_path: Path
 ) -> None:
     go, crashed = tmp_path / "go", tmp_path / "crashed"
     session = await find("--load-run", f"wait-file {go}\ncrash-once {crashed}")
@@ -150,7 +150,7 @@ async def test_when_the_first_fails_half_way_the_second_does_it_anew(
 
 
 async def test_when_the_process_of_the_first_is_killed_the_second_does_it_in_its_own(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal, tmp_path: Path
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     session = await find("--load-run", f"wait-file {go}")
@@ -169,7 +169,7 @@ async def test_when_the_process_of_the_first_is_killed_the_second_does_it_in_its
 
 @pytest.mark.parametrize("how", ["failed", "cancelled", "killed"])
 async def test_a_first_load_that_came_to_nothing_leaves_nothing_behind(
-    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentJournal, tmp_path: Path,
+    dragoman: Start, watch: Watch, home: Path, find: Find, agents: Table, heard: AgentLog, tmp_path: Path,
     how: str,
 ) -> None:  # fmt: skip
     go, crashed = tmp_path / "go", tmp_path / "crashed"
@@ -197,7 +197,7 @@ async def test_a_first_load_that_came_to_nothing_leaves_nothing_behind(
 
 
 async def test_two_first_loads_without_a_journal_share_one_agent(
-    dragoman: Start, heard: AgentJournal, workspace: Path
+    dragoman: Start, heard: AgentLog, workspace: Path
 ) -> None:
     flags = ("--caps", CAPS, "--list", json.dumps(OLD), "--load-replay", "3")
     agents = {"scripted": agent(*flags, *heard.flags)}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from support.attaching import LOAD, RESUME, Watch, listed, load, notice, rememberer, setup
-from support.faults import WRITES, Faults
-from support.gateway import Start, Table, agent
-from support.journal_file import read_journal
+from support.gateway_process import Start, Table, agent
 from support.rpc_peer import is_request
+from support.session_client import LOAD, RESUME, Watch, listed, load, notice, resumable_agent, setup
+from support.store.failing_store import WRITES, Faults
+from support.store.journal_reader import read_journal
 
 AT_ONCE: Table = {"write_patience": 0.05}
 WAITS: Table = {"write_patience": 60}
@@ -66,7 +66,7 @@ async def test_it_is_resumed(dragoman: Start, faults: Faults) -> None:
 async def test_a_prompt_is_answered_when_the_gateway_ends_while_the_store_cannot_write(
     dragoman: Start, home: Path, workspace: Path, faults: Faults, store: str, how: str
 ) -> None:
-    gateway = await faults.start(dragoman, agents={"scripted": rememberer()}, sessions=WAITS)
+    gateway = await faults.start(dragoman, agents={"scripted": resumable_agent()}, sessions=WAITS)
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     blocks = [{"type": "text", "text": "say lost\nsleep-until-cancel"}]
@@ -98,7 +98,7 @@ async def test_a_turn_that_fails_ends_although_the_journal_cannot_be_read(
     dragoman: Start, workspace: Path, faults: Faults
 ) -> None:
     """The agent says in its last message why, and the journal has that."""
-    gateway = await faults.start(dragoman, agents={"scripted": rememberer()})
+    gateway = await faults.start(dragoman, agents={"scripted": resumable_agent()})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     update = {"sessionUpdate": "session_info_update", "_meta": {"codex": {"threadStatus": "systemError"}}}
@@ -113,7 +113,7 @@ async def test_a_turn_that_fails_ends_although_the_journal_cannot_be_read(
 async def test_an_agent_is_restarted_although_the_journal_cannot_be_read(
     dragoman: Start, workspace: Path, faults: Faults, caps: str
 ) -> None:
-    gateway = await faults.start(dragoman, agents={"scripted": rememberer(caps=caps)})
+    gateway = await faults.start(dragoman, agents={"scripted": resumable_agent(caps=caps)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say before")
@@ -126,10 +126,10 @@ async def test_a_prompt_that_needs_a_store_which_fails_is_answered_with_the_reas
     dragoman: Start, workspace: Path, faults: Faults
 ) -> None:
     """The process that had the session is gone, and nobody can say who has it now."""
-    one = await dragoman(agents={"scripted": rememberer()})
+    one = await dragoman(agents={"scripted": resumable_agent()})
     await one.initialize()
     session = await one.new_session(workspace)
-    other = await faults.start(dragoman, agents={"scripted": rememberer()})
+    other = await faults.start(dragoman, agents={"scripted": resumable_agent()})
     await other.initialize()
     await load(other, session, workspace)
     faults.fail("get", "acquire")

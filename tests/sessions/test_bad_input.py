@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import Watch, listed, load, notice, notices, rememberer
-from support.gateway import Dragoman, Start, Table
-from support.journal_file import read_journal
-from support.mounts import mounting, small_disk
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import RpcFailure
+from support.session_client import Watch, listed, load, notice, notices, resumable_agent
+from support.store.journal_reader import read_journal
+from support.store.small_disk import mounting, small_disk
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 IMPATIENT: Table = {"write_patience": 1}
 
 
-async def failure(peer: Dragoman, session: str, workspace: Path) -> RpcFailure:
+async def failure(peer: GatewayProcess, session: str, workspace: Path) -> RpcFailure:
     with pytest.raises(RpcFailure) as caught:
         await load(peer, session, workspace)
     return caught.value
@@ -37,7 +37,7 @@ async def begun(dragoman: Start, workspace: Path) -> str:
     return session
 
 
-async def serves_unsaved(gateway: Dragoman, workspace: Path, reason: str) -> None:
+async def serves_unsaved(gateway: GatewayProcess, workspace: Path, reason: str) -> None:
     """New sessions work, and say that they are not kept and why."""
     await gateway.initialize()
     session = await gateway.new_session(workspace)
@@ -152,7 +152,7 @@ async def test_what_was_stored_before_the_disk_was_full_can_still_be_read(
     assert "on" in (await gateway.prompt(early, "say on")).texts
 
 
-def fill(gateway: Dragoman) -> None:
+def fill(gateway: GatewayProcess) -> None:
     """Leave no room on the disk that the gateway sees."""
     path = Path(f"/proc/{gateway.process.pid}/root{gateway.home}/filler")
     with path.open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space left"):
@@ -160,7 +160,7 @@ def fill(gateway: Dragoman) -> None:
             pass
 
 
-async def test_an_unknown_session_is_refused_with_its_id(gateway: Dragoman, workspace: Path) -> None:
+async def test_an_unknown_session_is_refused_with_its_id(gateway: GatewayProcess, workspace: Path) -> None:
     refused = await failure(gateway, "dgm_of_another_machine", workspace)
     assert refused.code == -32002
     assert refused.data["sessionId"] == "dgm_of_another_machine"
@@ -170,7 +170,7 @@ async def test_an_unknown_session_is_refused_with_its_id(gateway: Dragoman, work
 
 
 async def test_a_session_of_another_agent_is_refused_by_name(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer(), "other": rememberer()}
+    agents = {"scripted": resumable_agent(), "other": resumable_agent()}
     first = await dragoman("acp", "other", agents=agents)
     await first.initialize()
     session = await first.new_session(workspace)
@@ -201,7 +201,7 @@ async def test_damage_to_one_session_leaves_the_others_readable(
 
 @pytest.mark.parametrize("method", ["session/load", "session/delete"])
 async def test_a_store_that_fails_is_named_in_the_answer(
-    gateway: Dragoman, home: Path, workspace: Path, method: str
+    gateway: GatewayProcess, home: Path, workspace: Path, method: str
 ) -> None:
     await gateway.new_session(workspace)
     with closing(sqlite3.connect(home / "dragoman.db")) as opened:
@@ -214,9 +214,9 @@ async def test_a_store_that_fails_is_named_in_the_answer(
 
 
 async def test_a_session_that_was_cancelled_while_it_was_made_is_not_listed(
-    dragoman: Start, home: Path, workspace: Path, heard: AgentJournal
+    dragoman: Start, home: Path, workspace: Path, heard: AgentLog
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(*heard.flags)})
     await gateway.initialize()
     with closing(sqlite3.connect(home / "dragoman.db", isolation_level=None)) as blocker:
         blocker.execute("BEGIN IMMEDIATE")

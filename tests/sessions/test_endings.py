@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import (
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, gone, is_alive
+from support.rpc_peer import RpcFailure, RpcPeer
+from support.session_client import (
     NEITHER,
     Watch,
     by_agent,
@@ -17,12 +19,10 @@ from support.attaching import (
     load,
     notice,
     prompts,
-    rememberer,
+    resumable_agent,
     setup,
 )
-from support.gateway import Dragoman, Start, gone, is_alive
-from support.journal_file import folder_of, read_journal
-from support.rpc_peer import RpcFailure, RpcPeer
+from support.store.journal_reader import folder_of, read_journal
 
 FORKS = '{"sessionCapabilities": {"resume": {}, "fork": {}}}'
 
@@ -32,7 +32,7 @@ async def fork(peer: RpcPeer, session: str, workspace: Path) -> str:
     return str(result["sessionId"])
 
 
-async def test_a_closed_session_is_kept_and_can_be_loaded(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_closed_session_is_kept_and_can_be_loaded(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say before")
     await gateway.request("session/close", {"sessionId": session})
@@ -41,21 +41,21 @@ async def test_a_closed_session_is_kept_and_can_be_loaded(gateway: Dragoman, wor
     assert (await gateway.prompt(session, "say after")).texts == ["after"]
 
 
-async def test_closing_ends_the_agents_process(gateway: Dragoman, workspace: Path) -> None:
+async def test_closing_ends_the_agents_process(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     pid = (await gateway.prompt(session, "pid")).report("pid")
     await gateway.request("session/close", {"sessionId": session})
     await gone(lambda: is_alive(pid))
 
 
-async def test_a_closed_session_takes_no_prompt(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_closed_session_takes_no_prompt(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     await gateway.request("session/close", {"sessionId": session})
     turn = await gateway.prompt(session, "say anything")
     assert turn.error and turn.error.code == -32002
 
 
-async def test_closing_cancels_the_turn_first(gateway: Dragoman, workspace: Path) -> None:
+async def test_closing_cancels_the_turn_first(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     turn = gateway.start_prompt(session, "sleep-until-cancel")
     await gateway.text(session, "sleeping")
@@ -64,7 +64,7 @@ async def test_closing_cancels_the_turn_first(gateway: Dragoman, workspace: Path
     assert "result" in await gateway.response(closing)
 
 
-async def test_a_deleted_session_is_gone(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_deleted_session_is_gone(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say secret words")
     await gateway.request("session/close", {"sessionId": session})
@@ -76,7 +76,7 @@ async def test_a_deleted_session_is_gone(gateway: Dragoman, workspace: Path) -> 
     assert failure.value.data["sessionId"] == session
 
 
-async def test_a_live_session_can_be_deleted(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_live_session_can_be_deleted(gateway: GatewayProcess, workspace: Path) -> None:
     session, other = await gateway.new_session(workspace), await gateway.new_session(workspace)
     turn = gateway.start_prompt(session, "pid\nsleep-until-cancel")
     await gateway.text(session, "sleeping")
@@ -89,7 +89,7 @@ async def test_a_live_session_can_be_deleted(gateway: Dragoman, workspace: Path)
 
 
 async def test_deleting_takes_the_words_out_of_the_file(
-    gateway: Dragoman, home: Path, workspace: Path
+    gateway: GatewayProcess, home: Path, workspace: Path
 ) -> None:
     word = "xyzzy-delete-me"
     session = await gateway.new_session(workspace)
@@ -101,7 +101,7 @@ async def test_deleting_takes_the_words_out_of_the_file(
     assert word.encode() not in b"".join(kept)
 
 
-async def test_deleting_twice_is_no_error(gateway: Dragoman, workspace: Path) -> None:
+async def test_deleting_twice_is_no_error(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     for _ in range(2):
         assert await gateway.request("session/delete", {"sessionId": session}) == {}
@@ -109,7 +109,7 @@ async def test_deleting_twice_is_no_error(gateway: Dragoman, workspace: Path) ->
 
 
 async def test_a_session_that_others_watch_can_be_deleted(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     other = await watch(gateway)
@@ -120,9 +120,9 @@ async def test_a_session_that_others_watch_can_be_deleted(
 
 
 async def test_a_fork_by_the_agent_has_its_own_future(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(*heard.flags, caps=FORKS)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(*heard.flags, caps=FORKS)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say common")
@@ -135,7 +135,7 @@ async def test_a_fork_by_the_agent_has_its_own_future(
 
 
 async def test_a_fork_works_in_a_folder_that_exists(dragoman: Start, workspace: Path) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(caps=FORKS)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=FORKS)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     failure = (await gateway.request_raw("session/fork", setup(session, workspace / "gone")))["error"]
@@ -146,7 +146,7 @@ async def test_a_fork_works_in_a_folder_that_exists(dragoman: Start, workspace: 
 async def test_a_fork_by_the_agent_replays_the_common_past(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(caps=FORKS)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=FORKS)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say common")
@@ -159,7 +159,7 @@ async def test_a_fork_by_the_agent_replays_the_common_past(
 async def test_a_fork_of_a_damaged_session_says_how_much_is_lost(
     dragoman: Start, watch: Watch, workspace: Path, home: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(caps=FORKS)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=FORKS)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     for word in ("first", "second", "third"):
@@ -179,9 +179,9 @@ async def test_a_fork_of_a_damaged_session_says_how_much_is_lost(
 
 
 async def test_a_session_of_an_agent_without_fork_is_copied(
-    dragoman: Start, watch: Watch, workspace: Path, heard: AgentJournal
+    dragoman: Start, watch: Watch, workspace: Path, heard: AgentLog
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(*heard.flags, caps=NEITHER)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(*heard.flags, caps=NEITHER)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say common")
@@ -201,7 +201,7 @@ async def test_a_session_of_an_agent_without_fork_is_copied(
 
 
 async def test_a_copy_says_that_the_agent_only_heard_of_the_past(dragoman: Start, workspace: Path) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(caps=NEITHER)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=NEITHER)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say common")
@@ -213,7 +213,7 @@ async def test_a_copy_says_that_the_agent_only_heard_of_the_past(dragoman: Start
 async def test_a_copy_survives_the_deletion_of_its_original(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer(caps=NEITHER)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=NEITHER)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say common")

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from support.fault_loop import FaultLoop
+from support.store.kill_loop import KillLoop
 
 
 @pytest.mark.parametrize("seed", range(3, 9))
 async def test_no_event_that_a_client_saw_is_lost_or_doubled_by_kill_9(
     home: Path, workspace: Path, seed: int
 ) -> None:
-    loop = FaultLoop(home, workspace, seed)
+    loop = KillLoop(home, workspace, seed)
     await loop.run(rounds=5)
     assert loop.events > 100

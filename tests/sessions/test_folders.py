@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import LOAD, RESUME, load, notices, rememberer, resume
-from support.gateway import Dragoman, Start, Table, end_process
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, Table, end_process
+from support.session_client import LOAD, RESUME, load, notices, resumable_agent, resume
 from support.waiting import until
 
 
-def bound(heard: AgentJournal, caps: str = LOAD, **settings: Any) -> Table:
+def bound(heard: AgentLog, caps: str = LOAD, **settings: Any) -> Table:
     """One scripted agent that knows only sessions of its process's folder."""
-    return {"scripted": rememberer("--folder-bound", *heard.flags, caps=caps, **settings)}
+    return {"scripted": resumable_agent("--folder-bound", *heard.flags, caps=caps, **settings)}
 
 
 async def begun(dragoman: Start, workspace: Path, agents: Table, **sections: Any) -> str:
@@ -30,18 +30,18 @@ async def begun(dragoman: Start, workspace: Path, agents: Table, **sections: Any
     return session
 
 
-async def again(dragoman: Start, agents: Table, cwd: Path | None = None, **sections: Any) -> Dragoman:
+async def again(dragoman: Start, agents: Table, cwd: Path | None = None, **sections: Any) -> GatewayProcess:
     """A gateway that runs in `cwd`, or in its home, and has started its agent ahead."""
     gateway = await dragoman(agents=agents, cwd=cwd, **sections)
     await gateway.initialize()
     return gateway
 
 
-def agents_of(gateway: Dragoman) -> list[int]:
+def agents_of(gateway: GatewayProcess) -> list[int]:
     return [pid for pid, line in gateway.processes().items() if "scripted_agent" in line]
 
 
-async def folder_of(gateway: Dragoman, session: str) -> str:
+async def folder_of(gateway: GatewayProcess, session: str) -> str:
     """Where the process runs that has the session."""
     turn = await gateway.prompt(session, "sh pwd -P")
     return str(turn.report("sh")["out"])
@@ -49,7 +49,7 @@ async def folder_of(gateway: Dragoman, session: str) -> str:
 
 @pytest.mark.parametrize(("caps", "rung"), [(LOAD, "load"), (RESUME, "resume")])
 async def test_an_agent_that_was_started_ahead_elsewhere_is_replaced_before_it_loads(
-    dragoman: Start, workspace: Path, heard: AgentJournal, caps: str, rung: str
+    dragoman: Start, workspace: Path, heard: AgentLog, caps: str, rung: str
 ) -> None:
     agents = bound(heard, caps)
     session = await begun(dragoman, workspace, agents)
@@ -62,7 +62,7 @@ async def test_an_agent_that_was_started_ahead_elsewhere_is_replaced_before_it_l
 
 
 async def test_an_agent_that_was_started_ahead_in_the_sessions_folder_is_used(
-    dragoman: Start, workspace: Path, heard: AgentJournal, tmp_path: Path
+    dragoman: Start, workspace: Path, heard: AgentLog, tmp_path: Path
 ) -> None:
     agents = bound(heard)
     (tmp_path / "link").symlink_to(workspace)
@@ -74,7 +74,7 @@ async def test_an_agent_that_was_started_ahead_in_the_sessions_folder_is_used(
 
 
 async def test_a_new_session_takes_the_agent_that_was_started_ahead_and_comes_back_in_its_folder(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await again(dragoman, bound(heard))
     session = await gateway.new_session(workspace)
@@ -88,7 +88,7 @@ async def test_a_new_session_takes_the_agent_that_was_started_ahead_and_comes_ba
 
 
 async def test_the_second_session_of_a_client_runs_in_its_own_folder(
-    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentLog
 ) -> None:
     gateway = await again(dragoman, bound(heard))
     await gateway.new_session(workspace)
@@ -98,15 +98,15 @@ async def test_the_second_session_of_a_client_runs_in_its_own_folder(
     assert turn.report("env") == str(tmp_path)
 
 
-def with_own_session(heard: AgentJournal, workspace: Path) -> Table:
+def with_own_session(heard: AgentLog, workspace: Path) -> Table:
     """An agent that lists a session which no gateway knows."""
     caps = json.dumps({"loadSession": True, "sessionCapabilities": {"list": {}}})
     listed = json.dumps([{"sessionId": "its-own", "cwd": str(workspace)}])
-    return {"scripted": rememberer("--folder-bound", "--list", listed, *heard.flags, caps=caps)}
+    return {"scripted": resumable_agent("--folder-bound", "--list", listed, *heard.flags, caps=caps)}
 
 
 async def test_a_session_that_only_the_agent_knows_is_loaded_in_its_folder(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     gateway = await again(dragoman, with_own_session(heard, workspace))
     (found,) = (await gateway.request("session/list", {"cwd": str(workspace)}))["sessions"]
@@ -117,7 +117,7 @@ async def test_a_session_that_only_the_agent_knows_is_loaded_in_its_folder(
 
 @pytest.mark.parametrize("method", ["load", "resume"])
 async def test_without_a_journal_the_agent_is_asked_in_the_sessions_folder(
-    dragoman: Start, workspace: Path, heard: AgentJournal, method: str
+    dragoman: Start, workspace: Path, heard: AgentLog, method: str
 ) -> None:
     gateway = await again(dragoman, with_own_session(heard, workspace), sessions={"journal": False})
     (found,) = (await gateway.request("session/list", {"cwd": str(workspace)}))["sessions"]
@@ -130,7 +130,7 @@ async def test_without_a_journal_the_agent_is_asked_in_the_sessions_folder(
 
 @pytest.mark.parametrize("share", ["workspace", "all"])
 async def test_sessions_that_share_a_process_come_back_in_a_process_of_their_folder(
-    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentJournal, share: str
+    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentLog, share: str
 ) -> None:
     agents = bound(heard, share=share)
     (workspace / ".git").mkdir()
@@ -145,13 +145,13 @@ async def test_sessions_that_share_a_process_come_back_in_a_process_of_their_fol
 
 
 async def test_an_agents_reason_for_a_refusal_is_in_the_log(
-    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, tmp_path: Path, heard: AgentLog
 ) -> None:
     agents = bound(heard)
     session = await begun(dragoman, workspace, agents)
     refused = {"code": -32603, "message": "Internal error", "data": {"details": "No previous sessions found"}}
     answer = ("--answer", "session/load", f'"error":{json.dumps(refused)}')
-    gateway = await again(dragoman, {"scripted": rememberer(*answer, caps=LOAD)})
+    gateway = await again(dragoman, {"scripted": resumable_agent(*answer, caps=LOAD)})
     assert (await resume(gateway, session, workspace))["_meta"]["dragoman"]["revived"] == "seed"
     line = (await gateway.logged(r".*session/load: Internal error.*"))[0]
     assert "No previous sessions found" in line
@@ -180,9 +180,9 @@ ABLE = json.dumps({"loadSession": True, "sessionCapabilities": {"additionalDirec
 @pytest.mark.rule("G-035")
 @pytest.mark.parametrize("caps", [ABLE, LOAD], ids=["able", "not able"])
 async def test_more_folders_are_refused_for_an_agent_that_does_not_take_them(
-    dragoman: Start, workspace: Path, heard: AgentJournal, caps: str
+    dragoman: Start, workspace: Path, heard: AgentLog, caps: str
 ) -> None:
-    agents = {"scripted": rememberer(*heard.flags, caps=caps)}
+    agents = {"scripted": resumable_agent(*heard.flags, caps=caps)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     params = {"cwd": str(workspace), "mcpServers": [], "additionalDirectories": [str(workspace.parent)]}

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from support.attaching import SEQ, Watch, by_agent, entry, load, notice, rememberer, resume, setup
-from support.faults import WRITES, Faults
-from support.gateway import Dragoman, Start, Table
-from support.journal_file import read_journal, records
-from support.mounts import small_disk
+from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import PATIENCE, Message, RpcPeer, is_update, text_of
+from support.session_client import SEQ, Watch, by_agent, entry, load, notice, resumable_agent, resume, setup
+from support.store.failing_store import WRITES, Faults
+from support.store.journal_reader import read_journal, records
+from support.store.small_disk import small_disk
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 AT_ONCE: Table = {"write_patience": 0.05}
 WAITS: Table = {"write_patience": 60}
 LOAD = 2.0
 """Seconds that a busy machine may add."""
 
 
-async def failing(dragoman: Start, faults: Faults, sessions: Table, **capabilities: Any) -> Dragoman:
+async def failing(dragoman: Start, faults: Faults, sessions: Table, **capabilities: Any) -> GatewayProcess:
     """A gateway whose store can be made to fail."""
     gateway = await faults.start(dragoman, agents=AGENTS, sessions=sessions)
     await gateway.initialize(clientCapabilities={**SEQ, **capabilities})
@@ -203,7 +203,7 @@ async def test_a_client_that_comes_back_after_a_restart_misses_nothing_of_what_i
 
 
 async def test_a_client_that_has_more_than_there_is_is_told(
-    dragoman: Start, workspace: Path, gateway: Dragoman, watch: Watch
+    dragoman: Start, workspace: Path, gateway: GatewayProcess, watch: Watch
 ) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say one")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.attaching import Watch, load, resume
-from support.gateway import Start, agent
+from support.gateway_process import Start, agent
 from support.rpc_peer import RpcPeer, is_update
+from support.session_client import Watch, load, resume
 
 MODELS: dict[str, Any] = {"_meta": {"dragoman": {"models": True}}}
 BOOLEANS: dict[str, Any] = {"session": {"configOptions": {"boolean": {}}}}

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.attaching import Watch, entry, listed, load, prompts, rememberer
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import RpcFailure, is_request
+from support.session_client import Watch, entry, listed, load, prompts, resumable_agent
 
 PAGE = 50
 OLD = [
@@ -30,14 +30,14 @@ def folder(workspace: Path, name: str) -> Path:
     return path
 
 
-async def test_the_newest_session_comes_first(gateway: Dragoman, workspace: Path) -> None:
+async def test_the_newest_session_comes_first(gateway: GatewayProcess, workspace: Path) -> None:
     sessions = [await gateway.new_session(workspace) for _ in range(3)]
     for session in (sessions[1], sessions[0], sessions[2]):
         await gateway.prompt(session, "say touched")
     assert ids(await listed(gateway)) == [sessions[2], sessions[0], sessions[1]]
 
 
-async def test_the_list_is_filtered_by_cwd(gateway: Dragoman, workspace: Path) -> None:
+async def test_the_list_is_filtered_by_cwd(gateway: GatewayProcess, workspace: Path) -> None:
     one, two = folder(workspace, "one"), folder(workspace, "two")
     first, second = await gateway.new_session(one), await gateway.new_session(two)
     assert ids(await listed(gateway, cwd=str(one))) == [first]
@@ -45,7 +45,7 @@ async def test_the_list_is_filtered_by_cwd(gateway: Dragoman, workspace: Path) -
     assert await listed(gateway, cwd=str(workspace)) == []
 
 
-async def test_the_first_prompt_is_the_title(gateway: Dragoman, workspace: Path) -> None:
+async def test_the_first_prompt_is_the_title(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     assert "title" not in await entry(gateway, session)
     await gateway.prompt(session, "Mend the roof\nand the door")
@@ -53,7 +53,7 @@ async def test_the_first_prompt_is_the_title(gateway: Dragoman, workspace: Path)
     assert (await entry(gateway, session))["title"] == "Mend the roof"
 
 
-async def test_a_long_first_prompt_is_cut(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_long_first_prompt_is_cut(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "word " * 100)
     title = (await entry(gateway, session))["title"]
@@ -61,7 +61,7 @@ async def test_a_long_first_prompt_is_cut(gateway: Dragoman, workspace: Path) ->
     assert title.endswith("…")
 
 
-async def test_the_agents_title_is_better(gateway: Dragoman, workspace: Path) -> None:
+async def test_the_agents_title_is_better(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     update = json.dumps({"sessionUpdate": "session_info_update", "title": "Roof repair"})
     await gateway.prompt(session, f"update {update}")
@@ -69,7 +69,7 @@ async def test_the_agents_title_is_better(gateway: Dragoman, workspace: Path) ->
 
 
 async def test_titles_survive_a_restart(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer()}
+    agents = {"scripted": resumable_agent()}
     for round in range(2):
         gateway = await dragoman(agents=agents)
         await gateway.initialize()
@@ -80,7 +80,7 @@ async def test_titles_survive_a_restart(dragoman: Start, workspace: Path) -> Non
     assert [each["title"] for each in await listed(gateway)] == ["Mend the roof"]
 
 
-async def test_updated_at_moves_with_each_turn(gateway: Dragoman, workspace: Path) -> None:
+async def test_updated_at_moves_with_each_turn(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     times = [(await entry(gateway, session))["updatedAt"]]
     for _ in range(2):
@@ -90,7 +90,9 @@ async def test_updated_at_moves_with_each_turn(gateway: Dragoman, workspace: Pat
     assert all(time.endswith("Z") for time in times)
 
 
-async def test_the_state_of_a_session_is_told(gateway: Dragoman, workspace: Path, signal_file: Path) -> None:
+async def test_the_state_of_a_session_is_told(
+    gateway: GatewayProcess, workspace: Path, signal_file: Path
+) -> None:
     session = await gateway.new_session(workspace)
 
     async def facts() -> tuple[str, bool, bool]:
@@ -116,7 +118,7 @@ async def test_the_state_of_a_session_is_told(gateway: Dragoman, workspace: Path
 async def test_a_session_whose_process_was_killed_is_not_called_live(
     dragoman: Start, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer()}
+    agents = {"scripted": resumable_agent()}
     first = await dragoman(agents=agents)
     await first.initialize()
     session = await first.new_session(workspace)
@@ -134,7 +136,7 @@ async def test_a_session_whose_process_was_killed_is_not_called_live(
 
 
 @pytest.fixture
-async def long_list(dragoman: Start, workspace: Path) -> Dragoman:
+async def long_list(dragoman: Start, workspace: Path) -> GatewayProcess:
     """A gateway that knows more sessions than fit on a page, all in one agent process."""
     gateway = await dragoman(agents={"scripted": agent("--caps", "{}", share="all")})
     await gateway.initialize()
@@ -143,7 +145,7 @@ async def long_list(dragoman: Start, workspace: Path) -> Dragoman:
     return gateway
 
 
-async def test_pages_give_every_session_once(long_list: Dragoman) -> None:
+async def test_pages_give_every_session_once(long_list: GatewayProcess) -> None:
     first = await long_list.request("session/list", {})
     second = await long_list.request("session/list", {"cursor": first["nextCursor"]})
     assert "nextCursor" not in second
@@ -151,7 +153,9 @@ async def test_pages_give_every_session_once(long_list: Dragoman) -> None:
     assert len(pages) == len(set(pages)) == PAGE + 10
 
 
-async def test_sessions_made_between_pages_do_not_shift_them(long_list: Dragoman, workspace: Path) -> None:
+async def test_sessions_made_between_pages_do_not_shift_them(
+    long_list: GatewayProcess, workspace: Path
+) -> None:
     whole = await long_list.request("session/list", {})
     rest = await long_list.request("session/list", {"cursor": whole["nextCursor"]})
     first = await long_list.request("session/list", {})
@@ -161,7 +165,7 @@ async def test_sessions_made_between_pages_do_not_shift_them(long_list: Dragoman
     assert ids(second["sessions"]) == ids(rest["sessions"])
 
 
-async def test_a_session_used_between_pages_is_not_lost(long_list: Dragoman) -> None:
+async def test_a_session_used_between_pages_is_not_lost(long_list: GatewayProcess) -> None:
     """It moves to the front, so it may be missing on the second page, but then a new list has it first."""
     first = await long_list.request("session/list", {})
     rest = await long_list.request("session/list", {"cursor": first["nextCursor"]})
@@ -173,13 +177,13 @@ async def test_a_session_used_between_pages_is_not_lost(long_list: Dragoman) -> 
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "", "AAAA", "é"])
-async def test_a_cursor_that_was_never_given_out_is_refused(gateway: Dragoman, cursor: str) -> None:
+async def test_a_cursor_that_was_never_given_out_is_refused(gateway: GatewayProcess, cursor: str) -> None:
     with pytest.raises(RpcFailure) as failure:
         await gateway.request("session/list", {"cursor": cursor})
     assert (failure.value.code, failure.value.data["reason"]) == (-32602, "cursor")
 
 
-async def test_a_cursor_of_another_list_is_refused(long_list: Dragoman, workspace: Path) -> None:
+async def test_a_cursor_of_another_list_is_refused(long_list: GatewayProcess, workspace: Path) -> None:
     cursor = (await long_list.request("session/list", {}))["nextCursor"]
     with pytest.raises(RpcFailure) as failure:
         await long_list.request("session/list", {"cursor": cursor, "cwd": str(workspace)})
@@ -228,7 +232,7 @@ async def test_sessions_of_ours_are_not_listed_twice_when_the_agent_lists_them_t
     dragoman: Start, workspace: Path
 ) -> None:
     caps = '{"loadSession": true, "sessionCapabilities": {"list": {}, "resume": {}}}'
-    gateway = await dragoman(agents={"scripted": rememberer(caps=caps)})
+    gateway = await dragoman(agents={"scripted": resumable_agent(caps=caps)})
     await gateway.initialize()
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "Mend the roof")

@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import EVERYTHING
-from support.attaching import (
+from support.clients.joining_clients import assert_same
+from support.clients.random_clients import RandomClients
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start
+from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
+from support.session_client import (
     LOAD,
     SEQ,
     Watch,
     by_agent,
     free_port,
     load,
-    rememberer,
+    resumable_agent,
     resume,
     setup,
     turn_end,
 )
-from support.company import Company
-from support.gateway import Dragoman, Start
-from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update, text_of
-from support.seam import assert_same
 
 FLOOD = "flood 3000 100"
 
 
-async def processes(dragoman: Start, count: int) -> list[Dragoman]:
+async def processes(dragoman: Start, count: int) -> list[GatewayProcess]:
     """Each with a client."""
-    gateways = [await dragoman(agents={"scripted": rememberer()}) for _ in range(count)]
+    gateways = [await dragoman(agents={"scripted": resumable_agent()}) for _ in range(count)]
     for gateway in gateways:
         await gateway.initialize()
     return gateways
@@ -91,7 +91,7 @@ async def test_a_load_that_the_agent_cannot_do_costs_the_other_clients_nothing(
     port = free_port()
     server = await dragoman(
         "acp", "scripted", "--port", str(port),
-        agents={"scripted": rememberer(caps="{}")}, sessions={"journal": False},
+        agents={"scripted": resumable_agent(caps="{}")}, sessions={"journal": False},
     )  # fmt: skip
     one, other = await server.connect(port), await server.connect(port)
     await one.initialize()
@@ -109,7 +109,7 @@ async def test_a_load_without_a_journal_takes_nothing_from_a_turn_that_runs(
     port = free_port()
     server = await dragoman(
         "acp", "scripted", "--port", str(port),
-        agents={"scripted": rememberer(caps=LOAD)}, sessions={"journal": False},
+        agents={"scripted": resumable_agent(caps=LOAD)}, sessions={"journal": False},
     )  # fmt: skip
     one, other = await server.connect(port), await server.connect(port)
     await one.initialize()
@@ -214,7 +214,7 @@ async def test_terminals_of_a_client_outlive_its_neighbours_load(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     one = (await processes(dragoman, 1))[0]
-    other = await dragoman(agents={"scripted": rememberer()})
+    other = await dragoman(agents={"scripted": resumable_agent()})
     await other.initialize(clientCapabilities=EVERYTHING)
     other.on("terminal/create", {"terminalId": "t1"})
     other.on("terminal/output", {"output": "still here", "truncated": False})
@@ -248,7 +248,7 @@ async def test_watchers_see_what_was_stored_last_before_their_process_was_killed
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     one, other, third = await processes(dragoman, 3)
-    company = Company([one, other, third], await one.new_session(workspace), workspace, watch, seed=7)
+    company = RandomClients([one, other, third], await one.new_session(workspace), workspace, watch, seed=7)
     await company.live(moments=10)
     await company.kill_owner()
     await company.live(moments=10)
@@ -259,7 +259,7 @@ async def test_whoever_comes_goes_and_comes_back_in_three_processes_sees_everyth
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
     gateways = await processes(dragoman, 3)
-    company = Company(gateways, await gateways[0].new_session(workspace), workspace, watch, seed=1)
+    company = RandomClients(gateways, await gateways[0].new_session(workspace), workspace, watch, seed=1)
     await company.live(moments=40)
     assert len(await company.check()) > 1000
 
@@ -269,9 +269,9 @@ async def test_a_cancel_that_the_agent_ignores_costs_the_neighbours_nothing(
 ) -> None:
     """Its process sees to the agent; whoever watches goes on watching, and sees nothing twice."""
     impatient = {"limits": {"cancel_timeout": 0.3}}
-    one = await dragoman(agents={"scripted": rememberer()}, **impatient)
+    one = await dragoman(agents={"scripted": resumable_agent()}, **impatient)
     await one.initialize()
-    other = await dragoman(agents={"scripted": rememberer()}, **impatient)
+    other = await dragoman(agents={"scripted": resumable_agent()}, **impatient)
     await other.initialize()
     session = await one.new_session(workspace)
     await one.prompt(session, "say before")

@@ -6,25 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from support.attaching import SEQ, Watch, load, rememberer, resume, setup
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcPeer, is_update, text_of
+from support.session_client import SEQ, Watch, load, resumable_agent, resume, setup
 
 COUNT = 6000
 FLOOD = f"flood {COUNT} 80"
 
 
 @pytest.fixture
-async def owner(dragoman: Start) -> Dragoman:
-    gateway = await dragoman(agents={"scripted": rememberer()})
+async def owner(dragoman: Start) -> GatewayProcess:
+    gateway = await dragoman(agents={"scripted": resumable_agent()})
     await gateway.initialize()
     return gateway
 
 
 @pytest.fixture
-async def others(dragoman: Start, owner: Dragoman) -> list[Dragoman]:
+async def others(dragoman: Start, owner: GatewayProcess) -> list[GatewayProcess]:
     """Two more processes on the same store."""
-    started = [await dragoman(agents={"scripted": rememberer()}) for _ in range(2)]
+    started = [await dragoman(agents={"scripted": resumable_agent()}) for _ in range(2)]
     for gateway in started:
         await gateway.initialize()
     return started
@@ -43,7 +43,7 @@ def flooded(peer: RpcPeer, session: str) -> list[int]:
 
 
 async def test_a_client_that_resumes_elsewhere_does_not_double_events_for_its_neighbours(
-    owner: Dragoman, others: list[Dragoman], watch: Watch, workspace: Path
+    owner: GatewayProcess, others: list[GatewayProcess], watch: Watch, workspace: Path
 ) -> None:
     session = await owner.new_session(workspace)
     await owner.prompt(session, "say one\nsay two\nsay three")
@@ -65,7 +65,7 @@ async def test_a_client_that_resumes_elsewhere_does_not_double_events_for_its_ne
 
 @pytest.mark.parametrize("rivals", [1, 2])
 async def test_a_client_whose_resume_was_under_way_when_the_owner_died_gets_the_rest(
-    owner: Dragoman, others: list[Dragoman], watch: Watch, workspace: Path, rivals: int
+    owner: GatewayProcess, others: list[GatewayProcess], watch: Watch, workspace: Path, rivals: int
 ) -> None:
     session = await owner.new_session(workspace)
     await owner.prompt(session, FLOOD)

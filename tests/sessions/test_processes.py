@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import ALLOW, EVERYTHING
-from support.attaching import (
+from support.clients.sample_answers import ALLOW, EVERYTHING
+from support.gateway_process import GatewayProcess, Start, Table
+from support.rpc_peer import RpcFailure, is_request
+from support.session_client import (
     SEQ,
     by_agent,
     conversation,
@@ -16,25 +18,23 @@ from support.attaching import (
     free_port,
     load,
     prompts,
-    rememberer,
+    resumable_agent,
     resume,
     turn_end,
 )
-from support.gateway import Dragoman, Start, Table
-from support.journal_file import read_journal, records
-from support.rpc_peer import RpcFailure, is_request
+from support.store.journal_reader import read_journal, records
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 PERMISSION = "session/request_permission"
 
 
-async def started(dragoman: Start, **capabilities: object) -> Dragoman:
+async def started(dragoman: Start, **capabilities: object) -> GatewayProcess:
     gateway = await dragoman(agents=AGENTS)
     await gateway.initialize(clientCapabilities=capabilities)
     return gateway
 
 
-async def two(dragoman: Start) -> tuple[Dragoman, Dragoman]:
+async def two(dragoman: Start) -> tuple[GatewayProcess, GatewayProcess]:
     return await started(dragoman), await started(dragoman)
 
 

@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from support.answers import ALLOW, CANCELLED, EVERYTHING, REJECT
-from support.attaching import Watch, entry, free_port, listed, load, notices, rememberer, resume, turn_end
-from support.gateway import Dragoman, Start
-from support.journal_file import read_journal, records
+from support.clients.sample_answers import ALLOW, CANCELLED, EVERYTHING, REJECT
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcPeer, is_request, is_update, text_of
+from support.session_client import (
+    Watch,
+    entry,
+    free_port,
+    listed,
+    load,
+    notices,
+    resumable_agent,
+    resume,
+    turn_end,
+)
+from support.store.journal_reader import read_journal, records
 
 PERMISSION = "session/request_permission"
 
@@ -21,11 +31,13 @@ def port() -> int:
 
 
 @pytest.fixture
-async def listening(dragoman: Start, port: int) -> Dragoman:
-    return await dragoman("acp", "scripted", "--port", str(port), agents={"scripted": rememberer()})
+async def listening(dragoman: Start, port: int) -> GatewayProcess:
+    return await dragoman("acp", "scripted", "--port", str(port), agents={"scripted": resumable_agent()})
 
 
-async def asked(gateway: Dragoman, port: int, workspace: Path, script: str = "permission\nsay done") -> str:
+async def asked(
+    gateway: GatewayProcess, port: int, workspace: Path, script: str = "permission\nsay done"
+) -> str:
     """A session with an open question whose client has gone."""
     client = await gateway.connect(port)
     await client.initialize()
@@ -36,7 +48,7 @@ async def asked(gateway: Dragoman, port: int, workspace: Path, script: str = "pe
     return session
 
 
-async def newcomer(gateway: Dragoman, port: int) -> RpcPeer:
+async def newcomer(gateway: GatewayProcess, port: int) -> RpcPeer:
     client = await gateway.connect(port)
     await client.initialize()
     return client
@@ -44,7 +56,7 @@ async def newcomer(gateway: Dragoman, port: int) -> RpcPeer:
 
 @pytest.mark.rule("G-103", "G-114")
 async def test_a_question_survives_the_disconnect_and_is_asked_of_whoever_loads_next(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     session = await asked(listening, port, workspace)
     client = await newcomer(listening, port)
@@ -58,7 +70,7 @@ async def test_a_question_survives_the_disconnect_and_is_asked_of_whoever_loads_
 
 
 async def test_a_question_is_asked_again_of_whoever_resumes(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     session = await asked(listening, port, workspace)
     client = await newcomer(listening, port)
@@ -68,7 +80,7 @@ async def test_a_question_is_asked_again_of_whoever_resumes(
 
 
 async def test_a_question_is_asked_after_the_answer_to_load(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     session = await asked(listening, port, workspace)
     client = await newcomer(listening, port)
@@ -80,7 +92,7 @@ async def test_a_question_is_asked_after_the_answer_to_load(
 
 
 async def test_a_question_may_wait_for_several_newcomers(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     session = await asked(listening, port, workspace)
     first, second = await newcomer(listening, port), await newcomer(listening, port)
@@ -94,7 +106,7 @@ async def test_a_question_may_wait_for_several_newcomers(
 
 
 async def test_an_elicitation_waits_for_a_client_that_can_answer_it(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     client = await listening.connect(port)
     await client.initialize(clientCapabilities=EVERYTHING)
@@ -116,7 +128,9 @@ async def test_an_elicitation_waits_for_a_client_that_can_answer_it(
     )
 
 
-async def test_a_waiting_session_says_so_in_the_list(listening: Dragoman, port: int, workspace: Path) -> None:
+async def test_a_waiting_session_says_so_in_the_list(
+    listening: GatewayProcess, port: int, workspace: Path
+) -> None:
     session = await asked(listening, port, workspace)
     client = await newcomer(listening, port)
     facts = (await listed(client))[0]["_meta"]["dragoman"]
@@ -157,7 +171,9 @@ async def test_a_time_limit_for_questions_holds_while_nobody_is_there(
     dragoman: Start, port: int, workspace: Path
 ) -> None:
     words = ("acp", "scripted", "--port", str(port))
-    gateway = await dragoman(*words, agents={"scripted": rememberer()}, sessions={"question_timeout": 0.3})
+    gateway = await dragoman(
+        *words, agents={"scripted": resumable_agent()}, sessions={"question_timeout": 0.3}
+    )
     session = await asked(gateway, port, workspace)
     client = await newcomer(gateway, port)
     await gateway.logged("by=timeout")
@@ -170,7 +186,7 @@ async def test_a_time_limit_for_questions_holds_while_nobody_is_there(
 async def test_after_a_restart_the_question_is_recorded_as_cancelled(
     dragoman: Start, home: Path, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer()}
+    agents = {"scripted": resumable_agent()}
     first = await dragoman(agents=agents)
     await first.initialize()
     session = await first.new_session(workspace)
@@ -192,7 +208,7 @@ async def test_after_a_restart_the_question_is_recorded_as_cancelled(
 
 @pytest.mark.rule("G-104")
 async def test_question_and_decision_are_journaled_in_their_place(
-    gateway: Dragoman, home: Path, workspace: Path
+    gateway: GatewayProcess, home: Path, workspace: Path
 ) -> None:
     gateway.on(PERMISSION, ALLOW)
     session = await gateway.new_session(workspace)
@@ -216,7 +232,7 @@ async def test_question_and_decision_are_journaled_in_their_place(
 
 
 async def test_cancelling_answers_a_question_that_nobody_watches(
-    listening: Dragoman, port: int, workspace: Path
+    listening: GatewayProcess, port: int, workspace: Path
 ) -> None:
     session = await asked(listening, port, workspace)
     client = await newcomer(listening, port)
@@ -228,7 +244,7 @@ async def test_cancelling_answers_a_question_that_nobody_watches(
 
 
 async def test_a_question_is_asked_again_over_the_owners_socket(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     turn = gateway.start_prompt(session, "permission")
@@ -246,7 +262,7 @@ async def test_a_question_is_asked_again_over_the_owners_socket(
 
 @pytest.mark.rule("G-103")
 async def test_an_elicitation_that_is_asked_while_nobody_is_there_waits(
-    listening: Dragoman, port: int, workspace: Path, signal_file: Path
+    listening: GatewayProcess, port: int, workspace: Path, signal_file: Path
 ) -> None:
     client = await listening.connect(port)
     await client.initialize(clientCapabilities=EVERYTHING)

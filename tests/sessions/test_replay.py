@@ -8,21 +8,21 @@ from typing import Any
 
 import pytest
 
-from support.answers import EVERYTHING
-from support.attaching import (
+from support.clients.sample_answers import EVERYTHING
+from support.gateway_process import GatewayProcess, Start, agent
+from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update
+from support.session_client import (
     SEQ,
     Watch,
     by_agent,
     conversation,
     load,
-    rememberer,
+    resumable_agent,
     resume,
     setup,
     turn_end,
 )
-from support.gateway import Dragoman, Start, agent
-from support.journal_file import read_journal
-from support.rpc_peer import Message, RpcFailure, RpcPeer, is_update
+from support.store.journal_reader import read_journal
 
 SECRET = "hunter2-do-not-store-me"
 
@@ -34,7 +34,7 @@ def numbers(peer: RpcPeer, session: str) -> list[int]:
 
 
 async def test_a_replay_is_complete_before_the_answer(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "flood 3000 200\ntool a\nthink b")
@@ -45,7 +45,7 @@ async def test_a_replay_is_complete_before_the_answer(
 
 
 async def test_updates_that_nobody_knows_yet_are_replayed_byte_by_byte(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     update = {"sessionUpdate": "hologram", "x": [None, 2**60, 1.0, "ü"], "_meta": {"future": True}}
@@ -85,7 +85,7 @@ async def test_state_is_not_replayed_as_history_but_told_as_it_stands(
 async def test_a_client_that_asks_for_it_gets_numbers_with_its_updates(
     dragoman: Start, watch: Watch, home: Path, workspace: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer()})
+    gateway = await dragoman(agents={"scripted": resumable_agent()})
     await gateway.initialize(clientCapabilities=SEQ)
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say one\nsay two\ntool a")
@@ -101,7 +101,7 @@ async def test_a_client_that_asks_for_it_gets_numbers_with_its_updates(
 
 
 async def test_a_client_that_does_not_ask_gets_no_numbers(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say one")
@@ -113,7 +113,7 @@ async def test_a_client_that_does_not_ask_gets_no_numbers(
 async def test_meta_of_the_agent_stays_beside_the_number(
     dragoman: Start, watch: Watch, workspace: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer()})
+    gateway = await dragoman(agents={"scripted": resumable_agent()})
     await gateway.initialize(clientCapabilities=SEQ)
     session = await gateway.new_session(workspace)
     params = {
@@ -129,7 +129,7 @@ async def test_meta_of_the_agent_stays_beside_the_number(
 
 @pytest.mark.parametrize("missed", [0, 5])
 async def test_resume_with_a_number_gives_exactly_what_was_missed(
-    gateway: Dragoman, watch: Watch, workspace: Path, missed: int
+    gateway: GatewayProcess, watch: Watch, workspace: Path, missed: int
 ) -> None:
     session = await gateway.new_session(workspace)
     first = await watch(gateway, **SEQ)
@@ -158,7 +158,7 @@ def facts_of(update: Message) -> Message:
 
 
 async def test_resume_without_a_number_gives_only_what_comes(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "say before")
@@ -170,7 +170,7 @@ async def test_resume_without_a_number_gives_only_what_comes(
 
 
 @pytest.mark.parametrize("after", [-1, "3", 1.5, True])
-async def test_a_number_that_is_none_is_refused(gateway: Dragoman, workspace: Path, after: Any) -> None:
+async def test_a_number_that_is_none_is_refused(gateway: GatewayProcess, workspace: Path, after: Any) -> None:
     session = await gateway.new_session(workspace)
     with pytest.raises(RpcFailure) as failure:
         await resume(gateway, session, workspace, after=after)
@@ -180,7 +180,7 @@ async def test_a_number_that_is_none_is_refused(gateway: Dragoman, workspace: Pa
 async def test_resume_after_a_restart_gives_what_was_stored_and_not_seen(
     dragoman: Start, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer()}
+    agents = {"scripted": resumable_agent()}
     first = await dragoman(agents=agents)
     await first.initialize(clientCapabilities=SEQ)
     session = await first.new_session(workspace)
@@ -202,8 +202,8 @@ async def test_resume_after_a_restart_gives_what_was_stored_and_not_seen(
 
 
 @pytest.fixture
-async def terminal_client(dragoman: Start) -> Dragoman:
-    gateway = await dragoman(agents={"scripted": rememberer()})
+async def terminal_client(dragoman: Start) -> GatewayProcess:
+    gateway = await dragoman(agents={"scripted": resumable_agent()})
     gateway.on("terminal/create", {"terminalId": "term-7"})
     gateway.on("terminal/wait_for_exit", {"exitCode": 0})
     gateway.on("terminal/output", {"output": "42 tests passed", "truncated": False})
@@ -221,7 +221,7 @@ REFERENCE = {
 
 
 async def test_a_terminal_is_replaced_by_its_last_output_in_a_replay(
-    terminal_client: Dragoman, watch: Watch, workspace: Path
+    terminal_client: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await terminal_client.new_session(workspace)
     create = json.dumps({"sessionId": "{sid}", "command": "make"})
@@ -242,7 +242,7 @@ async def test_a_terminal_is_replaced_by_its_last_output_in_a_replay(
 
 
 async def test_a_terminal_whose_output_was_never_read_is_said_to_be_lost(
-    terminal_client: Dragoman, watch: Watch, workspace: Path
+    terminal_client: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await terminal_client.new_session(workspace)
     await terminal_client.prompt(session, "terminal-keep")
@@ -261,7 +261,7 @@ async def test_secrets_of_mcp_servers_are_nowhere_in_the_state(
     dragoman: Start, home: Path, workspace: Path
 ) -> None:
     caps = '{"sessionCapabilities": {"resume": {}}, "mcpCapabilities": {"http": true}}'
-    agents = {"scripted": rememberer(caps=caps)}
+    agents = {"scripted": resumable_agent(caps=caps)}
     gateway = await dragoman(agents=agents)
     await gateway.initialize()
     servers = [
@@ -289,7 +289,7 @@ async def test_secrets_of_mcp_servers_are_nowhere_in_the_state(
 async def test_the_answer_to_an_elicitation_is_not_journaled(
     dragoman: Start, home: Path, workspace: Path, signal_file: Path
 ) -> None:
-    gateway = await dragoman(agents={"scripted": rememberer()})
+    gateway = await dragoman(agents={"scripted": resumable_agent()})
     await gateway.initialize(clientCapabilities=EVERYTHING)
     session = await gateway.new_session(workspace)
     asked = {
@@ -309,7 +309,7 @@ async def test_the_answer_to_an_elicitation_is_not_journaled(
 
 
 async def test_a_fork_keeps_the_output_of_terminals(
-    terminal_client: Dragoman, watch: Watch, workspace: Path
+    terminal_client: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await terminal_client.new_session(workspace)
     create = json.dumps({"sessionId": "{sid}", "command": "make"})

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.attaching import SEQ, Watch, load, rememberer
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import Message, RpcPeer, is_request
+from support.session_client import SEQ, Watch, load, resumable_agent
 
 NAMED = {"_meta": {"dragoman": {"requestId": "ask_mine"}}}
 YES = {"outcome": {"outcome": "selected", "optionId": "yes"}}
@@ -35,7 +35,7 @@ def name_of(question: Message) -> str:
 
 
 async def test_two_questions_of_one_name_are_two_questions(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     """Consent to the first is not consent to the second."""
     session = await gateway.new_session(workspace)
@@ -128,7 +128,9 @@ async def test_an_agent_does_not_speak_in_the_gateways_name(
     )  # what is the agent's own is kept
 
 
-async def test_methods_of_ours_are_nothing_that_an_agent_calls(gateway: Dragoman, workspace: Path) -> None:
+async def test_methods_of_ours_are_nothing_that_an_agent_calls(
+    gateway: GatewayProcess, workspace: Path
+) -> None:
     session = await gateway.new_session(workspace)
     told = {"sessionId": "{sid}", "seq": 10**9}
     script = [f"notify _dragoman/{name} {json.dumps(told)}" for name in ("replay", "replayed", "other")]
@@ -141,7 +143,7 @@ async def test_a_number_that_an_agent_makes_up_hides_nothing_from_a_neighbour(
     dragoman: Start, workspace: Path
 ) -> None:
     """The process beside the owner goes on from the last event that it has, when the owner is gone."""
-    one, other = [await dragoman(agents={"scripted": rememberer()}) for _ in range(2)]
+    one, other = [await dragoman(agents={"scripted": resumable_agent()}) for _ in range(2)]
     for each in (one, other):
         await each.initialize()
     session = await one.new_session(workspace)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.attaching import SEQ, Watch, listed, load, notice, notices, rememberer, resume
-from support.gateway import Dragoman, Start, Table
+from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import RpcFailure
+from support.session_client import SEQ, Watch, listed, load, notice, notices, resumable_agent, resume
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 BEGINNING = "The beginning of this conversation was removed"
 
 
@@ -24,7 +24,7 @@ async def begun(dragoman: Start, workspace: Path) -> str:
     return session
 
 
-async def started(dragoman: Start, **sessions: float) -> Dragoman:
+async def started(dragoman: Start, **sessions: float) -> GatewayProcess:
     gateway = await dragoman(agents=AGENTS, sessions=sessions)
     await gateway.initialize()
     return gateway

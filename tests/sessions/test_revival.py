@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import (
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, Table, end_process
+from support.rpc_peer import is_update
+from support.session_client import (
     LOAD,
     NEITHER,
     RESUME,
@@ -21,13 +23,11 @@ from support.attaching import (
     notice,
     notices,
     prompts,
-    rememberer,
+    resumable_agent,
     resume,
     turn_end,
 )
-from support.gateway import Dragoman, Start, Table, end_process
-from support.journal_file import records
-from support.rpc_peer import is_update
+from support.store.journal_reader import records
 
 BOTH = '{"loadSession": true, "sessionCapabilities": {"resume": {}}}'
 
@@ -43,7 +43,7 @@ async def begun(dragoman: Start, workspace: Path, agents: Table, script: str = "
     return session
 
 
-async def again(dragoman: Start, agents: Table, **params: Any) -> Dragoman:
+async def again(dragoman: Start, agents: Table, **params: Any) -> GatewayProcess:
     gateway = await dragoman(agents=agents)
     await gateway.initialize(**params)
     return gateway
@@ -51,9 +51,9 @@ async def again(dragoman: Start, agents: Table, **params: Any) -> Dragoman:
 
 @pytest.mark.parametrize(("caps", "rung"), [(RESUME, "resume"), (LOAD, "load"), (BOTH, "resume")])
 async def test_a_session_comes_back_by_the_best_way_that_its_agent_offers(
-    dragoman: Start, workspace: Path, heard: AgentJournal, caps: str, rung: str
+    dragoman: Start, workspace: Path, heard: AgentLog, caps: str, rung: str
 ) -> None:
-    agents = {"scripted": rememberer(*heard.flags, "--load-replay", "1", caps=caps)}
+    agents = {"scripted": resumable_agent(*heard.flags, "--load-replay", "1", caps=caps)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
@@ -65,7 +65,7 @@ async def test_a_session_comes_back_by_the_best_way_that_its_agent_offers(
 
 
 async def test_the_agents_own_replay_is_not_shown_twice(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer("--load-replay", "5", caps=LOAD)}
+    agents = {"scripted": resumable_agent("--load-replay", "5", caps=LOAD)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
@@ -75,7 +75,7 @@ async def test_the_agents_own_replay_is_not_shown_twice(dragoman: Start, workspa
 
 
 async def test_what_the_agent_says_right_after_its_replay_is_shown(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer("--load-replay", "3", "--load-late", "1", caps=LOAD)}
+    agents = {"scripted": resumable_agent("--load-replay", "3", "--load-late", "1", caps=LOAD)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -84,9 +84,9 @@ async def test_what_the_agent_says_right_after_its_replay_is_shown(dragoman: Sta
 
 
 async def test_an_agent_that_remembers_nothing_is_told_the_conversation(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
-    agents = {"scripted": rememberer(*heard.flags, caps=NEITHER)}
+    agents = {"scripted": resumable_agent(*heard.flags, caps=NEITHER)}
     session = await begun(dragoman, workspace, agents, "say forty-two")
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
@@ -99,8 +99,8 @@ async def test_an_agent_that_remembers_nothing_is_told_the_conversation(
     assert blocks[1:] == [{"type": "text", "text": "say next"}]
 
 
-async def test_the_transcript_is_told_once(dragoman: Start, workspace: Path, heard: AgentJournal) -> None:
-    agents = {"scripted": rememberer(*heard.flags, caps=NEITHER)}
+async def test_the_transcript_is_told_once(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
+    agents = {"scripted": resumable_agent(*heard.flags, caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -110,9 +110,9 @@ async def test_the_transcript_is_told_once(dragoman: Start, workspace: Path, hea
 
 
 async def test_a_command_is_what_the_agent_reads_first_and_the_transcript_follows_later(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
-    agents = {"scripted": rememberer(*heard.flags, "--late-commands", caps=NEITHER)}
+    agents = {"scripted": resumable_agent(*heard.flags, "--late-commands", caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -129,7 +129,7 @@ async def test_a_command_is_what_the_agent_reads_first_and_the_transcript_follow
 async def test_a_session_is_not_named_after_the_transcript(
     dragoman: Start, workspace: Path, when: str
 ) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -151,11 +151,11 @@ async def test_a_session_is_not_named_after_the_transcript(
 
 
 async def test_a_recap_does_not_give_an_agents_words_to_the_user(
-    dragoman: Start, workspace: Path, heard: AgentJournal
+    dragoman: Start, workspace: Path, heard: AgentLog
 ) -> None:
     """An agent that is brought back is told what the user said, and what the last one only said of it."""
     invented = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Delete it all."}}
-    agents = {"scripted": rememberer(*heard.flags, caps=NEITHER)}
+    agents = {"scripted": resumable_agent(*heard.flags, caps=NEITHER)}
     session = await begun(dragoman, workspace, agents, f"say Hello\nupdate {json.dumps(invented)}")
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -167,7 +167,7 @@ async def test_a_recap_does_not_give_an_agents_words_to_the_user(
 
 
 async def test_the_transcript_is_no_message_of_the_user(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -179,7 +179,7 @@ async def test_the_transcript_is_no_message_of_the_user(dragoman: Start, workspa
 
 
 async def test_lost_context_is_said_visibly(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     await load(gateway, session, workspace)
@@ -189,7 +189,7 @@ async def test_lost_context_is_said_visibly(dragoman: Start, workspace: Path) ->
 
 
 async def test_lost_context_is_said_to_whoever_resumes(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     result = await resume(gateway, session, workspace)
@@ -200,7 +200,7 @@ async def test_lost_context_is_said_to_whoever_resumes(dragoman: Start, workspac
 async def test_lost_context_is_a_notice_to_clients_that_know_notices(
     dragoman: Start, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents, clientCapabilities={"session": {"notices": {"x": 1}}})
     await load(gateway, session, workspace)
@@ -212,7 +212,7 @@ async def test_lost_context_is_a_notice_to_clients_that_know_notices(
 async def test_resume_that_is_advertised_in_vain_leads_to_the_next_rung(
     dragoman: Start, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer("--no-resume-method", "--load-replay", "2", caps=BOTH)}
+    agents = {"scripted": resumable_agent("--no-resume-method", "--load-replay", "2", caps=BOTH)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     loaded = await load(gateway, session, workspace)
@@ -220,7 +220,7 @@ async def test_resume_that_is_advertised_in_vain_leads_to_the_next_rung(
 
 
 async def test_an_agent_that_loads_an_empty_session_has_lost_it(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer("--load-replay", "0", caps=LOAD)}
+    agents = {"scripted": resumable_agent("--load-replay", "0", caps=LOAD)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     assert (await load(gateway, session, workspace)).facts["revived"] == "seed"
@@ -228,7 +228,7 @@ async def test_an_agent_that_loads_an_empty_session_has_lost_it(dragoman: Start,
 
 
 async def test_a_session_that_the_agent_forgot_is_seeded(dragoman: Start, workspace: Path) -> None:
-    agents = {"scripted": rememberer("--session-ids", "gone{pid}-", caps=BOTH)}
+    agents = {"scripted": resumable_agent("--session-ids", "gone{pid}-", caps=BOTH)}
     session = await begun(dragoman, workspace, agents)
     gateway = await again(dragoman, agents)
     assert (await load(gateway, session, workspace)).facts["revived"] == "seed"
@@ -238,7 +238,7 @@ async def test_a_session_that_the_agent_forgot_is_seeded(dragoman: Start, worksp
 async def test_a_session_that_was_never_prompted_comes_back_without_a_notice(
     dragoman: Start, workspace: Path
 ) -> None:
-    agents = {"scripted": rememberer(caps=NEITHER)}
+    agents = {"scripted": resumable_agent(caps=NEITHER)}
     first = await again(dragoman, agents)
     session = await first.new_session(workspace)
     first.leave()
@@ -253,7 +253,7 @@ async def test_a_session_that_was_never_prompted_comes_back_without_a_notice(
 # Crashes
 
 
-async def test_a_crash_in_mid_turn_is_a_clear_error(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_crash_in_mid_turn_is_a_clear_error(gateway: GatewayProcess, workspace: Path) -> None:
     session = await gateway.new_session(workspace)
     turn = await gateway.prompt(session, "say going\ncrash 3")
     assert turn.error
@@ -263,7 +263,7 @@ async def test_a_crash_in_mid_turn_is_a_clear_error(gateway: Dragoman, workspace
 
 
 async def test_a_crash_closes_open_tool_calls_as_failed(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     turn = await gateway.prompt(session, "toolopen a\ntool b\ntoolopen c\ncrash")
@@ -276,7 +276,7 @@ async def test_a_crash_closes_open_tool_calls_as_failed(
 
 @pytest.mark.parametrize("caps", [RESUME, LOAD, NEITHER])
 async def test_the_next_prompt_after_a_crash_works(dragoman: Start, workspace: Path, caps: str) -> None:
-    gateway = await again(dragoman, {"scripted": rememberer("--load-replay", "1", caps=caps)})
+    gateway = await again(dragoman, {"scripted": resumable_agent("--load-replay", "1", caps=caps)})
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "kill KILL")
     turn = await gateway.prompt(session, "say two")
@@ -285,7 +285,9 @@ async def test_the_next_prompt_after_a_crash_works(dragoman: Start, workspace: P
     assert len(notices(gateway, session)) == (caps == NEITHER)
 
 
-async def test_a_crash_and_the_return_are_journaled(gateway: Dragoman, home: Path, workspace: Path) -> None:
+async def test_a_crash_and_the_return_are_journaled(
+    gateway: GatewayProcess, home: Path, workspace: Path
+) -> None:
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "crash 9")
     await gateway.prompt(session, "say two")
@@ -294,7 +296,9 @@ async def test_a_crash_and_the_return_are_journaled(gateway: Dragoman, home: Pat
     assert len(records(home, session, "turn_ended")) == 2
 
 
-async def test_a_crash_is_told_to_the_other_clients(gateway: Dragoman, watch: Watch, workspace: Path) -> None:
+async def test_a_crash_is_told_to_the_other_clients(
+    gateway: GatewayProcess, watch: Watch, workspace: Path
+) -> None:
     session = await gateway.new_session(workspace)
     other = await watch(gateway)
     await load(other, session, workspace)
@@ -304,7 +308,9 @@ async def test_a_crash_is_told_to_the_other_clients(gateway: Dragoman, watch: Wa
     assert "exited with code 3" in ended["error"]["message"]
 
 
-async def test_a_crash_between_turns_is_healed_by_the_next_prompt(gateway: Dragoman, workspace: Path) -> None:
+async def test_a_crash_between_turns_is_healed_by_the_next_prompt(
+    gateway: GatewayProcess, workspace: Path
+) -> None:
     session = await gateway.new_session(workspace)
     pid = (await gateway.prompt(session, "pid")).report("pid")
     end_process(pid)
@@ -315,7 +321,7 @@ async def test_a_crash_between_turns_is_healed_by_the_next_prompt(gateway: Drago
 
 def doomed(flag: Path, **settings: Any) -> Table:
     """An agent that ends at its start once `flag` exists."""
-    healthy = rememberer(**settings)
+    healthy = resumable_agent(**settings)
     command = " ".join(map(shlex.quote, healthy["command"]))
     return {**healthy, "command": ["sh", "-c", f"test -e {shlex.quote(str(flag))} && exit 7; exec {command}"]}
 
@@ -354,7 +360,7 @@ async def test_a_session_whose_agent_cannot_start_can_still_be_read(
 
 
 async def test_a_cancel_while_the_agent_comes_back_ends_the_turn(dragoman: Start, workspace: Path) -> None:
-    gateway = await again(dragoman, {"scripted": rememberer("--init-delay", "1")})
+    gateway = await again(dragoman, {"scripted": resumable_agent("--init-delay", "1")})
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "crash")
     turn = gateway.start_prompt(session, "say never")
@@ -364,9 +370,9 @@ async def test_a_cancel_while_the_agent_comes_back_ends_the_turn(dragoman: Start
 
 
 async def test_a_load_and_a_prompt_at_once_bring_back_one_agent(
-    dragoman: Start, watch: Watch, workspace: Path, heard: AgentJournal
+    dragoman: Start, watch: Watch, workspace: Path, heard: AgentLog
 ) -> None:
-    gateway = await again(dragoman, {"scripted": rememberer(*heard.flags)})
+    gateway = await again(dragoman, {"scripted": resumable_agent(*heard.flags)})
     session = await gateway.new_session(workspace)
     await gateway.prompt(session, "crash")
     other = await watch(gateway)
@@ -379,7 +385,7 @@ async def test_a_load_and_a_prompt_at_once_bring_back_one_agent(
 
 
 async def test_the_replay_after_many_crashes_has_everything_once(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     for number in range(3):
@@ -395,7 +401,7 @@ async def test_a_revival_that_its_servers_prevent_leaves_nothing_bound(
     dragoman: Start, workspace: Path
 ) -> None:
     """The agent must not be asked for a session that it was never told of."""
-    agents = {"scripted": rememberer()}
+    agents = {"scripted": resumable_agent()}
     session = await begun(dragoman, workspace, agents)
     gateway = await dragoman(agents=agents)
     await gateway.initialize()

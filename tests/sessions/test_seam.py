@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from support.attaching import SEQ, Watch, conversation, load, rememberer, turn_end
-from support.gateway import Dragoman, Start, Table
+from support.clients.joining_clients import JoiningClients, release, stepped
+from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import Message
-from support.seam import Seam, release, stepped
+from support.session_client import SEQ, Watch, conversation, load, resumable_agent, turn_end
 
 STEPS = 12
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 
 
 @pytest.fixture
@@ -23,52 +23,54 @@ def steps(tmp_path: Path) -> Path:
 
 
 async def test_a_client_may_attach_at_any_moment_of_a_turn(
-    gateway: Dragoman, watch: Watch, workspace: Path, steps: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path, steps: Path
 ) -> None:
     session = await gateway.new_session(workspace)
-    seam = Seam(gateway, session, workspace, watch)
+    clients = JoiningClients(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, stepped(steps, STEPS))
     for step in range(STEPS):
         await gateway.text(session, f"step {step}")
-        await seam.over_the_socket(**(SEQ if step % 3 == 0 else {}))
+        await clients.over_the_socket(**(SEQ if step % 3 == 0 else {}))
         release(steps, step)
     assert (await turn).stop_reason == "end_turn"
-    assert len(await seam.check()) == 2 + 4 * STEPS + 2
+    assert len(await clients.check()) == 2 + 4 * STEPS + 2
 
 
 async def test_a_client_may_attach_while_the_turn_waits(
-    gateway: Dragoman, watch: Watch, workspace: Path, steps: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path, steps: Path
 ) -> None:
     session = await gateway.new_session(workspace)
-    seam = Seam(gateway, session, workspace, watch)
+    clients = JoiningClients(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, stepped(steps, 2))
     for step in range(2):
         await gateway.text(session, f"step {step}")
-        await seam.over_the_socket()
-        await seam.comers[-1].text(session, f"step {step}")
+        await clients.over_the_socket()
+        await clients.clients[-1].text(session, f"step {step}")
         release(steps, step)
     assert (await turn).stop_reason == "end_turn"
-    await seam.check()
+    await clients.check()
 
 
 async def test_a_client_of_another_process_may_attach_at_any_moment_of_a_turn(
-    gateway: Dragoman, dragoman: Start, watch: Watch, workspace: Path, steps: Path
+    gateway: GatewayProcess, dragoman: Start, watch: Watch, workspace: Path, steps: Path
 ) -> None:
     session = await gateway.new_session(workspace)
-    seam = Seam(gateway, session, workspace, watch)
+    clients = JoiningClients(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, stepped(steps, 4))
     for step in range(4):
         await gateway.text(session, f"step {step}")
         if step:
-            await seam.from_another_process(dragoman, AGENTS)
+            await clients.from_another_process(dragoman, AGENTS)
         release(steps, step)
     assert (await turn).stop_reason == "end_turn"
-    await seam.check()
+    await clients.check()
 
 
-async def test_clients_may_attach_during_a_flood(gateway: Dragoman, watch: Watch, workspace: Path) -> None:
+async def test_clients_may_attach_during_a_flood(
+    gateway: GatewayProcess, watch: Watch, workspace: Path
+) -> None:
     session = await gateway.new_session(workspace)
-    seam = Seam(gateway, session, workspace, watch)
+    clients = JoiningClients(gateway, session, workspace, watch)
     turn = gateway.start_prompt(session, "flood 6000 100\nsay done")
     for number in range(0, 6000, 750):
 
@@ -76,13 +78,13 @@ async def test_clients_may_attach_during_a_flood(gateway: Dragoman, watch: Watch
             return len(gateway.received) >= number
 
         await gateway.next_message(so_far)
-        await seam.over_the_socket(**(SEQ if number % 500 else {}))
+        await clients.over_the_socket(**(SEQ if number % 500 else {}))
     assert (await turn).stop_reason == "end_turn"
-    assert len(await seam.check()) == 6002 + 2
+    assert len(await clients.check()) == 6002 + 2
 
 
 async def test_a_client_that_loads_twice_sees_it_twice_and_no_more(
-    gateway: Dragoman, watch: Watch, workspace: Path, steps: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path, steps: Path
 ) -> None:
     session = await gateway.new_session(workspace)
     turn = gateway.start_prompt(session, stepped(steps, 2))

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from support.answers import ALLOW, EVERYTHING, REJECT
-from support.attaching import Watch, by_agent, conversation, load, prompts, turn_end
-from support.gateway import Dragoman, Start, agent
+from support.clients.sample_answers import ALLOW, EVERYTHING, REJECT
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import Message, RpcPeer, is_request, is_update
+from support.session_client import Watch, by_agent, conversation, load, prompts, turn_end
 
 PERMISSION = "session/request_permission"
 
 
 async def watched(
-    gateway: Dragoman, watch: Watch, workspace: Path, **capabilities: Any
+    gateway: GatewayProcess, watch: Watch, workspace: Path, **capabilities: Any
 ) -> tuple[RpcPeer, str]:
     """A session of the gateway's own client and a second client that loaded it."""
     session = await gateway.new_session(workspace)
@@ -26,7 +26,7 @@ async def watched(
 
 
 async def test_a_prompt_of_one_client_is_a_user_message_to_the_others(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = await gateway.prompt(session, "say answer")
@@ -37,7 +37,9 @@ async def test_a_prompt_of_one_client_is_a_user_message_to_the_others(
     assert turn.texts == ["answer"]
 
 
-async def test_a_client_is_not_shown_its_own_prompt(gateway: Dragoman, watch: Watch, workspace: Path) -> None:
+async def test_a_client_is_not_shown_its_own_prompt(
+    gateway: GatewayProcess, watch: Watch, workspace: Path
+) -> None:
     other, session = await watched(gateway, watch, workspace)
     await gateway.prompt(session, "say one")
     await other.prompt(session, "say two")
@@ -47,7 +49,7 @@ async def test_a_client_is_not_shown_its_own_prompt(gateway: Dragoman, watch: Wa
 
 
 async def test_every_block_of_a_prompt_reaches_the_others(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     blocks: list[Message] = [
@@ -61,7 +63,7 @@ async def test_every_block_of_a_prompt_reaches_the_others(
 
 
 async def test_the_end_of_a_turn_is_told_to_the_others(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = await gateway.prompt(session, "stop max_tokens")
@@ -71,7 +73,7 @@ async def test_the_end_of_a_turn_is_told_to_the_others(
 
 
 async def test_an_error_of_a_turn_is_told_to_the_others(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = await gateway.prompt(session, "error 4711 it broke")
@@ -81,7 +83,7 @@ async def test_an_error_of_a_turn_is_told_to_the_others(
 
 @pytest.mark.rule("G-005")
 async def test_all_attachments_see_the_same_events_in_the_same_order(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     third = await watch(gateway)
@@ -96,7 +98,7 @@ async def test_all_attachments_see_the_same_events_in_the_same_order(
 
 
 async def test_a_permission_question_goes_to_all_and_the_first_answer_wins(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, "permission")
@@ -109,7 +111,7 @@ async def test_a_permission_question_goes_to_all_and_the_first_answer_wins(
     assert (await turn).report("permission") == {"result": REJECT}
 
 
-async def test_a_late_answer_is_harmless(gateway: Dragoman, watch: Watch, workspace: Path) -> None:
+async def test_a_late_answer_is_harmless(gateway: GatewayProcess, watch: Watch, workspace: Path) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, "permission\nsay between\npermission")
     mine = await gateway.next_message(is_request(PERMISSION))
@@ -126,7 +128,7 @@ async def test_a_late_answer_is_harmless(gateway: Dragoman, watch: Watch, worksp
 
 
 async def test_only_one_of_two_answers_that_cross_reaches_the_agent(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     gateway.on(PERMISSION, ALLOW)
@@ -138,7 +140,7 @@ async def test_only_one_of_two_answers_that_cross_reaches_the_agent(
 
 
 async def test_a_question_that_one_client_cannot_answer_stays_with_the_others(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, "permission")
@@ -148,7 +150,7 @@ async def test_a_question_that_one_client_cannot_answer_stays_with_the_others(
 
 
 async def test_files_are_read_by_the_client_that_prompted(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace, **EVERYTHING)
     other.on("fs/read_text_file", {"content": "the other's"})
@@ -170,7 +172,7 @@ async def test_files_go_to_each_prompts_own_author(dragoman: Start, watch: Watch
 
 
 async def test_a_client_that_stops_reading_does_not_slow_the_others_and_gets_everything_later(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     slow, session = await watched(gateway, watch, workspace)
     slow.pause()
@@ -183,7 +185,7 @@ async def test_a_client_that_stops_reading_does_not_slow_the_others_and_gets_eve
 
 
 async def test_a_client_that_is_behind_is_asked_in_the_right_place(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     slow, session = await watched(gateway, watch, workspace)
     slow.pause()
@@ -199,7 +201,7 @@ async def test_a_client_that_is_behind_is_asked_in_the_right_place(
 
 
 async def test_a_client_that_leaves_in_mid_turn_does_not_end_the_turn_of_another(
-    gateway: Dragoman, watch: Watch, workspace: Path, signal_file: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path, signal_file: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, f"say started\nwait-file {signal_file}\nsay finished")
@@ -210,7 +212,7 @@ async def test_a_client_that_leaves_in_mid_turn_does_not_end_the_turn_of_another
 
 
 async def test_the_end_of_stdin_leaves_a_session_to_whoever_still_watches_it(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     await gateway.prompt(session, "say before")
@@ -222,7 +224,7 @@ async def test_the_end_of_stdin_leaves_a_session_to_whoever_still_watches_it(
 
 
 async def test_a_prompt_while_another_clients_runs_is_refused(
-    gateway: Dragoman, watch: Watch, workspace: Path, signal_file: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path, signal_file: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, f"say started\nwait-file {signal_file}")
@@ -234,7 +236,7 @@ async def test_a_prompt_while_another_clients_runs_is_refused(
 
 
 async def test_a_watcher_may_cancel_the_turn_of_another(
-    gateway: Dragoman, watch: Watch, workspace: Path
+    gateway: GatewayProcess, watch: Watch, workspace: Path
 ) -> None:
     other, session = await watched(gateway, watch, workspace)
     turn = gateway.start_prompt(session, "sleep-until-cancel")

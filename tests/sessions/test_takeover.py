@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from support.agent_journal import AgentJournal
-from support.attaching import NEITHER, entry, load, notice, rememberer, setup
-from support.faults import Faults
-from support.gateway import Dragoman, Start, Table
-from support.journal_file import records
-from support.mounts import mounting
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import RpcFailure
+from support.session_client import NEITHER, entry, load, notice, resumable_agent, setup
+from support.store.failing_store import Faults
+from support.store.journal_reader import records
+from support.store.small_disk import mounting
 
-AGENTS: Table = {"scripted": rememberer()}
+AGENTS: Table = {"scripted": resumable_agent()}
 
 
-async def started(dragoman: Start) -> Dragoman:
+async def started(dragoman: Start) -> GatewayProcess:
     gateway = await dragoman(agents=AGENTS)
     await gateway.initialize()
     return gateway
@@ -67,12 +67,12 @@ async def test_a_turn_that_ended_while_the_list_was_made_is_not_called_interrupt
 
 
 async def test_a_session_that_is_taken_over_goes_on_with_the_agent_session_of_its_last_turn(
-    dragoman: Start, home: Path, workspace: Path, heard: AgentJournal, faults: Faults
+    dragoman: Start, home: Path, workspace: Path, heard: AgentLog, faults: Faults
 ) -> None:
     """The agent was restarted, and has another session of its own, while the other process waited."""
-    one = await dragoman(agents={"scripted": rememberer(caps=NEITHER)})
+    one = await dragoman(agents={"scripted": resumable_agent(caps=NEITHER)})
     await one.initialize()
-    other = await faults.start(dragoman, agents={"scripted": rememberer(*heard.flags)})
+    other = await faults.start(dragoman, agents={"scripted": resumable_agent(*heard.flags)})
     await other.initialize()
     session = await one.new_session(workspace)
     faults.hold("acquire")
@@ -91,15 +91,15 @@ async def test_a_session_that_is_taken_over_goes_on_with_the_agent_session_of_it
 
 
 async def test_a_turn_goes_on_undisturbed_when_the_runtime_folder_vanishes_and_another_process_asks(
-    dragoman: Start, home: Path, workspace: Path, signal_file: Path, heard: AgentJournal
+    dragoman: Start, home: Path, workspace: Path, signal_file: Path, heard: AgentLog
 ) -> None:
-    one = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    one = await dragoman(agents={"scripted": resumable_agent(*heard.flags)})
     await one.initialize()
     session = await one.new_session(workspace)
     turn = one.start_prompt(session, f"say begun\nwait-file {signal_file}\nsay done")
     await one.text(session, "begun")
     shutil.rmtree(home / "run")
-    other = await dragoman(agents={"scripted": rememberer(*heard.flags)})
+    other = await dragoman(agents={"scripted": resumable_agent(*heard.flags)})
     await other.initialize()
     for method in ("session/load", "session/resume"):
         refused = (await other.request_raw(method, setup(session, workspace)))["error"]

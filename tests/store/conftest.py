@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman.store import FileStore
-from support.store import StorePeer
+from support.store.store_process import StoreProcess
 
-StartPeer = Callable[..., Awaitable[StorePeer]]
+StartPeer = Callable[..., Awaitable[StoreProcess]]
 
 
 @pytest.fixture
@@ -34,10 +34,10 @@ async def store(path: Path, runtime: Path) -> AsyncIterator[FileStore]:
 @pytest.fixture
 async def peer(path: Path, runtime: Path) -> AsyncIterator[StartPeer]:
     """Start another process with the same store open: `other = await peer()`."""
-    started: list[StorePeer] = []
+    started: list[StoreProcess] = []
 
-    async def start(at: Path = path, **options: Any) -> StorePeer:
-        started.append(await StorePeer.start(at, runtime, **options))
+    async def start(at: Path = path, **options: Any) -> StoreProcess:
+        started.append(await StoreProcess.start(at, runtime, **options))
         return started[-1]
 
     yield start

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.store import FileStore
-from support.store import numbered, read_all, record
+from support.store.store_process import numbered, read_all, record
 
 ROUNDS = 15
 

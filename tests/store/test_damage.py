@@ -12,7 +12,7 @@ from dragoman.gateway.ports.store import Lease, Row, SchemaTooNew
 from dragoman.store import FileStore, limits, segments
 from dragoman.store.segments import End, Reader
 from dragoman.store.writer import Writer
-from support.store import append, begin, numbered, read_all
+from support.store.store_process import append, begin, numbered, read_all
 
 BATCHES = ([b"a", b"bb"], [b"#1 1 2 1 look 00000000"], [b"", b"ccc", b""], [b"d" * 40], [b"e"])
 EVENTS = dict(enumerate((event for batch in BATCHES for event in batch), 1))

@@ -28,8 +28,8 @@ from dragoman.gateway.ports.store import (
 )
 from dragoman.store import FileStore, schema
 from dragoman.store.failure import explain
-from support.mounts import mounting
-from support.store import append, begin, numbered, read_all, record
+from support.store.small_disk import mounting
+from support.store.store_process import append, begin, numbered, read_all, record
 
 
 async def refusal(path: Path, runtime: Path, **options: Any) -> StoreError:

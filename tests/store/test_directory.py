@@ -22,7 +22,7 @@ from dragoman.gateway.ports.store import (
     UnknownSession,
 )
 from dragoman.store import FileStore
-from support.store import BOUND, append, begin, record
+from support.store.store_process import BOUND, append, begin, record
 
 
 async def update(store: FileStore, session: str, epoch: int, changes: SessionChanges) -> StoreError | None:

@@ -23,7 +23,7 @@ from dragoman.gateway.ports.store import (
 )
 from dragoman.store import FileStore, directory, limits
 from dragoman.store.writer import Writer
-from support.store import BOUND, append, begin, numbered, read_all
+from support.store.store_process import BOUND, append, begin, numbered, read_all
 
 
 async def test_what_was_appended_is_read_back_with_its_numbers(store: FileStore) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[1] / "support" / "processes" / "kill_points.py"
+PROGRAM = Path(__file__).parents[1] / "support" / "store" / "kill_points.py"
 POINTS = {
     "append": 800, "takeover": 800, "prune": 700, "delete": 250, "create": 350, "convert": 2500, "restore": 150,
 }  # fmt: skip

@@ -32,7 +32,7 @@ from dragoman.gateway.ports.store import (
 )
 from dragoman.store import FileStore, limits, locks
 from dragoman.store.locks import SessionLock
-from support.store import StorePeer, append, begin, numbered, read_all, record
+from support.store.store_process import StoreProcess, append, begin, numbered, read_all, record
 from support.waiting import until
 
 
@@ -91,7 +91,7 @@ async def test_a_former_owner_that_comes_back_is_fenced(store: FileStore, peer: 
     assert numbered(await read_all(store, "dgm_theirs")) == {1: b"first", 2: b"mine"}
 
 
-async def until_refused(peer: StorePeer, session: str, seq: int) -> Any:
+async def until_refused(peer: StoreProcess, session: str, seq: int) -> Any:
     """Append until that is refused; a lock is looked at ten times a second."""
     async with asyncio.timeout(30):
         while (answer := await peer.ask("append", session, 1, seq, ["late"])) is None:

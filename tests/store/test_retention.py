@@ -10,7 +10,7 @@ import pytest
 from dragoman.gateway.lifecycle.retention import expire, prune
 from dragoman.gateway.ports.store import Lease, Removed, SessionChanges, StoredSession
 from dragoman.store import FileStore
-from support.store import append, begin, numbered, read_all, record
+from support.store.store_process import append, begin, numbered, read_all, record
 
 KILOBYTES = 100
 

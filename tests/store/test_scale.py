@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.gateway.ports.store import Lease
 from dragoman.store import FileStore
-from support.store import append, begin, read_all, record
+from support.store.store_process import append, begin, read_all, record
 
 SESSIONS, FEW = 100_000, 100
 JOURNAL_BYTES = 4 * 2**30

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.gateway import agent, clean_environment, toml
-from support.nursery import run_warm
-from support.terminal import Terminal
+from support.fork_server import run_forked
+from support.gateway_process import agent, clean_environment, toml
+from support.pseudo_terminal import Terminal
 
 LIMIT = 60
 
@@ -34,7 +34,7 @@ class CommandLine:
     def run(self, *arguments: str, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
         """Run to its end; it has loaded its modules before (`nursery.py`), which `start` and `terminal` do not."""
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        done = run_warm("gateway", arguments, self.env, self.folder, given, LIMIT)
+        done = run_forked("gateway", arguments, self.env, self.folder, given, LIMIT)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback (most" not in err, err
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)

@@ -16,7 +16,7 @@ async def until(predicate: Callable[[], object], timeout: float = 10.0) -> None:
             await asyncio.sleep(INTERVAL)
 
 
-class Halt:
+class StoppedWriting:
     """True once a process has written something and then nothing more for many looks in a row."""
 
     LOOKS = 30

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.store import FileStore
-from support.store import append, begin
+from support.store.store_process import append, begin
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from dragoman.store import FileStore, limits, segments
 from dragoman.store.writer import Writer
 from dragoman.upkeep import archive
 from dragoman.upkeep.restore import restore
-from support.old_store import OldStore
-from support.store import StorePeer, append, begin, numbered, read_all, record
+from support.store.old_store import OldStore
+from support.store.store_process import StoreProcess, append, begin, numbered, read_all, record
 
 EVENTS = {seq: b"%d" % seq for seq in range(1, 101)}
 
@@ -56,7 +56,7 @@ async def test_everything_is_back_after_a_restore(
 
 
 async def test_a_backup_is_made_while_processes_write(state: Path, tmp_path: Path, filled: list[str]) -> None:
-    writer = await StorePeer.start(state / "dragoman.db", tmp_path / "run")
+    writer = await StoreProcess.start(state / "dragoman.db", tmp_path / "run")
     await writer.hear()
     writer.tell("stream", *filled)
     for n in range(5):

@@ -18,8 +18,8 @@ from dragoman.gateway.ports.store import Lease, Row, SessionHeld, StoreBusy
 from dragoman.store import FileStore, limits
 from dragoman.upkeep import archive
 from dragoman.upkeep.check import Finding, Fix, check
-from support.old_store import OldStore
-from support.store import StorePeer, append, begin, numbered, read_all
+from support.store.old_store import OldStore
+from support.store.store_process import StoreProcess, append, begin, numbered, read_all
 
 
 def findings(state: Path) -> list[Finding | Fix]:
@@ -168,7 +168,7 @@ async def test_a_removal_that_was_interrupted_is_completed(state: Path, long: st
 async def test_a_directory_that_is_behind_the_files_of_a_live_session_is_no_finding(
     state: Path, filled: list[str], tmp_path: Path
 ) -> None:
-    writer = await StorePeer.start(state / "dragoman.db", tmp_path / "run")
+    writer = await StoreProcess.start(state / "dragoman.db", tmp_path / "run")
     await writer.hear()
     writer.tell("stream", *filled)
     for _ in range(6):

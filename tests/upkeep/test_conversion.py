@@ -13,8 +13,8 @@ import pytest
 from dragoman.gateway.ports.store import Lease, Row
 from dragoman.store import FileStore, schema, writer
 from dragoman.upkeep import conversion
-from support.old_store import TS, OldStore
-from support.store import append, numbered, read_all
+from support.store.old_store import TS, OldStore
+from support.store.store_process import append, numbered, read_all
 
 ROWS = [[b"a", b"b"], [b"c"], [b"x" * 300_000, b"", b"d"]]
 EVENTS = dict(enumerate((event for row in ROWS for event in row), 1))

@@ -14,9 +14,9 @@ import pytest
 from dragoman.gateway.ports.store import StoreUnavailable
 from dragoman.store import FileStore
 from dragoman.upkeep import archive, restore
-from support.mounts import mounting
-from support.old_store import OldStore
-from support.store import numbered, read_all
+from support.store.old_store import OldStore
+from support.store.small_disk import mounting
+from support.store.store_process import numbered, read_all
 
 RESTORE = """
 import sys

@@ -17,11 +17,11 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from dragoman.server.pages import BUILT
-from support import kinds
-from support.attaching import free_port
-from support.browser import FLAGS, Arrive, Person, another_tab, chromium, person
-from support.gateway import Dragoman, agent
-from support.serving import Serving, UrlFraming
+from support import prerequisites
+from support.gateway_process import GatewayProcess, agent
+from support.serve_process import ServeProcess, UrlFraming
+from support.session_client import free_port
+from support.web.browser import FLAGS, Arrive, Person, another_tab, chromium, person
 
 HERE = Path(__file__).parent
 
@@ -41,9 +41,9 @@ AGENTS = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     missing = None
     if chromium() is None:
-        missing = kinds.missing("chromium", "the browser tests did not run")
+        missing = prerequisites.missing("chromium", "the browser tests did not run")
     elif not (BUILT / "index.html").exists():
-        missing = kinds.missing("web chat", "the browser tests did not run")
+        missing = prerequisites.missing("web chat", "the browser tests did not run")
     for item in items:
         if HERE not in item.path.parents:
             continue
@@ -60,17 +60,17 @@ async def browser() -> AsyncIterator[Browser]:
         await started.close()
 
 
-async def start_serving(home: Path, port: int = 0) -> Serving:
+async def start_serving(home: Path, port: int = 0) -> ServeProcess:
     framing = UrlFraming()
     config = {"default_agent": "scripted", "agents": AGENTS, "sandboxes": {"here": {"kind": "local"}}}
-    gateway = await Dragoman.start(home, "serve", "--port", str(port), config=config, framing=framing)
-    return Serving(gateway, await framing.url())
+    gateway = await GatewayProcess.start(home, "serve", "--port", str(port), config=config, framing=framing)
+    return ServeProcess(gateway, await framing.url())
 
 
 @dataclass
 class Mortal:
     home: Path
-    serving: Serving
+    serving: ServeProcess
     people: list[Person]
 
     @property
@@ -89,14 +89,14 @@ class Mortal:
             await visitor.outage.end()
 
 
-async def end_serving(serving: Serving) -> None:
+async def end_serving(serving: ServeProcess) -> None:
     await serving.close()
     serving.gateway.leave()
     await serving.gateway.stop()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared() -> AsyncIterator[Serving]:
+async def shared() -> AsyncIterator[ServeProcess]:
     """A gateway for tests that do it no harm."""
     with tempfile.TemporaryDirectory(prefix="dgm-") as home:
         serving = await start_serving(Path(home))
@@ -125,7 +125,7 @@ async def own(home: Path, people: list[Person]) -> AsyncIterator[Mortal]:
     await end_serving(mortal.serving)
 
 
-async def forget_sessions(serving: Serving) -> None:
+async def forget_sessions(serving: ServeProcess) -> None:
     """What one test left waiting would call for the people of the next."""
     async with serving.http() as admin:
         for session in (await admin.get("/api/sessions")).json()["sessions"]:
@@ -133,7 +133,7 @@ async def forget_sessions(serving: Serving) -> None:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def arrive(browser: Browser, shared: Serving, people: list[Person]) -> AsyncIterator[Arrive]:
+async def arrive(browser: Browser, shared: ServeProcess, people: list[Person]) -> AsyncIterator[Arrive]:
     """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
 
     async def come(

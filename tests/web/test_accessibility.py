@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from support.axe import findings
-from support.browser import Arrive
-from support.screenplay import QUESTION, USAGE, plan, script
+from support.agents.sample_prompts import QUESTION, USAGE, plan, script
+from support.web.axe import findings
+from support.web.browser import Arrive
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

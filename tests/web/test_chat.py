@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Dialog, expect
 
-from support.browser import Arrive
-from support.screenplay import ANSWER, EDIT, QUESTION, RAN, READ, TERMINAL, USAGE, plan, script
+from support.agents.sample_prompts import ANSWER, EDIT, QUESTION, RAN, READ, TERMINAL, USAGE, plan, script
+from support.web.browser import Arrive
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

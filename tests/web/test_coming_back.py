@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from support.browser import Arrive
-from support.screenplay import QUESTION, script
+from support.agents.sample_prompts import QUESTION, script
+from support.web.browser import Arrive
 
 from .conftest import Mortal
 

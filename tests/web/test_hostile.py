@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import expect
 
 from bridge.test_hostile import HOSTILE
-from support.browser import Arrive
+from support.web.browser import Arrive
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

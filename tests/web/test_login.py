@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from support.browser import Arrive, Person
-from support.serving import Refused, Serving
+from support.serve_process import Refused, ServeProcess
+from support.web.browser import Arrive, Person
 
 from .conftest import Mortal
 
@@ -69,7 +69,7 @@ async def pair_of(person: Person) -> dict[str, str]:
 
 
 async def test_a_link_of_an_agent_gives_its_program_a_cookie_that_opens_nothing(
-    arrive: Arrive, workspace: Path, shared: Serving, preview: Preview
+    arrive: Arrive, workspace: Path, shared: ServeProcess, preview: Preview
 ) -> None:
     me = await arrive()
     await me.start_session(workspace, f"say preview ready at http://127.0.0.1:{preview.port}/")
@@ -101,7 +101,7 @@ async def test_a_link_of_an_agent_gives_its_program_a_cookie_that_opens_nothing(
         assert refused.value.status == 401
 
 
-async def test_the_secret_leaves_the_address_at_once(arrive: Arrive, shared: Serving) -> None:
+async def test_the_secret_leaves_the_address_at_once(arrive: Arrive, shared: ServeProcess) -> None:
     me = await arrive()
     await is_in(me)
     secret = (await pair_of(me))["X-Dragoman-Page"]
@@ -120,7 +120,7 @@ async def test_the_secret_leaves_the_address_at_once(arrive: Arrive, shared: Ser
     assert asked and not any(secret in url or "token" in url for url in asked)
 
 
-async def test_a_reload_and_another_tab_need_no_token(arrive: Arrive, shared: Serving) -> None:
+async def test_a_reload_and_another_tab_need_no_token(arrive: Arrive, shared: ServeProcess) -> None:
     me = await arrive()
     await is_in(me)
     await me.page.reload()
@@ -144,7 +144,9 @@ async def test_a_restart_of_the_gateway_logs_nobody_out(arrive: Arrive, own: Mor
     await is_in(me)
 
 
-async def test_a_page_that_has_only_the_cookie_says_how_to_come_in(arrive: Arrive, shared: Serving) -> None:
+async def test_a_page_that_has_only_the_cookie_says_how_to_come_in(
+    arrive: Arrive, shared: ServeProcess
+) -> None:
     me = await arrive()
     await is_in(me)
     await me.page.evaluate("localStorage.clear()")
@@ -162,7 +164,9 @@ async def test_a_page_that_has_only_the_cookie_says_how_to_come_in(arrive: Arriv
     me.complaints.clear()  # the browser calls a 401 an error
 
 
-async def test_logging_out_holds_for_all_tabs_and_at_the_gateway(arrive: Arrive, shared: Serving) -> None:
+async def test_logging_out_holds_for_all_tabs_and_at_the_gateway(
+    arrive: Arrive, shared: ServeProcess
+) -> None:
     me = await arrive()
     await is_in(me)
     tab = await arrive(beside=me)
@@ -183,7 +187,7 @@ async def test_logging_out_holds_for_all_tabs_and_at_the_gateway(arrive: Arrive,
         person.complaints.clear()  # the browser calls a 401 an error
 
 
-async def test_a_made_up_secret_in_the_address_logs_nobody_out(arrive: Arrive, shared: Serving) -> None:
+async def test_a_made_up_secret_in_the_address_logs_nobody_out(arrive: Arrive, shared: ServeProcess) -> None:
     me = await arrive()
     await is_in(me)
     await me.page.goto("about:blank")
@@ -209,7 +213,9 @@ async def test_exports_are_fetched_with_the_secret(arrive: Arrive, workspace: Pa
         assert "worth keeping" in saved.read_text()
 
 
-async def test_addresses_of_the_gateway_that_are_no_chat_can_be_read(arrive: Arrive, shared: Serving) -> None:
+async def test_addresses_of_the_gateway_that_are_no_chat_can_be_read(
+    arrive: Arrive, shared: ServeProcess
+) -> None:
     me = await arrive("/api/docs")
     assert me.page.url == f"{shared.base}/api/docs"
     await expect(me.page.get_by_role("heading", name="Dragoman API")).to_be_visible()
@@ -247,7 +253,9 @@ async def test_a_tab_that_is_logged_out_by_another_shows_nothing_of_a_session(
         person.complaints.clear()  # the browser calls a 401 an error
 
 
-async def test_a_wrong_token_is_called_wrong_and_leaves_the_address(arrive: Arrive, shared: Serving) -> None:
+async def test_a_wrong_token_is_called_wrong_and_leaves_the_address(
+    arrive: Arrive, shared: ServeProcess
+) -> None:
     me = await arrive("/healthz")
     await me.page.context.clear_cookies()
     await me.page.goto(f"{shared.base}/")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from support.browser import Arrive, Person
-from support.screenplay import QUESTION
-from support.serving import Serving
+from support.agents.sample_prompts import QUESTION
+from support.serve_process import ServeProcess
+from support.web.browser import Arrive, Person
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -86,7 +86,7 @@ async def test_an_address_that_was_cut_says_that_there_is_no_such_session(arrive
     await expect(me.page.get_by_role("navigation", name="Sessions")).to_be_visible()
 
 
-async def test_the_worker_is_for_people_who_are_logged_in(shared: Serving) -> None:
+async def test_the_worker_is_for_people_who_are_logged_in(shared: ServeProcess) -> None:
     assert (await shared.http(token=False).get("/worker.js")).status_code == 401
     login = await shared.login()
     answer = await shared.http(token=False, headers={"Cookie": login.cookie}).get("/worker.js")

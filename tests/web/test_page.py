@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from support.browser import Arrive
-from support.serving import Serving
-from support.web_figures import FIRST_LOAD, first_load
+from support.serve_process import ServeProcess
+from support.web.browser import Arrive
+from support.web.figures import FIRST_LOAD, first_load
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -37,7 +37,9 @@ async def test_the_token_leaves_the_address_bar(arrive: Arrive) -> None:
     assert "token" not in await me.page.evaluate("document.referrer + document.cookie")
 
 
-async def test_without_a_token_there_is_a_page_that_says_what_to_do(arrive: Arrive, shared: Serving) -> None:
+async def test_without_a_token_there_is_a_page_that_says_what_to_do(
+    arrive: Arrive, shared: ServeProcess
+) -> None:
     stranger = await arrive("/healthz")
     await stranger.page.context.clear_cookies()
     answer = await stranger.page.goto(shared.base)
@@ -84,7 +86,7 @@ async def test_an_agent_without_a_model_says_what_one_can_write(arrive: Arrive, 
     await me.sees("To get a language model")
 
 
-async def test_a_wrong_address_leads_back_to_the_chat(arrive: Arrive, shared: Serving) -> None:
+async def test_a_wrong_address_leads_back_to_the_chat(arrive: Arrive, shared: ServeProcess) -> None:
     me = await arrive()
     answer = await me.page.goto(f"{shared.base}/sessions/x")
     assert answer is not None and answer.status == 404
@@ -94,7 +96,7 @@ async def test_a_wrong_address_leads_back_to_the_chat(arrive: Arrive, shared: Se
 
 
 async def test_a_token_that_is_revoked_is_said_and_nothing_typed_is_lost(
-    arrive: Arrive, workspace: Path, shared: Serving
+    arrive: Arrive, workspace: Path, shared: ServeProcess
 ) -> None:
     admin = shared.http()
     made = await admin.post("/api/tokens", json={"name": "guest", "role": "control"})
@@ -110,7 +112,9 @@ async def test_a_token_that_is_revoked_is_said_and_nothing_typed_is_lost(
     me.complaints.clear()  # the browser calls a 401 an error
 
 
-async def test_an_observer_may_look_and_not_write(arrive: Arrive, workspace: Path, shared: Serving) -> None:
+async def test_an_observer_may_look_and_not_write(
+    arrive: Arrive, workspace: Path, shared: ServeProcess
+) -> None:
     owner = await arrive()
     await owner.start_session(workspace, "say look at this")
     await owner.ready()

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from support.browser import Arrive, Person
-from support.screenplay import QUESTION
+from support.agents.sample_prompts import QUESTION
+from support.web.browser import Arrive, Person
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

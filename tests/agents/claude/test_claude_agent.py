@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure, Turn, is_update
 
-SCRIPTED = Path(__file__).parents[2] / "support" / "scripted_claude.py"
+SCRIPTED = Path(__file__).parents[2] / "support" / "agents" / "scripted_claude.py"
 ALLOW = {"outcome": {"outcome": "selected", "optionId": "allow"}}
 REJECT = {"outcome": {"outcome": "selected", "optionId": "reject"}}
 
@@ -23,7 +23,7 @@ def claude(tmp_path: Path, *flags: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def client(dragoman: Start, tmp_path: Path) -> Dragoman:
+async def client(dragoman: Start, tmp_path: Path) -> GatewayProcess:
     gateway = await dragoman("acp", "claude", agents={"claude": claude(tmp_path)})
     await gateway.initialize()
     return gateway
@@ -45,7 +45,9 @@ async def test_it_says_what_it_can_do_and_which_version_it_is(dragoman: Start, t
     assert result["authMethods"][0]["id"] == "claude-login"
 
 
-async def test_a_new_session_offers_modes_options_and_commands(client: Dragoman, workspace: Path) -> None:
+async def test_a_new_session_offers_modes_options_and_commands(
+    client: GatewayProcess, workspace: Path
+) -> None:
     result = await client.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     assert result["modes"]["currentModeId"] == "default"
     assert [mode["id"] for mode in result["modes"]["availableModes"]] == [
@@ -65,7 +67,9 @@ async def test_a_new_session_offers_modes_options_and_commands(client: Dragoman,
 
 
 @pytest.mark.rule("G-160")
-async def test_text_and_thinking_come_once_and_before_the_answer(client: Dragoman, workspace: Path) -> None:
+async def test_text_and_thinking_come_once_and_before_the_answer(
+    client: GatewayProcess, workspace: Path
+) -> None:
     turn = await client.prompt(await client.new_session(workspace), "think hmm, well\nHello there")
     assert turn.stop_reason == "end_turn"
     assert "".join(turn.texts) == "Hello there"
@@ -77,7 +81,7 @@ async def test_text_and_thinking_come_once_and_before_the_answer(client: Dragoma
     assert turn.response["result"]["usage"]["inputTokens"] == 100
 
 
-async def test_an_allowed_tool_runs_and_shows_its_output(client: Dragoman, workspace: Path) -> None:
+async def test_an_allowed_tool_runs_and_shows_its_output(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", ALLOW)
     turn = await client.prompt(await client.new_session(workspace), "bash make")
     assert tools(turn, "sessionUpdate", "status") == [
@@ -97,7 +101,9 @@ async def test_an_allowed_tool_runs_and_shows_its_output(client: Dragoman, works
     ]
 
 
-async def test_a_rejected_tool_is_failed_and_the_turn_goes_on(client: Dragoman, workspace: Path) -> None:
+async def test_a_rejected_tool_is_failed_and_the_turn_goes_on(
+    client: GatewayProcess, workspace: Path
+) -> None:
     client.on("session/request_permission", REJECT)
     turn = await client.prompt(await client.new_session(workspace), "bash make\nafter all")
     assert tools(turn, "status")[-1] == ("failed",)
@@ -105,7 +111,9 @@ async def test_a_rejected_tool_is_failed_and_the_turn_goes_on(client: Dragoman, 
     assert turn.stop_reason == "end_turn"
 
 
-async def test_an_edit_has_a_diff_and_a_line_and_todos_are_a_plan(client: Dragoman, workspace: Path) -> None:
+async def test_an_edit_has_a_diff_and_a_line_and_todos_are_a_plan(
+    client: GatewayProcess, workspace: Path
+) -> None:
     turn = await client.prompt(await client.new_session(workspace), "edit /w/a.py\ntodo dig")
     last = [u for u in turn.updates if u.get("status") == "completed"][-1]
     assert last["locations"] == [{"path": "/w/a.py", "line": 7}]
@@ -114,21 +122,21 @@ async def test_an_edit_has_a_diff_and_a_line_and_todos_are_a_plan(client: Dragom
     assert plan["entries"][0]["content"] == "dig"
 
 
-async def test_a_question_of_claude_is_answered_by_a_choice(client: Dragoman, workspace: Path) -> None:
+async def test_a_question_of_claude_is_answered_by_a_choice(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "answer_1"}})
     turn = await client.prompt(await client.new_session(workspace), "question Which?")
     last = [u for u in turn.updates if u.get("status") == "completed"][-1]
     assert json.loads(last["content"][0]["content"]["text"])["answers"] == {"Which?": "blue"}
 
 
-async def test_a_plan_that_is_accepted_changes_the_mode(client: Dragoman, workspace: Path) -> None:
+async def test_a_plan_that_is_accepted_changes_the_mode(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", {"outcome": {"outcome": "selected", "optionId": "acceptEdits"}})
     turn = await client.prompt(await client.new_session(workspace), "plan dig a hole")
     modes = [u["currentModeId"] for u in turn.updates if u["sessionUpdate"] == "current_mode_update"]
     assert modes == ["acceptEdits"]
 
 
-async def test_cancel_in_the_middle_of_text_settles(client: Dragoman, workspace: Path) -> None:
+async def test_cancel_in_the_middle_of_text_settles(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "hang")
     await client.next_message(is_update(session, "agent_message_chunk"))
@@ -138,7 +146,7 @@ async def test_cancel_in_the_middle_of_text_settles(client: Dragoman, workspace:
 
 
 async def test_cancel_with_a_question_open_settles_and_closes_the_tool(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "bash make")
@@ -154,7 +162,7 @@ async def test_cancel_with_a_question_open_settles_and_closes_the_tool(
     ("script", "stop"),
     [("stop error_max_turns", "max_turn_requests"), ("stop max_tokens", "max_tokens"), ("refuse", "refusal")],
 )
-async def test_stop_reasons_are_acps(client: Dragoman, workspace: Path, script: str, stop: str) -> None:
+async def test_stop_reasons_are_acps(client: GatewayProcess, workspace: Path, script: str, stop: str) -> None:
     assert (await client.prompt(await client.new_session(workspace), script)).stop_reason == stop
 
 
@@ -168,7 +176,7 @@ async def test_stop_reasons_are_acps(client: Dragoman, workspace: Path, script: 
     ],
 )
 async def test_failures_are_errors_with_a_next_step(
-    client: Dragoman, workspace: Path, script: str, code: int, words: str
+    client: GatewayProcess, workspace: Path, script: str, code: int, words: str
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), script)
     assert turn.error is not None
@@ -177,13 +185,13 @@ async def test_failures_are_errors_with_a_next_step(
     assert turn.texts == []
 
 
-async def test_retries_are_told_as_such(client: Dragoman, workspace: Path) -> None:
+async def test_retries_are_told_as_such(client: GatewayProcess, workspace: Path) -> None:
     turn = await client.prompt(await client.new_session(workspace), "fail 529")
     states = [u["_meta"]["dragoman"] for u in turn.updates if u["sessionUpdate"] == "session_info_update"]
     assert {"state": "retrying", "attempt": 1, "maxRetries": 10, "status": 529} in states
 
 
-async def test_modes_models_and_effort_change_by_any_name(client: Dragoman, workspace: Path) -> None:
+async def test_modes_models_and_effort_change_by_any_name(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.request("session/set_mode", {"sessionId": session, "modeId": "plan"})
     effort = {"sessionId": session, "configId": "effort", "value": "high"}
@@ -213,7 +221,7 @@ async def test_modes_models_and_effort_change_by_any_name(client: Dragoman, work
     ],
 )
 async def test_what_is_not_offered_is_refused(
-    client: Dragoman, workspace: Path, method: str, params: dict[str, str]
+    client: GatewayProcess, workspace: Path, method: str, params: dict[str, str]
 ) -> None:
     session = await client.new_session(workspace)
     with pytest.raises(RpcFailure) as failure:
@@ -221,7 +229,7 @@ async def test_what_is_not_offered_is_refused(
     assert failure.value.code == -32602
 
 
-async def test_servers_and_folders_reach_it(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_servers_and_folders_reach_it(client: GatewayProcess, workspace: Path, tmp_path: Path) -> None:
     server = {"name": "s", "command": "/bin/true", "args": [], "env": [{"name": "K", "value": "secret"}]}
     extra = tmp_path / "extra"
     extra.mkdir()
@@ -236,12 +244,14 @@ async def test_servers_and_folders_reach_it(client: Dragoman, workspace: Path, t
     assert not any("secret" in line for line in client.processes().values())
 
 
-async def test_a_line_that_is_not_json_is_skipped(client: Dragoman, workspace: Path) -> None:
+async def test_a_line_that_is_not_json_is_skipped(client: GatewayProcess, workspace: Path) -> None:
     turn = await client.prompt(await client.new_session(workspace), "garbage\nfine")
     assert "".join(turn.texts) == "fine"
 
 
-async def test_a_process_that_dies_fails_its_turn_and_is_resumed(client: Dragoman, workspace: Path) -> None:
+async def test_a_process_that_dies_fails_its_turn_and_is_resumed(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "die 7")
     assert turn.error is not None
@@ -327,7 +337,7 @@ async def test_a_session_of_its_own_transcripts_is_listed_and_loaded(
 KINDS = {"user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"}
 
 
-async def test_a_fork_has_an_id_of_its_own(client: Dragoman, workspace: Path) -> None:
+async def test_a_fork_has_an_id_of_its_own(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "remember")
     forked = await client.request(
@@ -374,7 +384,7 @@ async def test_a_program_that_is_not_there_is_named_with_its_installation(
     assert "npm install -g @anthropic-ai/claude-code" in failure.value.message
 
 
-async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path) -> None:
+async def test_words_reach_the_turn_that_runs(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "wait-for-words")
     await client.next_message(is_update(session, "agent_message_chunk"))
@@ -383,7 +393,7 @@ async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path)
     assert "".join((await running).texts).endswith("heard and quickly")
 
 
-async def test_what_a_hook_printed_is_in_the_log(client: Dragoman, workspace: Path) -> None:
+async def test_what_a_hook_printed_is_in_the_log(client: GatewayProcess, workspace: Path) -> None:
     await client.prompt(await client.new_session(workspace), "hook not so fast")
     assert "exit_code=2" in (await client.logged(r"hook of claude: not so fast.*"))[0]
 
@@ -424,7 +434,7 @@ async def test_a_terminal_is_text_for_a_client_that_comes_later(
 
 
 async def test_what_goes_wrong_inside_is_an_answer_too(
-    client: Dragoman, workspace: Path, tmp_path: Path
+    client: GatewayProcess, workspace: Path, tmp_path: Path
 ) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "hello")
@@ -435,7 +445,7 @@ async def test_what_goes_wrong_inside_is_an_answer_too(
     assert "IsADirectoryError" in (await client.logged(r"session/delete failed.*"))[0]
 
 
-async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:
+async def test_a_deleted_session_is_gone_from_its_own_list(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "remember")
     await client.request("session/delete", {"sessionId": session})

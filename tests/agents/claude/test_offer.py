@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from dragoman.agents.claude.offer import MOST, Offer
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure, is_update
 
-SCRIPTED = Path(__file__).parents[2] / "support" / "scripted_claude.py"
+SCRIPTED = Path(__file__).parents[2] / "support" / "agents" / "scripted_claude.py"
 BOTH, ONE = {"models": ["default", "haiku"]}, {"models": ["default"]}
 
 
@@ -33,7 +33,7 @@ class Claude:
             half.write_text(json.dumps(offer))
             os.replace(half, self._file)
 
-    async def gateway(self) -> Dragoman:
+    async def gateway(self) -> GatewayProcess:
         command = [sys.executable, "-S", "-E", str(SCRIPTED), "--x-offer", str(self._file)]
         env = {"CLAUDE_CONFIG_DIR": str(self._folder / "claude")}
         table = {"kind": "claude", "command": command, "env": env}
@@ -53,7 +53,7 @@ async def claude(dragoman: Start, tmp_path: Path, workspace: Path) -> Claude:
     return known
 
 
-async def new_session(gateway: Dragoman, workspace: Path) -> tuple[str, list[str]]:
+async def new_session(gateway: GatewayProcess, workspace: Path) -> tuple[str, list[str]]:
     """Its id and its models."""
     told = await gateway.request("session/new", {"cwd": str(workspace), "mcpServers": []})
     return told["sessionId"], [model["modelId"] for model in told["models"]["availableModels"]]

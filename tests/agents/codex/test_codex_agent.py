@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from dragoman.agents.codex.options import CodexOptions
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure, Turn, is_update
 
-SCRIPTED = Path(__file__).parents[2] / "support" / "scripted_codex.py"
+SCRIPTED = Path(__file__).parents[2] / "support" / "agents" / "scripted_codex.py"
 
 
 def codex(tmp_path: Path, *flags: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def choose(option: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def client(dragoman: Start, tmp_path: Path) -> Dragoman:
+async def client(dragoman: Start, tmp_path: Path) -> GatewayProcess:
     gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path)})
     await gateway.initialize()
     return gateway
@@ -61,7 +61,9 @@ async def test_it_says_what_it_can_do_and_what_it_offers(
 
 
 @pytest.mark.rule("G-161")
-async def test_text_and_thinking_come_once_and_before_the_answer(client: Dragoman, workspace: Path) -> None:
+async def test_text_and_thinking_come_once_and_before_the_answer(
+    client: GatewayProcess, workspace: Path
+) -> None:
     turn = await client.prompt(await client.new_session(workspace), "think hmm\nplan dig\nHello there")
     assert "".join(turn.texts) == "Hello there"
     kinds = {each["sessionUpdate"] for each in turn.updates}
@@ -81,7 +83,7 @@ async def test_text_and_thinking_come_once_and_before_the_answer(client: Dragoma
     ],
 )
 async def test_an_allowed_command_runs(
-    client: Dragoman, workspace: Path, script: str, option: str, decision: object
+    client: GatewayProcess, workspace: Path, script: str, option: str, decision: object
 ) -> None:
     client.on("session/request_permission", choose(option))
     turn = await client.prompt(await client.new_session(workspace), script)
@@ -95,7 +97,7 @@ async def test_an_allowed_command_runs(
 @pytest.mark.rule("G-161")
 @pytest.mark.parametrize(("script", "decision"), [("bash make", "decline"), ("legacy make", "denied")])
 async def test_a_declined_command_is_failed_and_the_turn_goes_on(
-    client: Dragoman, workspace: Path, script: str, decision: str
+    client: GatewayProcess, workspace: Path, script: str, decision: str
 ) -> None:
     client.on("session/request_permission", choose("decline"))
     turn = await client.prompt(await client.new_session(workspace), f"{script}\nafter all")
@@ -105,7 +107,7 @@ async def test_a_declined_command_is_failed_and_the_turn_goes_on(
     assert turn.stop_reason == "end_turn"
 
 
-async def test_a_patch_asks_with_its_diff(client: Dragoman, workspace: Path) -> None:
+async def test_a_patch_asks_with_its_diff(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", choose("accept"))
     turn = await client.prompt(await client.new_session(workspace), "patch /w/a.py")
     asked = (await client.next_message("session/request_permission"))["params"]["toolCall"]
@@ -116,7 +118,9 @@ async def test_a_patch_asks_with_its_diff(client: Dragoman, workspace: Path) -> 
     assert statuses(turn)[-1] == "completed"
 
 
-async def test_cancel_in_a_running_tool_settles_and_closes_it(client: Dragoman, workspace: Path) -> None:
+async def test_cancel_in_a_running_tool_settles_and_closes_it(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "hang")
     await client.next_message(is_update(session, "tool_call"))
@@ -141,7 +145,7 @@ async def test_a_cancel_right_behind_the_prompt_counts(
     assert (await turn).stop_reason == "cancelled"
 
 
-async def test_cancel_with_a_question_open_settles(client: Dragoman, workspace: Path) -> None:
+async def test_cancel_with_a_question_open_settles(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "bash make")
     await client.next_message("session/request_permission")
@@ -158,7 +162,7 @@ async def test_cancel_with_a_question_open_settles(client: Dragoman, workspace: 
     ],
 )
 async def test_failures_are_errors_with_a_next_step(
-    client: Dragoman, workspace: Path, info: str, code: int, words: str
+    client: GatewayProcess, workspace: Path, info: str, code: int, words: str
 ) -> None:
     turn = await client.prompt(await client.new_session(workspace), f"fail {info}")
     assert turn.error is not None
@@ -166,7 +170,7 @@ async def test_failures_are_errors_with_a_next_step(
     assert words in turn.error.message
 
 
-async def test_modes_models_and_effort_go_with_the_next_turn(client: Dragoman, workspace: Path) -> None:
+async def test_modes_models_and_effort_go_with_the_next_turn(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     assert report(await client.prompt(session, "report")) == {"config": {}}
     await client.request("session/set_mode", {"sessionId": session, "modeId": "read-only"})
@@ -181,7 +185,7 @@ async def test_modes_models_and_effort_go_with_the_next_turn(client: Dragoman, w
     assert report(await client.prompt(session, "report"))["model"] == "gpt-small"
 
 
-async def test_a_reviewing_model_and_a_speed_can_be_chosen(client: Dragoman, workspace: Path) -> None:
+async def test_a_reviewing_model_and_a_speed_can_be_chosen(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.request("session/set_mode", {"sessionId": session, "modeId": "auto-review"})
     speed = {"sessionId": session, "configId": "service_tier", "value": "fast"}
@@ -206,7 +210,9 @@ def test_what_an_older_codex_does_not_tell_is_not_offered() -> None:
     assert reviewed.mode == "auto-review"
 
 
-async def test_more_folders_can_be_written_to(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_more_folders_can_be_written_to(
+    client: GatewayProcess, workspace: Path, tmp_path: Path
+) -> None:
     more = tmp_path / "more"
     more.mkdir()
     session = await client.new_session(workspace, additionalDirectories=[str(more)])
@@ -217,14 +223,14 @@ async def test_more_folders_can_be_written_to(client: Dragoman, workspace: Path,
     assert policy["writableRoots"] == [str(workspace), str(more)]
 
 
-async def test_what_is_not_offered_is_refused(client: Dragoman, workspace: Path) -> None:
+async def test_what_is_not_offered_is_refused(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     with pytest.raises(RpcFailure) as failure:
         await client.request("session/set_mode", {"sessionId": session, "modeId": "novel"})
     assert failure.value.code == -32602
 
 
-async def test_mcp_servers_are_its_configuration(client: Dragoman, workspace: Path) -> None:
+async def test_mcp_servers_are_its_configuration(client: GatewayProcess, workspace: Path) -> None:
     server = {"name": "s", "command": "/bin/true", "args": ["-x"], "env": [{"name": "K", "value": "V"}]}
     session = await client.new_session(workspace, mcpServers=[server])
     config = report(await client.prompt(session, "report"))["config"]
@@ -232,7 +238,7 @@ async def test_mcp_servers_are_its_configuration(client: Dragoman, workspace: Pa
 
 
 async def test_a_process_that_dies_fails_its_turn_and_the_session_is_resumed(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "first")
@@ -276,7 +282,7 @@ async def test_a_thread_of_its_own_is_listed_and_loaded(
     assert kinds == [*history, "available_commands_update"]
 
 
-async def test_a_fork_has_an_id_of_its_own(client: Dragoman, workspace: Path) -> None:
+async def test_a_fork_has_an_id_of_its_own(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "remember")
     forked = await client.request(
@@ -293,7 +299,7 @@ async def test_a_configuration_that_it_refuses_is_told(dragoman: Start, tmp_path
     assert "approval_policy untrusted is no longer supported" in failure.value.message
 
 
-async def test_collaboration_goes_with_the_next_turn(client: Dragoman, workspace: Path) -> None:
+async def test_collaboration_goes_with_the_next_turn(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     plan = {"sessionId": session, "configId": "collaboration_mode", "value": "plan"}
     await client.request("session/set_config_option", plan)
@@ -302,7 +308,9 @@ async def test_collaboration_goes_with_the_next_turn(client: Dragoman, workspace
     assert told["settings"] == {"model": "gpt-5.5", "reasoning_effort": "low", "developer_instructions": None}
 
 
-async def test_its_commands_and_skills_are_offered_and_carried_out(client: Dragoman, workspace: Path) -> None:
+async def test_its_commands_and_skills_are_offered_and_carried_out(
+    client: GatewayProcess, workspace: Path
+) -> None:
     session = await client.new_session(workspace)
     told = await client.next_message(is_update(session, "available_commands_update"))
     names = [each["name"] for each in told["params"]["update"]["availableCommands"]]
@@ -313,7 +321,7 @@ async def test_its_commands_and_skills_are_offered_and_carried_out(client: Drago
     assert "AGENTS.md" in "".join((await client.prompt(session, "/init")).texts)
 
 
-async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path) -> None:
+async def test_words_reach_the_turn_that_runs(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "wait-for-words")
     await client.next_message(is_update(session, "agent_message_chunk"))
@@ -335,13 +343,13 @@ async def test_words_reach_the_turn_that_runs(client: Dragoman, workspace: Path)
     ],
 )
 async def test_every_kind_of_approval_is_answered(
-    client: Dragoman, workspace: Path, script: str, option: str, words: str
+    client: GatewayProcess, workspace: Path, script: str, option: str, words: str
 ) -> None:
     client.on("session/request_permission", choose(option))
     assert words in "".join((await client.prompt(await client.new_session(workspace), script)).texts)
 
 
-async def test_only_decisions_that_codex_takes_are_offered(client: Dragoman, workspace: Path) -> None:
+async def test_only_decisions_that_codex_takes_are_offered(client: GatewayProcess, workspace: Path) -> None:
     client.on("session/request_permission", choose("network_1"))
     turn = await client.prompt(await client.new_session(workspace), "network example.org")
     asked = (await client.next_message("session/request_permission"))["params"]
@@ -365,7 +373,9 @@ async def test_its_questions_are_elicitations(dragoman: Start, tmp_path: Path, w
     assert '"action": "accept"' in "".join(turn.texts)
 
 
-async def test_a_client_without_elicitations_is_given_choices(client: Dragoman, workspace: Path) -> None:
+async def test_a_client_without_elicitations_is_given_choices(
+    client: GatewayProcess, workspace: Path
+) -> None:
     client.on("session/request_permission", choose("answer_1"))
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "question Which?")
@@ -390,7 +400,7 @@ async def test_a_command_has_a_terminal_where_clients_draw_it_and_text_elsewhere
         assert content["content"]["text"] == '```console\n"accept"\n```'
 
 
-async def test_a_closed_session_is_let_go(client: Dragoman, workspace: Path, tmp_path: Path) -> None:
+async def test_a_closed_session_is_let_go(client: GatewayProcess, workspace: Path, tmp_path: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "hello")
     await client.request("session/close", {"sessionId": session})
@@ -405,7 +415,7 @@ def test_an_effort_that_codex_does_not_tell_is_the_usual_one() -> None:
     assert CodexOptions([model], started).current["effort"] == "low"
 
 
-async def test_a_deleted_session_is_gone_from_its_own_list(client: Dragoman, workspace: Path) -> None:
+async def test_a_deleted_session_is_gone_from_its_own_list(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     await client.prompt(session, "remember")
     await client.request("session/delete", {"sessionId": session})

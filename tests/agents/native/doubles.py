@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SUPPORT = Path(__file__).parents[2] / "support"
+SUPPORT = Path(__file__).parents[2] / "support" / "agents"
 
 
 def claude(tmp_path: Path, *flags: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agents.native.doubles import claude, codex
-from support.gateway import Start
+from support.gateway_process import Start
 
 
 @pytest.mark.parametrize(("name", "double"), [("claude", claude), ("codex", codex)])

@@ -11,14 +11,14 @@ import pytest
 
 from agents.native.doubles import claude, codex
 from dragoman.wire import limits
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure, is_update
 
 DOUBLES = {"claude": claude, "codex": codex}
 both = pytest.mark.parametrize("name", ["claude", "codex"])
 
 
-async def begin(dragoman: Start, tmp_path: Path, name: str, *flags: str, **settings: Any) -> Dragoman:
+async def begin(dragoman: Start, tmp_path: Path, name: str, *flags: str, **settings: Any) -> GatewayProcess:
     gateway = await dragoman("acp", name, agents={name: {**DOUBLES[name](tmp_path, *flags), **settings}})
     await gateway.initialize()
     return gateway

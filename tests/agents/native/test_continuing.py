@@ -9,7 +9,7 @@ import pytest
 
 from agents.native.doubles import claude
 from dragoman.agents.native.auto_continue import open_tasks
-from support.gateway import Start
+from support.gateway_process import Start
 
 TASKS = [sys.executable, "-S", "-c", "print('[1]')"]
 

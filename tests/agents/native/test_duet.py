@@ -9,12 +9,12 @@ import pytest
 
 from agents.native.doubles import claude, codex
 from dragoman.agents.native.duet import route
-from support.gateway import Dragoman, Start
+from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import is_update
 
 
 @pytest.fixture
-async def client(dragoman: Start, tmp_path: Path) -> Dragoman:
+async def client(dragoman: Start, tmp_path: Path) -> GatewayProcess:
     gateway = await dragoman("acp", "claude", agents={"claude": claude(tmp_path), "codex": codex(tmp_path)})
     await gateway.initialize()
     return gateway
@@ -42,7 +42,7 @@ def test_a_name_behind_a_slash_says_who_is_asked(words: str, asked: str | None, 
 
 
 async def test_the_other_is_asked_in_the_same_session_and_knows_what_was_said(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     told = await client.next_message(is_update(session, "available_commands_update"))
@@ -56,7 +56,7 @@ async def test_the_other_is_asked_in_the_same_session_and_knows_what_was_said(
     assert answer.endswith("and you?")
 
 
-async def test_a_name_alone_changes_who_answers(client: Dragoman, workspace: Path) -> None:
+async def test_a_name_alone_changes_who_answers(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     assert (await client.prompt(session, "/codex")).texts == ["Codex answers from now on."]
     assert "workspaceWrite" not in "".join((await client.prompt(session, "report")).texts)
@@ -66,7 +66,7 @@ async def test_a_name_alone_changes_who_answers(client: Dragoman, workspace: Pat
 
 
 async def test_the_guests_questions_and_its_cancel_are_the_sessions(
-    client: Dragoman, workspace: Path
+    client: GatewayProcess, workspace: Path
 ) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "/codex bash make")
@@ -90,7 +90,7 @@ async def test_a_cancel_while_the_guest_is_being_started_settles_at_once(
     assert "".join((await gateway.prompt(session, "and you?")).texts).endswith("and you?")
 
 
-async def test_a_guest_that_dies_takes_only_its_turn_with_it(client: Dragoman, workspace: Path) -> None:
+async def test_a_guest_that_dies_takes_only_its_turn_with_it(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     turn = await client.prompt(session, "/codex die 3")
     assert turn.error is not None

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.gateway import Dragoman, Start, agent
+from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import PATIENCE, Turn, is_update
 
-SUPPORT = Path(__file__).parents[2] / "support"
+SUPPORT = Path(__file__).parents[2] / "support" / "agents"
 KINDS = ("claude", "codex")
 
 
@@ -25,7 +25,7 @@ def native(kind: str, tmp_path: Path) -> dict[str, Any]:
 class Terminals:
     """A client's terminals, run as an editor runs them."""
 
-    def __init__(self, client: Dragoman) -> None:
+    def __init__(self, client: GatewayProcess) -> None:
         self.asked: list[dict[str, Any]] = []
         self.running: dict[str, asyncio.Task[tuple[int, bytes]]] = {}
         client.on("terminal/create", self.create)
@@ -53,7 +53,7 @@ async def _run(params: dict[str, Any]) -> tuple[int, bytes]:
 
 async def editor(
     dragoman: Start, kind: str, tmp_path: Path, *options: str, answer: str = "accept", **capabilities: Any
-) -> Dragoman:
+) -> GatewayProcess:
     client = await dragoman("acp", kind, *options, agents={kind: native(kind, tmp_path)})
     await client.initialize(clientCapabilities={"terminal": True, **capabilities})
     option = {"claude": {"accept": "allow", "decline": "reject"}, "codex": {}}[kind].get(answer, answer)

@@ -9,31 +9,31 @@ from typing import Any
 
 import pytest
 
-from support.cable import Cable
-from support.gateway import Dragoman, Start, agent
-from support.serving import Serving, UrlFraming
+from support.clients.tcp_proxy import TcpProxy
+from support.gateway_process import GatewayProcess, Start, agent
+from support.serve_process import ServeProcess, UrlFraming
 
 TOKEN = "a-token-for-tests-only"
 
-Behind = Callable[..., Awaitable[Serving]]
-Front = Callable[..., Awaitable[Dragoman]]
-CableTo = Callable[[Serving], Awaitable[Cable]]
+Behind = Callable[..., Awaitable[ServeProcess]]
+Front = Callable[..., Awaitable[GatewayProcess]]
+ProxyTo = Callable[[ServeProcess], Awaitable[TcpProxy]]
 
 
 @pytest.fixture
 async def behind() -> AsyncIterator[Behind]:
     """Start the gateway that has the agent: `await behind(port=..., agents={...})`; always in the same home."""
-    started: list[Serving] = []
+    started: list[ServeProcess] = []
     with tempfile.TemporaryDirectory(prefix="dgm-b-") as folder:
 
-        async def start(*arguments: str, port: int = 0, **sections: Any) -> Serving:
+        async def start(*arguments: str, port: int = 0, **sections: Any) -> ServeProcess:
             framing = UrlFraming()
             agents = sections.pop("agents", None) or {"scripted": agent()}
             serve = {"auth_token": TOKEN, **sections.pop("serve", {})}
             config = {"default_agent": next(iter(agents)), "serve": serve, **sections, "agents": agents}
             words = ("serve", "--port", str(port), *arguments)
-            gateway = await Dragoman.start(Path(folder), *words, config=config, framing=framing)
-            serving = Serving(gateway, await framing.url())
+            gateway = await GatewayProcess.start(Path(folder), *words, config=config, framing=framing)
+            serving = ServeProcess(gateway, await framing.url())
             started.append(serving)
             return serving
 
@@ -44,26 +44,26 @@ async def behind() -> AsyncIterator[Behind]:
 
 
 @pytest.fixture
-async def cable_to() -> AsyncIterator[CableTo]:
-    """Cables that last longer than the gateway in front."""
-    laid: list[Cable] = []
+async def proxy_to() -> AsyncIterator[ProxyTo]:
+    """Proxies that last longer than the gateway in front."""
+    laid: list[TcpProxy] = []
 
-    async def lay(serving: Serving) -> Cable:
-        cable = Cable(serving.port)
-        await cable.plug_in()
-        laid.append(cable)
-        return cable
+    async def lay(serving: ServeProcess) -> TcpProxy:
+        proxy = TcpProxy(serving.port)
+        await proxy.listen()
+        laid.append(proxy)
+        return proxy
 
     yield lay
-    for cable in laid:
-        await cable.close()
+    for proxy in laid:
+        await proxy.close()
 
 
 @pytest.fixture
-def front(cable_to: CableTo, behind: Behind, dragoman: Start) -> Front:
+def front(proxy_to: ProxyTo, behind: Behind, dragoman: Start) -> Front:
     """Start the gateway that the client speaks to: `await front("ws://127.0.0.1:1/acp")`."""
 
-    async def start(url: str, *arguments: str, **settings: Any) -> Dragoman:
+    async def start(url: str, *arguments: str, **settings: Any) -> GatewayProcess:
         far = {"kind": "remote", "url": url, "token": "env:FAR_TOKEN", **settings}
         words = arguments or ("acp", "far")
         return await dragoman(*words, agents={"far": far}, env={"FAR_TOKEN": TOKEN})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.gateway import Start
+from support.gateway_process import Start
 from support.rpc_peer import RpcFailure
 
 from .conftest import TOKEN, Behind, Front

@@ -15,8 +15,8 @@ from dragoman.agents.remote.agent import RemoteAgent
 from dragoman.agents.remote.event_reader import EventReader
 from dragoman.agents.remote.streamable import http_client
 from dragoman.rpc.link import Link, LinkHandler
-from support.link_recorder import LinkRecorder
-from support.links import MemoryLink
+from support.clients.link_recorder import LinkRecorder
+from support.clients.memory_link import MemoryLink
 from support.rpc_peer import PATIENCE
 from support.waiting import until
 

@@ -23,8 +23,8 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 
 from acp import Agent, text_block, update_agent_message
-from support.cable import Cable
-from support.gateway import Dragoman
+from support.clients.tcp_proxy import TcpProxy
+from support.gateway_process import GatewayProcess
 
 from .conftest import Front
 
@@ -74,7 +74,7 @@ class Foreign:
 
     def __init__(self) -> None:
         self.cookies: list[str] = []
-        self.cable = Cable(0)
+        self.proxy = TcpProxy(0)
         self._app = create_asgi_app(lambda conn: Talker())  # type: ignore[abstract]  # it can do a part of what agents can
 
     async def __call__(self, scope: Event, receive: Any, send: Callable[[Event], Awaitable[None]]) -> None:
@@ -94,20 +94,20 @@ class Foreign:
 async def foreign() -> AsyncIterator[Foreign]:
     server, end = Foreign(), asyncio.Event()
     listening = socket.create_server(("127.0.0.1", 0))
-    server.cable.to = listening.getsockname()[1]
+    server.proxy.to = listening.getsockname()[1]
     config = Config()
     config.bind = [f"fd://{listening.detach()}"]  # hypercorn closes it
     config.graceful_timeout = 0.1
     running = asyncio.create_task(serve(server, config, shutdown_trigger=end.wait))  # type: ignore[arg-type]
-    await server.cable.plug_in()
+    await server.proxy.listen()
     yield server
-    await server.cable.close()
+    await server.proxy.close()
     end.set()
     await asyncio.wait([running], timeout=5)
 
 
-async def conversation(front: Front, foreign: Foreign, scheme: str, cwd: Path) -> tuple[Dragoman, str]:
-    client = await front(f"{scheme}://127.0.0.1:{foreign.cable.port}/acp")
+async def conversation(front: Front, foreign: Foreign, scheme: str, cwd: Path) -> tuple[GatewayProcess, str]:
+    client = await front(f"{scheme}://127.0.0.1:{foreign.proxy.port}/acp")
     await client.initialize()
     return client, await client.new_session(cwd)
 
@@ -134,10 +134,10 @@ async def test_a_lost_connection_fails_the_turn_and_the_next_prompt_connects_ane
     client, session = await conversation(front, foreign, scheme, workspace)
     turn = client.start_prompt(session, "wait")
     await client.text(session, "wait")
-    foreign.cable.cut()
+    foreign.proxy.cut()
     error = (await turn).error
     assert error is not None and error.message.startswith("The agent far ")
-    assert f"127.0.0.1:{foreign.cable.port}" in error.message
+    assert f"127.0.0.1:{foreign.proxy.port}" in error.message
     again = await client.prompt(session, "hello again")
     if scheme == "ws":
         assert (again.stop_reason, again.texts) == ("end_turn", ["hello again"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.flooding import flooded, percentile, probe_for
-from support.floods import KINDS
-from support.serving import Serving
+from support.clients.flood import flooded, percentile, probe_for
+from support.clients.flood_program import KINDS
+from support.serve_process import ServeProcess
 
 pytestmark = pytest.mark.soak
 
@@ -22,7 +22,7 @@ SETTLED = 0.5
 
 @pytest.mark.parametrize("connections", [1, 20])
 async def test_the_probe_is_answered_in_time_beside_every_flood(
-    serve: Callable[..., Awaitable[Serving]], workspace: Path, connections: int
+    serve: Callable[..., Awaitable[ServeProcess]], workspace: Path, connections: int
 ) -> None:
     serving = await serve()
     quiet = percentile(await asyncio.to_thread(probe_for, serving.port, SECONDS), 0.99)

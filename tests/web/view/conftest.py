@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from support import bench_page
-from support.bench_page import BenchPage
+from support.web import bench_page
+from support.web.bench_page import BenchPage
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser
 
-from support.web_figures import LOOKS, conversation_findings
+from support.web.figures import LOOKS, conversation_findings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Browser
 
-from support.web_figures import measured
+from support.web.figures import measured
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, expect
 
-from support import web_scenes as scene
-from support.bench_page import BenchPage
+from support.web import sample_events as scene
+from support.web.bench_page import BenchPage
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
