@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.gateway.session.questions import Questions
+from dragoman.gateway.session.questions.questions import Questions
 from dragoman.wire import limits
 
 

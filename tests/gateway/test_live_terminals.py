@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway.session.live_terminals import CLIENT_INTERVAL, DROPPED, LIVE_LETTERS, _Told
+from dragoman.gateway.session.terminals.live_terminals import CLIENT_INTERVAL, DROPPED, LIVE_LETTERS, _Told
 from server.conftest import Serve, serve
 from support.clients.bridge_page import Page
 from support.clients.sample_answers import EVERYTHING

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session.terminal_mirror import TerminalMirror
+from dragoman.gateway.session.terminals.terminal_mirror import TerminalMirror
 from dragoman.rpc.request import OnReply, Reply
 from dragoman.wire.errors import internal
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.session.options import Options
+from dragoman.gateway.session.settings.options import Options
 
 SELECT = {
     "id": "effort",

@@ -13,17 +13,24 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.session import states
 from dragoman.gateway.session.states import (
+    QUESTION,
     SESSION,
     TURN,
     IllegalTransition,
     Life,
+    QuestionEvent,
+    QuestionState,
     SessionEvent,
     SessionState,
     TurnEvent,
     TurnState,
 )
 
-TABLES = [(SESSION, SessionState, SessionEvent), (TURN, TurnState, TurnEvent)]
+TABLES = [
+    (SESSION, SessionState, SessionEvent),
+    (TURN, TurnState, TurnEvent),
+    (QUESTION, QuestionState, QuestionEvent),
+]
 CELLS = [
     (table, state, event) for table, all_states, events in TABLES for state in all_states for event in events
 ]
@@ -106,6 +113,18 @@ def test_a_turn_settles_once_and_is_cancelled_only_after_it_was_sent(events: lis
         assert done[0] is TurnEvent.SENT
 
 
+@given(st.lists(st.sampled_from(QuestionEvent), max_size=10))
+def test_a_question_ends_once(events: list[QuestionEvent]) -> None:
+    life, done = states.question_life("dgm_x"), []
+    for event in events:
+        try:
+            life.send(event)
+        except IllegalTransition:
+            continue
+        done.append(event)
+    assert done == events[:1]
+
+
 def documented(first_cell: str) -> dict[str, dict[str, str]]:
     """A table of the architecture page: by state, the following state of each event."""
     lines = iter((Path(__file__).parents[2] / "docs" / "architecture.md").read_text().splitlines())
@@ -122,7 +141,7 @@ def documented(first_cell: str) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize(("title", "table"), [("Session", SESSION), ("Turn", TURN)])
+@pytest.mark.parametrize(("title", "table"), [("Session", SESSION), ("Turn", TURN), ("Question", QUESTION)])
 def test_the_architecture_page_shows_the_tables(
     title: str, table: Mapping[Enum, Mapping[Enum, Enum]]
 ) -> None:

@@ -15,7 +15,7 @@ from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.rewrite import session_of
-from dragoman.gateway.session.questions import CANCEL_ANSWER, ELICITATION, PERMISSION
+from dragoman.gateway.session.questions.question import CANCEL_ANSWER, ELICITATION, PERMISSION
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.link import JournalSink
 from dragoman.rpc.peer import CANCEL_REQUEST

@@ -11,7 +11,7 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle.restart_agent import as_error
-from dragoman.gateway.session.policy import choose_option
+from dragoman.gateway.session.questions.policy import choose_option
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Reply, Request
 from dragoman.transports import memory

@@ -22,7 +22,7 @@ from dragoman.gateway.refusals import log_refusal
 from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
-from dragoman.gateway.session.questions import ELICITATION
+from dragoman.gateway.session.questions.question import ELICITATION
 from dragoman.log import redact_prompt
 from dragoman.rpc.link import JournalLink, LinkHandler
 from dragoman.rpc.peer import Peer

@@ -25,9 +25,9 @@ from dragoman.gateway.lifecycle import create, listing, load
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.rewriting.rewrite import meta_of, one_session, session_in, session_of
-from dragoman.gateway.session import settings
-from dragoman.gateway.session.questions import ELICITATION
+from dragoman.gateway.session.questions.question import ELICITATION
 from dragoman.gateway.session.session import Session, settle
+from dragoman.gateway.session.settings import requests as settings
 from dragoman.gateway.session.turn import CANCELLED
 from dragoman.log import LOG_CONTEXT
 from dragoman.rpc.peer import Peer

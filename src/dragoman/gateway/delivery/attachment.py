@@ -20,8 +20,8 @@ from dragoman.gateway.delivery import actions, events, replay
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session import options
-from dragoman.gateway.session.terminal_mirror import TerminalMirror
+from dragoman.gateway.session.settings import options
+from dragoman.gateway.session.terminals.terminal_mirror import TerminalMirror
 from dragoman.rpc.link import BulkLink, SplitLink
 from dragoman.wire import limits
 

@@ -11,7 +11,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.rewriting.quirks import Corrections
-from dragoman.gateway.session import options
+from dragoman.gateway.session.settings import options
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params
 from dragoman.wire.message import ABSENT

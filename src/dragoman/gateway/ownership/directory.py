@@ -30,8 +30,8 @@ from dragoman.gateway.ports.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from dragoman.gateway.session import questions
 from dragoman.gateway.session.open_tools import OpenTools
+from dragoman.gateway.session.questions.question import unanswered
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
@@ -327,7 +327,7 @@ class StoreDirectory:
                 tools.see(update)
         for closing in tools.fail_all():
             session.publish(closing)
-        async for question in questions.unanswered(self.store, session.id):
+        async for question in unanswered(self.store, session.id):
             session.record(**question, by="restart")
         error = {"message": events.INTERRUPTED, "data": {"reason": "restart"}}
         session.record("turn_ended", error=error)

@@ -8,7 +8,7 @@ from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.rewriting import dialects, quirks
-from dragoman.gateway.session.options import MODE, UPDATE, WORDS
+from dragoman.gateway.session.settings.options import MODE, UPDATE, WORDS
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session

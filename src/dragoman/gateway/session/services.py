@@ -17,7 +17,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.lifecycle.workspace import check_agent_path
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
-from dragoman.gateway.session.live_terminals import LiveTerminals
+from dragoman.gateway.session.terminals.live_terminals import LiveTerminals
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal, method_not_found

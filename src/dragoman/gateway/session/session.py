@@ -27,14 +27,15 @@ from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.rewriting.observer import TOOL_KINDS, Observer
 from dragoman.gateway.rewriting.rewrite import reply_for_client, with_session
 from dragoman.gateway.rewriting.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter, update_line
-from dragoman.gateway.session import questions, services
-from dragoman.gateway.session.choices import Choices
+from dragoman.gateway.session import services
 from dragoman.gateway.session.forwarding import Forwarding
 from dragoman.gateway.session.open_tools import OpenTools
-from dragoman.gateway.session.options import UPDATE as OPTION_UPDATE
-from dragoman.gateway.session.options import Options
-from dragoman.gateway.session.questions import Questions
+from dragoman.gateway.session.questions.question import ELICITATION, PERMISSION
+from dragoman.gateway.session.questions.questions import Questions
 from dragoman.gateway.session.services import Services
+from dragoman.gateway.session.settings.choices import Choices
+from dragoman.gateway.session.settings.options import UPDATE as OPTION_UPDATE
+from dragoman.gateway.session.settings.options import Options
 from dragoman.gateway.session.silence import SilenceWatch
 from dragoman.gateway.session.states import SessionEvent, SessionState, session_life
 from dragoman.gateway.session.turn import Turn
@@ -392,9 +393,9 @@ class Session:
             self.current.update((kind, shown) for shown in self._rewriter.rewrite(line))
 
     def agent_request(self, request: Request) -> None:
-        if request.method == questions.PERMISSION:
+        if request.method == PERMISSION:
             self.questions.permission(request)
-        elif request.method == questions.ELICITATION:
+        elif request.method == ELICITATION:
             self.questions.elicitation(request)
         elif request.method in services.METHODS:
             self.services.call(request)

@@ -1,4 +1,4 @@
-"""The life of a session and of a turn as states, events and tables. No IO.
+"""The life of a session, of a turn and of a question as states, events and tables. No IO.
 
 Rules of a session, in the process that has it in memory:
 
@@ -12,6 +12,11 @@ Rules of a turn:
 
 - A prompt is answered exactly once: what settles the turn first wins, and everything later is ignored.
 - The agent is told of a cancel only after it was sent the prompt. A turn that is cancelled before that settles at once.
+
+Rules of a question:
+
+- It is open until its first end: an answer, the end of the wait for one, or a withdrawal, because its turn, its agent or
+  its last client ended. The agent gets one answer; what comes later is ignored.
 
 The tables are the only way to change a state. An event that a state does not have is a bug of ours and raises
 `IllegalTransition`.
@@ -74,6 +79,23 @@ class TurnEvent(Enum):
     SETTLED = "settled"
 
 
+class QuestionState(Enum):
+    OPEN = "open"
+    """Clients may answer it."""
+    ANSWERED = "answered"
+    """A client answered it."""
+    WITHDRAWN = "withdrawn"
+    """It needs no answer any more: cancelled, or the agent or the client is gone."""
+    EXPIRED = "expired"
+    """No client answered within `sessions.question_timeout`."""
+
+
+class QuestionEvent(Enum):
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+
+
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event", bound=Enum)
 
@@ -128,6 +150,18 @@ TURN: Final[Mapping[TurnState, Mapping[TurnEvent, TurnState]]] = {
 }
 
 
+QUESTION: Final[Mapping[QuestionState, Mapping[QuestionEvent, QuestionState]]] = {
+    QuestionState.OPEN: {
+        QuestionEvent.ANSWERED: QuestionState.ANSWERED,
+        QuestionEvent.WITHDRAWN: QuestionState.WITHDRAWN,
+        QuestionEvent.EXPIRED: QuestionState.EXPIRED,
+    },
+    QuestionState.ANSWERED: {},
+    QuestionState.WITHDRAWN: {},
+    QuestionState.EXPIRED: {},
+}
+
+
 class IllegalTransition(Exception):
     """An event that the present state does not have: a bug of ours."""
 
@@ -161,3 +195,7 @@ def session_life(session_id: str) -> Life[SessionState, SessionEvent]:
 
 def turn_life(session_id: str) -> Life[TurnState, TurnEvent]:
     return Life(session_id, TURN, TurnState.ASKED)
+
+
+def question_life(session_id: str) -> Life[QuestionState, QuestionEvent]:
+    return Life(session_id, QUESTION, QuestionState.OPEN)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
 from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session.options import MODE, MODEL, UPDATE, WORDS
+from dragoman.gateway.session.settings.options import MODE, MODEL, UPDATE, WORDS
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 

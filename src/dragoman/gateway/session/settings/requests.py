@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import decode_object, encode, read_object
-from dragoman.gateway.session.choices import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
-from dragoman.gateway.session.options import MODE, MODEL, without_booleans
+from dragoman.gateway.session.settings.choices import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
+from dragoman.gateway.session.settings.options import MODE, MODEL, without_booleans
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import invalid_params

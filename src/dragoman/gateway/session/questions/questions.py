@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from msgspec import Raw
-
-from dragoman.gateway.delivery import replay
-from dragoman.gateway.delivery.replay import NOTHING, lenient_members
-from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, read_object
-from dragoman.gateway.ports.store import Store
-from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
-from dragoman.gateway.session import policy
+from dragoman.gateway.session.questions import policy
+from dragoman.gateway.session.questions.question import (
+    ANSWERED,
+    CANCEL_ANSWER,
+    ELICITATION,
+    ENDED_BY,
+    PERMISSION,
+    RECORDED,
+    Question,
+    take_id,
+)
 from dragoman.rpc.request import Reply, Request
-from dragoman.wire import limits, message
-from dragoman.wire.errors import Malformed, invalid_params, method_not_found
+from dragoman.wire import limits
+from dragoman.wire.errors import invalid_params, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -32,62 +34,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PERMISSION = "session/request_permission"
-ELICITATION = "elicitation/create"
-CANCEL_ANSWER = {  # the agent's answer when no client will answer any more; `timeout` is no outcome (G-102)
-    PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
-    ELICITATION: b'{"action":"cancel"}',
-}
-
-
-# The kind of a question's record in the journal, and the params stored in it.
-RECORDED = {
-    PERMISSION: ("question", ("toolCall", "options")),
-    ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
-}
-ENDED_BY = frozenset(
-    {
-        "user",
-        "agent",
-        "agent_exited",
-        "cancel",
-        "client",
-        "close",
-        "disconnect",
-        "restart",
-        "timeout",
-        "turn_end",
-    }
-)
-"""Values of `by` in the record of an answer, besides names of rules."""
 MAX_RULE_NAME = 100
 """Characters stored of the name of a client's own rule."""
-ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
-
-
-class Question:
-    """One open question; `params` are those that clients get."""
-
-    def __init__(
-        self, request: Request, params: bytes, options: frozenset[str], id: str | None = None
-    ) -> None:
-        self.params = params
-        self.id = id or new_question_id()
-        """The question's id in the journal; only a question that the owner passed on has one already."""
-        self.request = request
-        self.method = request.method
-        self.options = options
-        self.asked: dict[ClientConnection, int] = {}
-        self.timer: asyncio.TimerHandle | None = None
-        self.observed: Observed | None = None
-
-    @property
-    def named_params(self) -> bytes:
-        """The params with the question's id, for processes that follow the session: their clients answer by id."""
-        params = message.members(self.params)
-        meta = lenient_members(params.get("_meta", NOTHING))
-        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
-        return encode({**params, "_meta": Raw(encode({**meta, "dragoman": own}))})
 
 
 class Questions:
@@ -159,7 +107,7 @@ class Questions:
     def drop_all(self) -> None:
         """Close all questions without an answer to the agent, which is gone."""
         for question in list(self._open):
-            self._withdraw(question)
+            question.withdraw()
             self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
@@ -168,7 +116,7 @@ class Questions:
         question = next((each for each in self._open if each.id == question_id), None)
         if question is None:
             return False
-        self._settle(question, Reply(result=_read_answer(question, result)), "user", client)
+        self._settle(question, Reply(result=question.read_answer(result)), "user", client)
         return True
 
     def decision(self, question_id: str) -> JsonObject | None:
@@ -227,7 +175,7 @@ class Questions:
             self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), why)
             return
         question.request.abandon()
-        self._withdraw(question)
+        question.withdraw()
         self._close(question, why)
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
@@ -250,10 +198,10 @@ class Questions:
     def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
         params, given = self._session.for_client(raw), None
         if self._asked_by_owner:
-            given, params = _take_id(params)
+            given, params = take_id(params)
         if any(question.id == given for question in self._open):
             given = None  # with one id for two questions, one consent would answer both
-        question = Question(request, params, options, given)
+        question = Question(self._session.id, request, params, options, given)
         self._open.append(question)
         if question.id in self._expected:
             self._expected[question.id].set()
@@ -273,7 +221,7 @@ class Questions:
         self._session.after_events(lambda: self._send(question))
 
     def _send(self, question: Question) -> None:
-        if question not in self._open:
+        if not question.open:
             return
         for attachment in self._answering():
             self._offer(question, attachment)
@@ -284,7 +232,7 @@ class Questions:
         """Send a question in the order of events, also to a client that is behind."""
 
         def send() -> None:
-            if question in self._open and attachment.client not in question.asked:
+            if question.open and attachment.client not in question.asked:
                 self._send_to(question, attachment.client)
 
         attachment.after(self._session.feed.delivered, send)
@@ -306,7 +254,7 @@ class Questions:
             self._session.agent.elicitations[shown] = client
 
     def _answered(self, question: Question, client: ClientConnection, reply: Reply) -> None:
-        if question not in self._open or question.asked.pop(client, None) is None:
+        if not question.open or question.asked.pop(client, None) is None:
             return
         if client.peer.closed:
             if not question.asked and not self._waits:
@@ -319,7 +267,7 @@ class Questions:
                     question.request.answer(reply)  # the owner decides what that means
                 self._give_up(question, "client")
             return
-        self._settle(question, Reply(result=_read_answer(question, reply.result)), "user", client)
+        self._settle(question, Reply(result=question.read_answer(reply.result)), "user", client)
 
     def _settle(
         self, question: Question, reply: Reply, by: str, client: ClientConnection | None = None
@@ -327,18 +275,15 @@ class Questions:
         self._close(question, by)
         question.request.answer(reply)
         self._record_answer(question, reply.result, by, client)
-        self._withdraw(question)
+        question.withdraw()
         self._session.changed()
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
         )
 
     def _close(self, question: Question, by: str) -> None:
+        question.end(by)
         self._open.remove(question)
-        if question.timer is not None:
-            question.timer.cancel()
-        if question.observed is not None:
-            question.observed.end(by)
 
     def _record_answer(
         self, question: Question, result: bytes, by: str, client: ClientConnection | None
@@ -376,7 +321,7 @@ class Questions:
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""
-        if question not in self._open:
+        if not question.open:
             return
         answer = CANCEL_ANSWER[question.method]
         if question.method == PERMISSION:
@@ -385,68 +330,3 @@ class Questions:
                 answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
         self._session.notice(f"Nobody answered within {timeout:g} s (sessions.question_timeout): denied.")
         self._settle(question, Reply(result=answer), "timeout")
-
-    def _withdraw(self, question: Question) -> None:
-        """Cancel the question at every client; late answers are dropped."""
-        for client, call in question.asked.items():
-            client.peer.cancel(call)
-            client.peer.forget(call)
-        question.asked.clear()
-
-
-async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
-    """For each question in a journal without an answer, the record of a cancelled one."""
-    asked = {kind: (*ANSWERED[method], CANCEL_ANSWER[method]) for method, (kind, _) in RECORDED.items()}
-    missing: dict[object, JsonObject] = {}
-    async for record in replay.records(store, session_id):
-        kind = str(record.get("dragoman"))
-        if kind in asked:
-            answered, member, answer = asked[kind]
-            missing[record.get("id")] = {
-                "kind": answered,
-                "id": record.get("id"),
-                member: decode_object(answer)[member],
-            }
-        else:
-            missing.pop(record.get("id"), None)
-    for each in missing.values():
-        yield each
-
-
-def _take_id(params: bytes) -> tuple[str | None, bytes]:
-    """The id that the owner gave the question, and the params without that id."""
-    members = message.members(params)
-    meta = lenient_members(members.pop("_meta", NOTHING))
-    own = lenient_members(meta.pop("dragoman", NOTHING))
-    key = message.id_key(own.pop("requestId", NOTHING))
-    given = key[1] if key is not None else None
-    if not isinstance(given, str):
-        return None, params
-    rest = {**meta, "dragoman": own} if own else meta
-    return given, encode({**members, "_meta": rest} if rest else members)
-
-
-def _read_answer(question: Question, result: bytes) -> bytes:
-    if question.method == PERMISSION:
-        return read_outcome(result, question.options)
-    return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
-
-
-def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
-    """A v1 permission result; an unknown outcome or option never counts as approval (G-101, D-82)."""
-    try:
-        result = decode_object(raw)
-    except Malformed:
-        return CANCEL_ANSWER[PERMISSION]
-    outcome = result.get("outcome")
-    if isinstance(outcome, dict):
-        if outcome.get("outcome") == "cancelled":
-            return raw
-        chosen = outcome.get("optionId")
-        if outcome.get("outcome") == "selected" and isinstance(chosen, str) and chosen in options:
-            return raw
-        return CANCEL_ANSWER[PERMISSION]
-    option = result.get("optionId") if outcome == "selected" else outcome
-    if isinstance(option, str) and option in options:
-        return encode({"outcome": {"outcome": "selected", "optionId": option}})
-    return CANCEL_ANSWER[PERMISSION]

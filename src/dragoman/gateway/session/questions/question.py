@@ -1,0 +1,156 @@
+"""One question of an agent, what is journaled of it, and how its answer is read (G-096, G-101, D-82)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.delivery import replay
+from dragoman.gateway.delivery.replay import NOTHING, lenient_members
+from dragoman.gateway.ids import new_question_id
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.session.states import QuestionEvent, QuestionState, question_life
+from dragoman.rpc.request import Request
+from dragoman.wire import message
+from dragoman.wire.errors import Malformed
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+
+PERMISSION = "session/request_permission"
+ELICITATION = "elicitation/create"
+CANCEL_ANSWER = {  # the agent's answer when no client will answer any more; `timeout` is no outcome (G-102)
+    PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
+    ELICITATION: b'{"action":"cancel"}',
+}
+
+# The kind of a question's record in the journal, and the params stored in it.
+RECORDED = {
+    PERMISSION: ("question", ("toolCall", "options")),
+    ELICITATION: ("elicitation", ("mode", "message", "requestedSchema", "url")),
+}
+ENDED_BY = frozenset(
+    {
+        "user",
+        "agent",
+        "agent_exited",
+        "cancel",
+        "client",
+        "close",
+        "disconnect",
+        "restart",
+        "timeout",
+        "turn_end",
+    }
+)
+"""Values of `by` in the record of an answer, besides names of rules."""
+ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
+EVENTS = {"user": QuestionEvent.ANSWERED, "timeout": QuestionEvent.EXPIRED}
+"""How a question ends, by `by`; anything else withdraws it."""
+
+
+class Question:
+    """One question; `params` are those that clients get."""
+
+    def __init__(
+        self, session_id: str, request: Request, params: bytes, options: frozenset[str], id: str | None
+    ) -> None:
+        self.params = params
+        self.id = id or new_question_id()
+        """The question's id in the journal; only a question that the owner passed on has one already."""
+        self.request = request
+        self.method = request.method
+        self.options = options
+        self.asked: dict[ClientConnection, int] = {}
+        self.timer: asyncio.TimerHandle | None = None
+        self.observed: Observed | None = None
+        self._life = question_life(session_id)
+
+    @property
+    def open(self) -> bool:
+        return self._life.state is QuestionState.OPEN
+
+    def end(self, by: str) -> None:
+        """Answered, withdrawn or expired, which happens once."""
+        self._life.send(EVENTS.get(by, QuestionEvent.WITHDRAWN))
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.observed is not None:
+            self.observed.end(by)
+
+    def withdraw(self) -> None:
+        """Cancel the question at every client; late answers are dropped."""
+        for client, call in self.asked.items():
+            client.peer.cancel(call)
+            client.peer.forget(call)
+        self.asked.clear()
+
+    def read_answer(self, result: bytes) -> bytes:
+        if self.method == PERMISSION:
+            return read_outcome(result, self.options)
+        return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
+
+    @property
+    def named_params(self) -> bytes:
+        """The params with the question's id, for processes that follow the session: their clients answer by id."""
+        params = message.members(self.params)
+        meta = lenient_members(params.get("_meta", NOTHING))
+        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
+        return encode({**params, "_meta": Raw(encode({**meta, "dragoman": own}))})
+
+
+async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
+    """For each question in a journal without an answer, the record of a cancelled one."""
+    asked = {kind: (*ANSWERED[method], CANCEL_ANSWER[method]) for method, (kind, _) in RECORDED.items()}
+    missing: dict[object, JsonObject] = {}
+    async for record in replay.records(store, session_id):
+        kind = str(record.get("dragoman"))
+        if kind in asked:
+            answered, member, answer = asked[kind]
+            missing[record.get("id")] = {
+                "kind": answered,
+                "id": record.get("id"),
+                member: decode_object(answer)[member],
+            }
+        else:
+            missing.pop(record.get("id"), None)
+    for each in missing.values():
+        yield each
+
+
+def take_id(params: bytes) -> tuple[str | None, bytes]:
+    """The id that the owner gave the question, and the params without that id."""
+    members = message.members(params)
+    meta = lenient_members(members.pop("_meta", NOTHING))
+    own = lenient_members(meta.pop("dragoman", NOTHING))
+    key = message.id_key(own.pop("requestId", NOTHING))
+    given = key[1] if key is not None else None
+    if not isinstance(given, str):
+        return None, params
+    rest = {**meta, "dragoman": own} if own else meta
+    return given, encode({**members, "_meta": rest} if rest else members)
+
+
+def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:
+    """A v1 permission result; an unknown outcome or option never counts as approval (G-101, D-82)."""
+    try:
+        result = decode_object(raw)
+    except Malformed:
+        return CANCEL_ANSWER[PERMISSION]
+    outcome = result.get("outcome")
+    if isinstance(outcome, dict):
+        if outcome.get("outcome") == "cancelled":
+            return raw
+        chosen = outcome.get("optionId")
+        if outcome.get("outcome") == "selected" and isinstance(chosen, str) and chosen in options:
+            return raw
+        return CANCEL_ANSWER[PERMISSION]
+    option = result.get("optionId") if outcome == "selected" else outcome
+    if isinstance(option, str) and option in options:
+        return encode({"outcome": {"outcome": "selected", "optionId": option}})
+    return CANCEL_ANSWER[PERMISSION]

@@ -1,0 +1,1 @@
+"""Modes, models and options of a session."""

@@ -1,0 +1,1 @@
+"""Output of terminals while their commands run."""
