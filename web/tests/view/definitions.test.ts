@@ -40,6 +40,19 @@ describe("lines that only look like definitions", () => {
     "[1]: https://example.org/never-referred-to",
     "[__proto__]: polluted",
     "[x]:",
+    "[see]:\nhttps://example.org/on-the-next-line",
+    "[see]: https://example.org/one\n[see]: https://example.org/two",
+    "[see]: https://example.org/up\n[see]: Server started",
+    "[see]: https://example.org/up\n\n> [see]: Server started",
+    "[see] is up\n[see]: https://example.org/in-a-paragraph",
+    "> [see]: https://example.org/quoted",
+    "- [see]: https://example.org/listed",
+    "1. [see]: https://example.org/numbered",
+    "[key]: https://example.org/only-in-code\n\n`map[key]` and ``[key]``",
+    "[key]: https://example.org/only-in-code\n\n    map [key]",
+    "[key]: https://example.org/only-in-code\n\n- ~~~\n  [key]\n  ~~~",
+    "[key]: https://example.org/escaped\n\n\\[key]",
+    "[key]: https://example.org/one\n\n[key](#)",
   ])("stay visible and appear once: %j", (line) => {
     const message = `First paragraph [see].\n\n${line}\n\nLast paragraph [too].\n`;
     for (const { block, text } of shown(message)) expect(words(text)).toEqual(words(block));
@@ -113,5 +126,44 @@ it("no rendered block shows other words than its source", () => {
         [["- :", "| --- |", "| --- |", "    **server** | **server**"]],
       ],
     },
+  );
+}, 60_000);
+
+const ADDRESS = fc.nat({ max: 99 }).map((number) => `https://example.org/${number}`);
+const DEFINING = fc.tuple(WORD, ADDRESS).map(([label, address]) => `[${label}]: ${address}`);
+const REFERRING = fc
+  .tuple(WORD, WORD)
+  .chain(([text, label]) =>
+    fc.constantFrom(
+      `[${label}]`,
+      `[${text}][${label}]`,
+      `[${label}][]`,
+      `\`[${label}]\``,
+      `\\[${label}]`,
+      `[${label}](#)`,
+    ),
+  );
+
+it("no address of a message is lost, whatever its definitions and links are", () => {
+  const line = fc.oneof(
+    { weight: 3, arbitrary: DEFINING },
+    { weight: 3, arbitrary: REFERRING },
+    DEFINING.map((text) => `> ${text}`),
+    DEFINING.map((text) => `- ${text}`),
+    REFERRING.map((text) => `- ~~~\n  ${text}\n  ~~~`),
+    REFERRING.map((text) => `    ${text}`),
+    LINE,
+  );
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 12 }), (lines) => {
+      const message = lines.join("\n");
+      const blocks = shown(message);
+      const seen = blocks.flatMap(({ text, html }) => [
+        ...(text.match(/https:\/\/example\.org\/\d+/g) ?? []),
+        ...[...html.querySelectorAll("a")].map((link) => link.href),
+      ]);
+      expect(new Set(seen)).toEqual(new Set(message.match(/https:\/\/example\.org\/\d+/g) ?? []));
+    }),
+    { numRuns: 300 },
   );
 }, 60_000);

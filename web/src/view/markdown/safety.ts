@@ -8,7 +8,8 @@
 import DOMPurify from "dompurify";
 import { Lexer, Marked, type Token, Tokenizer, type Tokens } from "marked";
 import { leadsToThisMachine, THIS_MACHINE, THIS_MACHINE_HINT } from "../thisMachine";
-import { type Definitions, readDefinition } from "./definitions";
+import type { Definitions } from "./definitions";
+import { readLinkLine } from "./linkLine";
 import styles from "./Markdown.module.css";
 
 const TAGS = [
@@ -91,9 +92,21 @@ const marked = new Marked({
   tokenizer: {
     /** Hides a line only if it is one of the message's definitions, which the lexer was given. */
     def(source): Tokens.Def | undefined {
-      const line = readDefinition(source);
-      if (line === null || this.lexer.tokens.links[line.label] === undefined) return undefined;
+      const line = readLinkLine(source);
+      if (line === null || this.lexer.tokens.links[line.label]?.href !== line.href) return undefined;
       return { type: "def", tag: line.label, raw: line.raw, href: line.href, title: line.title ?? "" };
+    },
+    /** Notes which definition the link uses. */
+    reflink(source, links) {
+      let label = "";
+      const asked = new Proxy(links, {
+        get(all, name: string) {
+          label = name;
+          return all[name];
+        },
+      });
+      const token = Tokenizer.prototype.reflink.call(this, source, asked);
+      return token === undefined || token.type === "text" ? token : Object.assign(token, { label });
     },
     /** Rows may not have more cells than the head: marked would drop those, so such a table stays text. */
     table(source): Tokens.Table | undefined {
@@ -148,17 +161,51 @@ const MOST_SIGNS = 4_000;
 const TOO_DEEP = /^[ \t]*(?:>[ \t]*){40}|^ {160}/m;
 
 export function renderBlock(block: string, defined: Definitions): string {
-  if (block.length > LONGEST || countSigns(block) > MOST_SIGNS || TOO_DEEP.test(block)) return plain(block);
   try {
-    const lexer = new Lexer(marked.defaults);
-    for (const [label, { href, title }] of defined.links) lexer.tokens.links[label] = { href, title: title ?? "" };
-    const tokens = lexer.lex(block);
-    return isWhole(tokens, block) ? purify(marked.parser(tokens)) : plain(block);
+    const tokens = read(block, defined);
+    return tokens === null ? plain(block) : purify(marked.parser(tokens));
   } catch (error) {
     // Something else was too deep for the parser's stack.
     if (error instanceof RangeError) return plain(block);
     throw error;
   }
+}
+
+/** The labels of the definitions that links of this block use. */
+export function usedLabels(block: string, defined: Definitions): readonly string[] {
+  if (used.key !== defined.key || used.labels.size > MOST_KEPT) used = { key: defined.key, labels: new Map() };
+  let labels = used.labels.get(block);
+  if (labels === undefined) {
+    labels = findLabels(block, defined);
+    used.labels.set(block, labels);
+  }
+  return labels;
+}
+
+/** A message that grows asks again for each of its blocks, and for the last one as it was at each moment. */
+const MOST_KEPT = 1_000;
+let used = { key: "", labels: new Map<string, readonly string[]>() };
+
+function findLabels(block: string, defined: Definitions): readonly string[] {
+  const labels: string[] = [];
+  try {
+    void marked.walkTokens(read(block, defined) ?? [], (token) => {
+      if ("label" in token && typeof token.label === "string") labels.push(token.label);
+    });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return []; // shown as plain text
+  }
+  return labels;
+}
+
+/** The block's tokens; null if it is to be shown as plain text. */
+function read(block: string, defined: Definitions): Token[] | null {
+  if (block.length > LONGEST || countSigns(block) > MOST_SIGNS || TOO_DEEP.test(block)) return null;
+  const lexer = new Lexer(marked.defaults);
+  for (const [label, { href, title }] of defined.links) lexer.tokens.links[label] = { href, title: title ?? "" };
+  const tokens = lexer.lex(block);
+  return isWhole(tokens, block) ? tokens : null;
 }
 
 /** Whether every letter of the source is in a token: marked loses lines where a table in a quotation is none after all. */
