@@ -55,6 +55,8 @@ const ODD = fc.oneof(
     true,
     "",
     "text",
+    "constructor",
+    "__proto__",
     [],
     {},
     [null],
@@ -161,6 +163,34 @@ it("no event of a hostile agent empties the page", async () => {
     { numRuns: Number(process.env.HOSTILE_RUNS ?? 60) },
   );
 }, 120_000);
+
+it.each(["constructor", "toString", "__proto__", "hasOwnProperty"])(
+  "the name %s is a name like any other",
+  async (name) => {
+    const requestedSchema = { properties: { [name]: { type: name, format: name, title: "A field" } } };
+    const text = await draw([
+      { type: "tool_call_started", toolCallId: name, title: name, kind: name, status: name, toolName: name },
+      { type: "permission_resolved", requestId: "p", outcome: { outcome: name, optionId: name }, by: name },
+      { type: "plan_created", entries: [{ content: name, status: name, priority: name }] },
+      { type: "message_chunk", content: `\`\`\`${name}\ncode\n\`\`\``, messageId: name },
+      { type: "message_chunk", content: "", block: { type: name } },
+      { type: "turn_complete", stopReason: name },
+      {
+        type: "permission_request",
+        requestId: "q",
+        toolCall: { toolCallId: name },
+        options: [
+          { optionId: name, name: "This one", kind: name },
+          { optionId: "y", name: "Allow", kind: "allow_once" },
+        ],
+      },
+      { type: "elicitation_request", requestId: "e", mode: "form", message: "Fill it in", requestedSchema },
+    ]);
+    expect(text).not.toContain("could not be shown");
+    expect(text).toContain("This one");
+    expect(text).toContain(`The turn ended: ${name.replaceAll("_", " ")}.`);
+  },
+);
 
 it("what cannot be drawn says so, with the ways on, and is tried again when it changes", async () => {
   const Broken = ({ broken }: { broken: boolean }) => {

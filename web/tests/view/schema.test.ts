@@ -46,6 +46,12 @@ describe("what was filled in", () => {
     expect(sent(property, value)).toEqual({ content: { x: result }, errors: {} }),
   );
 
+  it.each(["constructor", "toString", "__proto__"])("may have the name and the format %s", (name) => {
+    const all = fields({ properties: { [name]: { type: "string", format: name } }, required: [name] });
+    expect(Object.entries(read(all, Object.fromEntries([[name, "a"]])).content)).toEqual([[name, "a"]]);
+    expect(Object.keys(read(all, {}).errors)).toEqual([name]);
+  });
+
   it("is left out when it is empty and not needed", () =>
     expect(sent({ type: "string" }, "")).toEqual({ content: {}, errors: {} }));
 

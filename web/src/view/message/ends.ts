@@ -1,6 +1,7 @@
 /** Why a turn ended, in plain words. */
 
 import type { TurnEndItem } from "../../model/conversation";
+import { own } from "../../model/own";
 
 export interface End {
   readonly severity: "info" | "warning" | "error";
@@ -39,7 +40,7 @@ export function endOf(item: Pick<TurnEndItem, "stopReason" | "error">): End | nu
     };
   }
   if (item.stopReason === null) return { severity: "warning", title: "The turn ended without saying why.", hint: null };
-  const known = REASONS[item.stopReason];
+  const known = own(REASONS, item.stopReason);
   if (known !== undefined) return known;
   return { severity: "info", title: `The turn ended: ${item.stopReason.replaceAll("_", " ")}.`, hint: null };
 }

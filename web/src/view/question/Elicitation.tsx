@@ -1,6 +1,7 @@
 import { type FormEvent, type ReactNode, useId, useMemo, useState } from "react";
 import { useActions } from "../../model/actions";
 import type { ElicitationItem } from "../../model/conversation";
+import { own } from "../../model/own";
 import { CopyButton } from "../CopyButton";
 import { Icon, Spinner } from "../icons";
 import { safeAddress } from "../markdown/safety";
@@ -67,8 +68,8 @@ function Form({ item }: { item: ElicitationItem }) {
             <FieldView
               key={field.name}
               field={field}
-              value={values[field.name] ?? ""}
-              error={errors[field.name]}
+              value={own(values, field.name) ?? ""}
+              error={own(errors, field.name)}
               onChange={(value) => setValues({ ...values, [field.name]: value })}
             />
           ))}

@@ -1,4 +1,5 @@
 import { useId } from "react";
+import { own } from "../../model/own";
 import type { Field } from "./schema";
 import styles from "./Question.module.css";
 
@@ -74,7 +75,7 @@ export function FieldView({ field, value, error, onChange }: Props) {
         <input
           {...common}
           className={styles.input}
-          type={field.kind === "text" ? (INPUT_TYPES[field.format] ?? "text") : "text"}
+          type={field.kind === "text" ? (own(INPUT_TYPES, field.format) ?? "text") : "text"}
           inputMode={field.kind === "number" ? "decimal" : field.kind === "integer" ? "numeric" : undefined}
           autoComplete="off"
           value={String(value)}

@@ -1,5 +1,6 @@
 import { memo } from "react";
 import type { PermissionItem } from "../../model/conversation";
+import { own } from "../../model/own";
 import { Icon, type IconName } from "../icons";
 import { plainTitle, Title } from "../tool/Title";
 import styles from "./Question.module.css";
@@ -42,7 +43,7 @@ function tell(item: PermissionItem): Told {
   if (item.answer === null) return { icon: "shield", tone: "warn", words: "Waits for an answer" };
   if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
   const option = item.options.find((each) => each.optionId === item.answer?.optionId);
-  const known = KINDS[option?.kind ?? ""];
+  const known = own(KINDS, option?.kind ?? "");
   return (
     known ?? { icon: "allowed", tone: "faint", words: option === undefined ? "Answered" : plainTitle(option.name) }
   );
@@ -66,7 +67,8 @@ const PAGE = "Dragoman's page";
 /** "by you", "elsewhere, in Zed", "the turn was stopped". */
 export function whoAnswered(item: { readonly mine: boolean; readonly answer: { readonly by: string } | null }): string {
   const by = item.answer?.by ?? "";
-  if (Object.hasOwn(ENDS, by)) return ENDS[by] ?? "";
+  const ended = own(ENDS, by);
+  if (ended !== undefined) return ended;
   if (item.mine) return "by you";
   if (by === PAGE) return "in the web chat"; // here before a reload, or in another tab
   return by === "" || by === "user" ? "elsewhere" : `elsewhere, in ${by}`;

@@ -1,6 +1,7 @@
 /** Which key answers with which option: yes once and no once. What holds for longer takes a click. */
 
 import type { PermissionOption } from "../../bridge/events";
+import { own } from "../../model/own";
 
 const LETTERS: Record<string, string> = { allow_once: "y", reject_once: "n" };
 
@@ -22,10 +23,10 @@ const TONES: Record<string, Choice["tone"]> = {
 export function choices(options: readonly PermissionOption[]): Choice[] {
   const taken = new Set<string>();
   return options.map((option) => {
-    const letter = LETTERS[option.kind];
+    const letter = own(LETTERS, option.kind);
     const free = letter !== undefined && !taken.has(letter);
     if (free) taken.add(letter);
-    return { option, key: free ? letter : "", tone: TONES[option.kind] ?? "plain" };
+    return { option, key: free ? letter : "", tone: own(TONES, option.kind) ?? "plain" };
   });
 }
 

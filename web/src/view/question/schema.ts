@@ -1,6 +1,7 @@
 /** A form from the flat JSON schema of an elicitation, and what its fields' contents must be. */
 
 import type { JsonObject, JsonValue } from "../../bridge/events";
+import { own } from "../../model/own";
 
 export interface Option {
   readonly value: string;
@@ -56,7 +57,7 @@ function kindOf(property: JsonObject, options: readonly Option[]): Field["kind"]
     integer: "integer",
     boolean: "boolean",
   };
-  return kinds[string(type)] ?? (type === undefined ? "text" : "json");
+  return own(kinds, string(type)) ?? (type === undefined ? "text" : "json");
 }
 
 function optionsOf(property: JsonObject): Option[] {
@@ -84,15 +85,14 @@ function initialOf({ kind, initial }: Field): string | boolean | readonly string
 
 /** The answer, or what is wrong with which field. */
 export function read(all: readonly Field[], values: Values): { content: JsonObject; errors: Record<string, string> } {
-  const content: JsonObject = {};
-  const errors: Record<string, string> = {};
+  const content: [string, JsonValue][] = [];
+  const errors: [string, string][] = [];
   for (const field of all) {
-    const value = values[field.name];
-    const [result, error] = readOne(field, value ?? "");
-    if (error !== null) errors[field.name] = error;
-    else if (result !== undefined) content[field.name] = result;
+    const [result, error] = readOne(field, own(values, field.name) ?? "");
+    if (error !== null) errors.push([field.name, error]);
+    else if (result !== undefined) content.push([field.name, result]);
   }
-  return { content, errors };
+  return { content: Object.fromEntries(content), errors: Object.fromEntries(errors) };
 }
 
 type Result = [JsonValue | undefined, string | null];
@@ -139,7 +139,7 @@ function readText({ schema, format }: Field, value: string): Result {
     return [undefined, `At least ${schema.minLength} characters.`];
   if (typeof schema.maxLength === "number" && value.length > schema.maxLength)
     return [undefined, `At most ${schema.maxLength} characters.`];
-  const known = FORMATS[format];
+  const known = own(FORMATS, format);
   if (known !== undefined && !known[0].test(value)) return [undefined, known[1]];
   return [value, null];
 }
