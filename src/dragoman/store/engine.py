@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -103,9 +104,10 @@ class FileStore(Leases):
             await self._writer.run(lambda c: directory.create(c, columns))
             return
         end = segments.End(record.first_seq, record.last_seq)
-        owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
-        if isinstance(owned, port.Owner):
-            raise directory.exists(record.id, record.agent_session_id)
+        try:
+            owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
+        except port.SessionHeld as held:
+            raise directory.exists(record.id, record.agent_session_id) from held
 
         def add(connection: sqlite3.Connection) -> None:
             directory.create(connection, columns)
@@ -162,7 +164,7 @@ class FileStore(Leases):
             return directory.delete(connection, session_id)
 
         await self._give_back(session_id)
-        async with self._seized(session_id):
+        with closing(await self._threads.call(lambda: self._take(session_id))):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
         return found
@@ -179,7 +181,7 @@ class FileStore(Leases):
         self._check_writable()
         if session_id in self._owned:
             return False
-        async with self._seized(session_id):
+        with closing(await self._threads.call(lambda: self._take(session_id))):
             record = await self._known(session_id)
             if record.last_seq < record.first_seq:
                 return False

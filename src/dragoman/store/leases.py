@@ -6,8 +6,8 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -146,10 +146,11 @@ class Leases:
         holder = await self._threads.call(lambda: self._holder_without_lock(record))
         if holder is not None:
             return port.HeldElsewhere(holder)
-        claimed = await self._locked(session_id, partial(self._claim, record), force=force)
-        if isinstance(claimed, port.Owner):
-            return port.HeldElsewhere(claimed)
-        owned, end, torn = claimed
+        try:
+            claim = partial(self._claim, record)
+            owned, end, torn = await self._locked(session_id, claim, force=force)
+        except port.SessionHeld as held:
+            return held.holder
         self._owned[session_id] = owned
         columns = {"owner": self.owner.id, "node": self.owner.node, "epoch": owned.epoch}
         columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
@@ -173,18 +174,11 @@ class Leases:
 
     async def _locked(
         self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False
-    ) -> T | port.Owner:
+    ) -> T:
         """Lock a session and call `claim` in the same thread; the lock is released if that fails."""
 
-        def work() -> T | port.Owner:
-            folder = self._folder.of(session_id)
-            if not folder.exists():
-                folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-                if self._disk.durable:
-                    sync_folder(folder.parent)
-            lock = locks.take(folder, force=force)
-            if isinstance(lock, port.Owner):
-                return lock
+        def work() -> T:
+            lock = self._take(session_id, force=force)
             try:
                 return claim(lock)
             except BaseException:
@@ -192,6 +186,15 @@ class Leases:
                 raise
 
         return await self._threads.call(work)
+
+    def _take(self, session_id: str, *, force: bool = False) -> locks.SessionLock:
+        """Lock a session; its folder is created if it has none."""
+        folder = self._folder.of(session_id)
+        if not folder.exists():
+            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+            if self._disk.durable:
+                sync_folder(folder.parent)
+        return locks.take(folder, force=force)
 
     def _claim(self, record: port.SessionRecord, lock: locks.SessionLock) -> tuple[Owned, segments.End, int]:
         """Begin an unused epoch; returns the owned session, the end of its journal, and how many bytes there are torn.
@@ -265,20 +268,6 @@ class Leases:
         finally:
             for owned in given.values():
                 owned.close()
-
-    @asynccontextmanager
-    async def _seized(self, session_id: str) -> AsyncIterator[None]:
-        """Lock a session that we do not own while it is deleted or emptied."""
-        folder = self._folder.of(session_id)
-        lock = await self._threads.call(lambda: locks.take(folder) if folder.exists() else None)
-        if isinstance(lock, port.Owner):
-            text = f"Session {session_id} is live in another Dragoman process; close it there."
-            raise port.SessionHeld(text, port.HeldElsewhere(lock))
-        try:
-            yield
-        finally:
-            if lock is not None:
-                lock.close()
 
     async def holders(self, records: Sequence[port.SessionRecord]) -> dict[str, port.Owner]:
         leased = [record.id for record in records if record.owner is not None]

@@ -24,13 +24,11 @@ from pathlib import Path
 import msgspec
 
 from dragoman import machine
-from dragoman.gateway.ports.store import Owner, SessionAway, StoreUnavailable
+from dragoman.gateway.ports.store import HeldElsewhere, Owner, SessionAway, SessionHeld, StoreUnavailable
 
 NAME = "lock"
 
 _ATTEMPTS, _PAUSE = 5, 0.005  # seconds
-_COARSE = 2.0
-"""Seconds within which a file system may give two changes the same timestamp."""
 
 
 class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,8 +59,6 @@ class SessionLock:
         self.folder = path.parent
         self._path = path
         self._descriptor = descriptor
-        self._known: tuple[int, ...] = ()
-        """Result of `stat` when the file was last found to be ours; empty before."""
         _open.add(self)
 
     def wait(self, kind: int) -> Owner | None:
@@ -105,32 +101,17 @@ class SessionLock:
         return False
 
     def is_ours(self, epoch: int) -> bool:
-        """Whether the file is in place with our epoch in it; a missing file is created again.
+        """Whether the file is in place with our epoch in it; a missing file is created again."""
+        if not self._path.exists():
+            self._make_again()
+        return self.is_in_place() and self.read().epoch == epoch
 
-        A file unchanged since the last check is still ours, which takes one `stat`.
-        """
-        with suppress(FileNotFoundError):
-            found = self._path.stat()
-            if _look_of(found) == self._known:
-                return True
-            ours = self.is_in_place() and self.read().epoch == epoch
-            # File timestamps are coarse: a second write within `_COARSE` may leave the timestamp unchanged.
-            settled = time.time() - found.st_mtime > _COARSE
-            self._known = _look_of(found) if ours and settled else ()
-            return ours
-        return self._make_again(epoch)
-
-    def _make_again(self, epoch: int) -> bool:
+    def _make_again(self) -> None:
         claim = self.read()
-        again: SessionLock | Owner | None = None
-        with suppress(FileNotFoundError):  # the whole folder is gone
-            again = take(self.folder)
-        if not isinstance(again, SessionLock):
-            return False
-        os.dup2(again._descriptor, self._descriptor, inheritable=False)
-        again.close()
-        self.write(claim.owner, claim.epoch)
-        return self.is_in_place() and claim.epoch == epoch
+        # Not if the whole folder is gone, or another process was faster.
+        with suppress(FileNotFoundError, SessionHeld), closing(take(self.folder)) as again:
+            os.dup2(again._descriptor, self._descriptor, inheritable=False)
+            self.write(claim.owner, claim.epoch)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -140,8 +121,8 @@ class SessionLock:
     __del__ = close  # for a lock whose caller stopped waiting for it
 
 
-def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
-    """Lock the session of this folder; returns its owner if a process has it locked.
+def take(folder: Path, *, force: bool = False) -> SessionLock:
+    """Lock the session of this folder; raises `SessionHeld` if a process has it locked.
 
     Raises `SessionAway` if another machine may own it, unless `force`, and `FileNotFoundError` without the folder.
     """
@@ -152,7 +133,8 @@ def take(folder: Path, *, force: bool = False) -> SessionLock | Owner:
             failing.callback(lock.close)
             owner = lock.wait(fcntl.LOCK_EX)
             if owner is not None:
-                return owner
+                text = f"Session {folder.name} is live in another Dragoman process; close it there."
+                raise SessionHeld(text, HeldElsewhere(owner))
             if not force:
                 _check_not_away(folder, lock.read())
             if lock.is_in_place():  # else the session was deleted, and perhaps created again
@@ -167,10 +149,6 @@ def holder(folder: Path) -> Owner | None:
         with closing(lock):
             return lock.wait(fcntl.LOCK_SH)
     return None
-
-
-def _look_of(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _check_not_away(folder: Path, claim: Claim) -> None:

@@ -163,8 +163,6 @@ def _write(connection: sqlite3.Connection, target: Path, old: Old) -> locks.Sess
     """Write the session's rows to files and read them back; returns the session's lock, held."""
     target.mkdir(parents=True, mode=0o700, exist_ok=True)
     lock = locks.take(target)
-    if not isinstance(lock, locks.SessionLock):
-        raise StoreCorrupt(f"Session {old.id} is locked by another process.")
     try:
         for leftover in target.glob(f"*{segments.SUFFIX}"):
             leftover.unlink()  # of a conversion that was interrupted

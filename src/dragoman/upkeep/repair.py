@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from dragoman.atomic_file import replace_file
-from dragoman.gateway.ports.store import HeldElsewhere, Owner, SessionHeld, StoreError
+from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.store import directory, format, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explain
@@ -210,15 +210,12 @@ def _owned(folder: Folder, session_id: str) -> Iterator[locks.SessionLock]:
     """Hold the lock of a session; raises `SessionHeld` if a living process owns it."""
     in_use = folder.use()
     try:
-        lock = locks.take(folder.of(session_id))
-        if isinstance(lock, Owner):
-            raise SessionHeld(
-                f"left alone, because process {lock.id} on {lock.node} has it open", HeldElsewhere(lock)
-            )
-        try:
+        with closing(locks.take(folder.of(session_id))) as lock:
             yield lock
-        finally:
-            lock.close()
+    except SessionHeld as held:
+        owner = held.holder.owner
+        text = f"left alone, because process {owner.id} on {owner.node} has it open"
+        raise SessionHeld(text, held.holder) from held
     finally:
         os.close(in_use)
 
