@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -188,20 +187,3 @@ async def test_deletion_takes_the_journal_along(store: FileStore) -> None:
     assert isinstance(await append(store, session, 2, [b"late"]), Fenced)
     await begin(store, "next")
     assert await store.read("dgm_next", 0, 100) == []
-
-
-async def test_only_journals_that_no_process_is_making_are_unlisted(tmp_path: Path) -> None:
-    store = await FileStore.open(tmp_path / "dragoman.db", tmp_path / "run")
-    await begin(store, "listed")
-    live = await begin(store, "live")
-    assert await store.unlisted() == []
-    journals = tmp_path / "journal"
-    for name in ("dgm_lost", "dgm_described", "dgm_empty", ".deleted-dgm_gone", "no session"):
-        (journals / name).mkdir()
-    (journals / "dgm_lost" / "000000000001-1.log").touch()
-    (journals / "dgm_described" / "session.json").touch()
-    (journals / "dgm_file").touch()
-    with closing(sqlite3.connect(tmp_path / "dragoman.db")) as connection, connection:
-        connection.execute("DELETE FROM directory WHERE id = ?", (live,))
-    assert await store.unlisted() == ["dgm_described", "dgm_lost"]
-    await store.close()

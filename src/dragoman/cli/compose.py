@@ -242,13 +242,14 @@ async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
     """Log how many journals are not in the directory, for example because it was removed and made again."""
     from dragoman.cli.sessions.find import unlisted_words
     from dragoman.store import FileStore
+    from dragoman.upkeep.unlisted import unlisted
 
     if not isinstance(store, FileStore) or not store.writable:
         return
     with suppress(TimeoutError):
         await asyncio.wait_for(ending.wait(), UNLISTED_SECONDS)
     try:
-        found = await store.unlisted()
+        found = await asyncio.to_thread(unlisted, store.path)
     except StoreError as error:
         log.info("journals were not compared with the directory: %s", error)
         return

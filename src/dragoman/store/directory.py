@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.store import limits, schema
+from dragoman.store import limits
 
 _COLUMNS = SessionRecord.__struct_fields__
 _JSON_TYPES: dict[str, Any] = {"additional_directories": tuple[str, ...], "extra": dict[str, Any]}
@@ -85,12 +85,6 @@ def change(connection: sqlite3.Connection, session_id: str, columns: Columns) ->
 
 def delete(connection: sqlite3.Connection, session_id: str) -> bool:
     return connection.execute("DELETE FROM directory WHERE id = ?", (session_id,)).rowcount > 0
-
-
-def ids(connection: sqlite3.Connection) -> set[str]:
-    """The ids of all sessions, including those not converted yet."""
-    tables = ["directory", *(["heads"] if schema.has_old_tables(connection) else [])]
-    return {row[0] for table in tables for row in connection.execute(f"SELECT id FROM {table}")}
 
 
 def get(connection: sqlite3.Connection, session_id: str) -> SessionRecord | None:

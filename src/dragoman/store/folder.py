@@ -9,7 +9,6 @@ import re
 import shutil
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.store import StoreBusy, StoreUnavailable, UnknownSession
-from dragoman.store import locks, segments
 
 GATEWAYS = "gateways.lock"
 DESCRIPTION = "session.json"
@@ -26,8 +24,6 @@ _DELETED = ".deleted-"
 _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _OLD_SOCKET = 60.0  # seconds
-_FEW = 100
-"""Number of sessions whose folders can be examined one by one without delay."""
 
 
 class Folder:
@@ -63,26 +59,6 @@ class Folder:
         with suppress(FileNotFoundError), os.scandir(self.journals) as entries:
             return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
         return []
-
-    def unlisted(self, known: Callable[[], set[str]]) -> list[str]:
-        """Sessions that have a folder and are not in the directory (`known`).
-
-        Folders are listed before `known` is called, so that a session added meanwhile counts as known. If at most
-        `_FEW` are left, empty folders and those that a process is creating or deleting are left out.
-        """
-        try:
-            found = set(self.sessions())
-        except OSError:
-            return []  # reading a session reports the error
-        found = set(filter(_SESSION_ID.fullmatch, found - known())) if found else found
-        if len(found) <= _FEW:
-            found = {name for name in found if self._is_left(self.journals / name)}
-        return sorted(found)
-
-    def _is_left(self, home: Path) -> bool:
-        with suppress(OSError):
-            return ((home / DESCRIPTION).exists() or segments.exist(home)) and locks.holder(home) is None
-        return True  # no permission to read, so not being created by us
 
     def describe(self, session_id: str, facts: dict[str, Any]) -> None:
         """Write the session's row to a file beside its journal."""

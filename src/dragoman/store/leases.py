@@ -34,6 +34,7 @@ class Leases:
 
     def __init__(self, database: Database, runtime: Path, *, writable: bool) -> None:
         """Does no IO; `prepare` does."""
+        self.path = database.path
         self.writable = writable
         self.has_old_sessions = False
         """The database has sessions of an older version that are not converted yet (`dragoman.upkeep.conversion`)."""
@@ -112,15 +113,6 @@ class Leases:
 
         await self._writer.written()
         return await self._threads.call(work)
-
-    async def unlisted(self) -> list[str]:
-        """Sessions that have a journal and are not in the directory; `dragoman doctor --fix` adds them again."""
-
-        def known() -> set[str]:
-            with closing(self._database.reader()) as connection:
-                return directory.ids(connection)
-
-        return await self._threads.call(lambda: self._folder.unlisted(known))
 
     async def get(self, session_id: str) -> port.SessionRecord | None:
         record = await self._query(lambda c: directory.get(c, session_id))

@@ -27,7 +27,7 @@ from dragoman.store.failure import too_new
 
 SUFFIX = ".log"
 _BREAK = "-break"
-_NAME = re.compile(rf"(\d+)-(\d+)({_BREAK})?{re.escape(SUFFIX)}")
+NAME = re.compile(rf"(\d+)-(\d+)({_BREAK})?{re.escape(SUFFIX)}")
 
 Place: TypeAlias = tuple[int, int]
 """A position in a segment: an event number and the offset of its batch; 0 before the file's first line."""
@@ -73,7 +73,12 @@ def segments(folder: Path) -> list[Segment]:
 
     An entry with a segment's name that is neither a file nor a link to one counts as missing: opening a pipe blocks.
     """
-    matches = [(int(match[1]), int(match[2]), match) for match, is_file in _named(folder) if is_file]
+    try:
+        with os.scandir(folder) as entries:
+            named = [match for entry in entries if (match := NAME.fullmatch(entry.name)) and entry.is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    matches = [(int(match[1]), int(match[2]), match) for match in named]
     found: list[Segment] = []
     highest = 0
     for first_seq, epoch, match in sorted(matches, key=lambda each: (*each[:2], each[2][0])):
@@ -86,24 +91,6 @@ def segments(folder: Path) -> list[Segment]:
             found[-1] = structs.replace(found[-1], until=first_seq - 1)
         found.append(Segment(first_seq, epoch, folder / match[0], broken=broken))
     return found
-
-
-def not_files(folder: Path) -> list[Path]:
-    """Entries that have a segment's name and are not files."""
-    return sorted(folder / match[0] for match, is_file in _named(folder) if not is_file)
-
-
-def _named(folder: Path) -> list[tuple[re.Match[str], bool]]:
-    """Entries with a segment's name, and whether each is a file."""
-    try:
-        with os.scandir(folder) as entries:
-            return [(match, entry.is_file()) for entry in entries if (match := _NAME.fullmatch(entry.name))]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-
-
-def exist(folder: Path) -> bool:
-    return any(is_file for _, is_file in _named(folder))
 
 
 def common_seq(folder: Path, epoch: int, seq: int) -> int:

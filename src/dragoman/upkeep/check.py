@@ -176,7 +176,7 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
         yield Finding("warning", about, "a folder whose name is not the id of a session", advice)
         return
     try:
-        if strange := segments.not_files(home):  # may be the cause of missing events
+        if strange := _not_files(home):  # may be the cause of missing events
             yield from (_not_a_file(about, each) for each in strange)
             return
         known = known or repair.numbers_of(path, session_id)  # may be new
@@ -189,6 +189,12 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
     except OSError as error:
         where, why = error.filename or home, error.strerror or error
         yield Finding("error", about, f"{where} cannot be read: {why}", _readable(error))
+
+
+def _not_files(home: Path) -> list[Path]:
+    """Entries that have a segment's name and are not files."""
+    named = (each for each in home.glob(f"*{segments.SUFFIX}") if segments.NAME.fullmatch(each.name))
+    return sorted(each for each in named if not each.is_file())
 
 
 def _not_a_file(about: str, path: Path) -> Finding:

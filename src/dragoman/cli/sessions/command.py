@@ -66,8 +66,11 @@ def sessions() -> None:
 @AS_JSON
 def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool, as_json: bool) -> None:
     """Show sessions, the latest first."""
+    import asyncio
+
     from dragoman.cli.sessions.find import every, unlisted_words, with_store
     from dragoman.cli.sessions.state import look
+    from dragoman.upkeep.unlisted import unlisted
 
     paths, loaded = load_settings(quiet=True)
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
@@ -79,10 +82,11 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
             records.append(record)
             if len(records) > limit and not show_all:
                 break
-        unlisted = len(await store.unlisted()) if show_all or len(records) <= limit else 0
-        return await look(store, records, loaded.config.limits.max_message_bytes), unlisted
+        whole = show_all or len(records) <= limit
+        left_out = await asyncio.to_thread(unlisted, store.path) if whole else []
+        return await look(store, records, loaded.config.limits.max_message_bytes), len(left_out)
 
-    views, unlisted = with_store(paths, read) if _has_any(paths) else ([], 0)
+    views, left_out = with_store(paths, read) if _has_any(paths) else ([], 0)
     more = not show_all and len(views) > limit
     views = views if show_all else views[:limit]
     if as_json:
@@ -93,10 +97,10 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
             click.echo("There are more: --all shows them, --limit N some.", err=True)
     elif folder or agent:
         click.echo("No sessions match.")
-    elif not unlisted:
+    elif not left_out:
         click.echo("No sessions yet.")
-    if unlisted:
-        complain(unlisted_words(unlisted))
+    if left_out:
+        complain(unlisted_words(left_out))
 
 
 def _print_views(views: list[View]) -> None:

@@ -12,6 +12,7 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.ids import PREFIX
 from dragoman.gateway.ports.store import SessionRecord, Store, StoreUnavailable
 from dragoman.store import FileStore
+from dragoman.upkeep.unlisted import unlisted
 
 SHORTEST = 6
 """Characters required after `dgm_`: fewer would sooner or later match the wrong session."""
@@ -33,8 +34,8 @@ async def find(store: Store, given: str) -> SessionRecord:
         )
     found = [record async for record in every(store, query=start) if record.id.startswith(start)]
     if not found:
-        unlisted = await store.unlisted() if isinstance(store, FileStore) else []
-        if any(session_id.startswith((given, start)) for session_id in unlisted):
+        left_out = await asyncio.to_thread(unlisted, store.path) if isinstance(store, FileStore) else []
+        if any(session_id.startswith((given, start)) for session_id in left_out):
             raise ConfigError(
                 f'the session "{given}" has a journal but is not in the directory: `dragoman doctor --fix` puts it back'
             )
