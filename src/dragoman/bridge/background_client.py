@@ -5,14 +5,58 @@ There is one per token, so that the token's quotas apply here too.
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
-from dragoman.bridge.errors import BridgeError
-from dragoman.bridge.gateway_client import GatewayClient
 from dragoman.bridge.message import Sender
-from dragoman.gateway.access.identity import LOCAL, Identity, Role
+from dragoman.gateway.access.identity import LOCAL, Identity
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.gateway_client import GatewayClient
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.session.questions.question import CANCEL_ANSWER
+from dragoman.rpc.link import JournalSink
+from dragoman.rpc.request import Request
+from dragoman.wire.errors import RpcError, method_not_found
+
+log = logging.getLogger(__name__)
+
+CAPABILITIES: JsonObject = {
+    "fs": {"readTextFile": False, "writeTextFile": False},
+    "terminal": False,
+    "elicitation": {"form": {}, "url": {}},
+    "session": {"configOptions": {"boolean": {}}, "notices": {}},
+    "_meta": {"terminal_output": True},
+}
+"""The gateway serves files and terminals: a page has none."""
+
+
+class BackgroundClient(GatewayClient):
+    """Implements `JournalLink` and `JournalSink`; ignores all events."""
+
+    def __init__(self, gateway: Gateway, terms: Terms) -> None:
+        super().__init__()
+        self.connect(gateway, terms)
+        self.initialize(CAPABILITIES, "bridge", "Dragoman's page")
+
+    def journal_sink(self, session_id: str) -> JournalSink:
+        return self
+
+    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
+        pass
+
+    def unkept(self, ts: int, events: list[bytes]) -> None:
+        pass
+
+    def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
+        pass
+
+    def peer_request(self, request: Request) -> None:
+        """Refuse what an agent asks without a session; a session's questions are in its journal."""
+        if request.method not in CANCEL_ANSWER:
+            log.info("the bridge does not offer this", extra={"method": request.method})
+            raise method_not_found(request.method)
+        request.reply(CANCEL_ANSWER[request.method])
 
 
 class Tokens(Protocol):
@@ -29,7 +73,7 @@ class BackgroundClients:
     def __init__(self, gateway: Gateway, tokens: Tokens) -> None:
         self._gateway = gateway
         self._tokens = tokens
-        self._gateway_clients: dict[str, GatewayClient] = {}
+        self._gateway_clients: dict[str, BackgroundClient] = {}
 
     def sender(self, identity: Identity) -> Sender:
         return Sender(identity.name, self._tokens.mark(identity))
@@ -39,45 +83,31 @@ class BackgroundClients:
         if sender is None:
             return "It is not known whose it is."
         current = self._tokens.current(sender.name, sender.mark)
-        refused = current.refusal(Role.CONTROL, "send_message") if isinstance(current, Identity) else None
-        return current if refused is None else f"{refused.message}."
+        if isinstance(current, Identity):
+            try:
+                self.gateway_client(current).client.check("send_message")
+            except RpcError as error:
+                return f"{error.message}."
+        return current
 
-    def check(self, identity: Identity) -> None:
-        """Raise if the token is no longer valid: its client is about to be disconnected."""
+    def revoked(self, identity: Identity) -> str | None:
+        """Why the token is no longer valid: its client is about to be disconnected."""
         current = self._tokens.current(identity.name, self._tokens.mark(identity))
-        if isinstance(current, str):
-            raise BridgeError("role", current)
+        return current if isinstance(current, str) else None
 
-    def gateway_client(self, identity: Identity = LOCAL) -> GatewayClient:
+    def gateway_client(self, identity: Identity = LOCAL) -> BackgroundClient:
         key = f"{identity.name}\n{identity.key}"
         gateway_client = self._gateway_clients.get(key)
         if gateway_client is None or gateway_client.client.peer.closed:
-            terms = Terms(keep_sessions=True, start_ahead=False, restart_on_load=False, identity=identity)
-            gateway_client = self._gateway_clients[key] = GatewayClient(
-                self._gateway, terms, BackgroundClient()
+            terms = Terms(
+                keep_sessions=True,
+                start_ahead=False,
+                restart_on_load=False,
+                unattached=True,
+                identity=identity,
             )
+            gateway_client = self._gateway_clients[key] = BackgroundClient(self._gateway, terms)
             self._gateway_clients = {
                 each: known for each, known in self._gateway_clients.items() if not known.client.peer.closed
             }
         return gateway_client
-
-
-class BackgroundClient:
-    """Implements `Callbacks` and `JournalSink`; ignores all events."""
-
-    backlog = 0
-
-    def journal_sink(self, session_id: str) -> BackgroundClient:
-        return self
-
-    def events(self, first_seq: int, ts: int, events: list[bytes]) -> None:
-        pass
-
-    def unkept(self, ts: int, events: list[bytes]) -> None:
-        pass
-
-    def missing(self, first_seq: int, last_seq: int, damaged: bool) -> None:
-        pass
-
-    def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
-        gateway_client.leave(reason or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dragoman import __version__
@@ -49,7 +50,13 @@ class Bridge:
         keep = self.gateway.journaling and self.gateway.config.sessions.on_disconnect == "keep"
         return BridgeClient(
             self,
-            Terms(keep_sessions=keep, start_ahead=False, restart_on_load=False, identity=identity),
+            Terms(
+                keep_sessions=keep,
+                start_ahead=False,
+                restart_on_load=False,
+                identity=identity,
+                revoked=partial(self.background_clients.revoked, identity),
+            ),
             rate_limit,
         )
 
@@ -99,7 +106,7 @@ class Bridge:
         session = self.gateway.sessions.get(session_id)
         if session is None:
             kept = await self.find(session_id)
-            await self.background_clients.gateway_client().call(
+            await self.background_clients.gateway_client().result(
                 "session/resume", {"sessionId": session_id, "cwd": kept.cwd}
             )
             session = self.gateway.sessions.get(session_id)

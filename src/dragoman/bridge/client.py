@@ -14,7 +14,6 @@ from dragoman.bridge.background_client import BackgroundClient
 from dragoman.bridge.commands import dispatch
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.events.translate import lost, timestamp, translate
-from dragoman.bridge.gateway_client import GatewayClient
 from dragoman.bridge.session_hub import SessionHub
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.client import Terms
@@ -34,16 +33,16 @@ log = logging.getLogger(__name__)
 
 
 class BridgeClient:
-    """Implements `LinkHandler` for the page's socket and `Callbacks` for its gateway client."""
+    """Implements `LinkHandler` for the page's socket."""
 
     def __init__(self, bridge: Bridge, terms: Terms, rate_limit: RateLimit) -> None:
         self.bridge = bridge
         self._rate_limit = rate_limit
         self.terms = terms
-        self.gateway_client: GatewayClient
+        self.gateway_client: PageClient
         self.listing = False
         """The page has requested the list of sessions and is sent its changes."""
-        self._socket: Link
+        self.socket: Link
         self._watches: dict[str, Watch] = {}
         self._lanes: dict[str, deque[tuple[JsonObject, int]]] = {}
         """Waiting commands by session, each with its size."""
@@ -53,8 +52,8 @@ class BridgeClient:
     # -- LinkHandler
 
     def link_opened(self, link: Link) -> None:
-        self._socket = link
-        self.gateway_client = GatewayClient(self.bridge.gateway, self.terms, self)
+        self.socket = link
+        self.gateway_client = PageClient(self)
         self.bridge.clients.add(self)
         self.tell(self.bridge.hello(self.terms.identity))
 
@@ -119,10 +118,10 @@ class BridgeClient:
     def _pace(self) -> None:
         """Pause reading from a page with too many unfinished commands or unread responses, or resume it."""
         waits = self._pending > limits.COMMANDS_IN_FLIGHT or self._pending_bytes > limits.COMMAND_BYTES
-        if waits or self._socket.backlog > limits.UNREAD_BYTES:
-            self._socket.pause()
+        if waits or self.socket.backlog > limits.UNREAD_BYTES:
+            self.socket.pause()
         else:
-            self._socket.resume()
+            self.socket.resume()
 
     async def _run_lane(self, lane: str) -> None:
         """Run the commands of one session in order."""
@@ -146,7 +145,7 @@ class BridgeClient:
     # -- events
 
     def tell(self, event: JsonObject) -> None:
-        self._socket.send(encode(event))
+        self.socket.send(encode(event))
 
     def fail(self, error: BridgeError, command: JsonObject) -> None:
         about: JsonObject = {
@@ -200,26 +199,40 @@ class BridgeClient:
             self.bridge.tidy(session_id)
 
     def send_raw(self, event: bytes) -> None:
-        self._socket.send(event)
+        self.socket.send(event)
 
-    # -- Callbacks
-
-    @property
-    def backlog(self) -> int:
-        return self._socket.backlog
-
-    def journal_sink(self, session_id: str) -> JournalSink:
+    def sink(self, session_id: str) -> JournalSink:
+        """Receives a session's journal for this page."""
         if self not in self.bridge.clients:  # the page disconnected while its session was created
-            return BackgroundClient()
+            return self.bridge.background_clients.gateway_client()
         if session_id not in self._watches:  # a session that is being created
             self.watch(self.bridge.new_hub(session_id), lambda: None)
         return self._watches[session_id]
 
-    def gateway_client_closed(self, gateway_client: GatewayClient, code: int | None, reason: str) -> None:
-        if code is not None and isinstance(self._socket, CodedLink):
-            self._socket.close_with(code, reason)
+
+class PageClient(BackgroundClient):
+    """The gateway client of one page; also implements `CodedLink`."""
+
+    def __init__(self, page: BridgeClient) -> None:
+        self._page = page
+        super().__init__(page.bridge.gateway, page.terms)
+
+    def journal_sink(self, session_id: str) -> JournalSink:
+        return self._page.sink(session_id)
+
+    @property
+    def backlog(self) -> int:  # type: ignore[override]
+        """Bytes queued to the page."""
+        return self._page.socket.backlog
+
+    def close(self) -> None:
+        self._page.socket.close()
+
+    def close_with(self, code: int, reason: str = "") -> None:
+        if isinstance(self._page.socket, CodedLink):
+            self._page.socket.close_with(code, reason)
         else:
-            self._socket.close()
+            self.close()
 
 
 class Watch:

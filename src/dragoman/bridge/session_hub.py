@@ -174,10 +174,7 @@ class SessionHub:
                     "or send another to try again."
                 )
 
-        try:
-            self._start(session, message, sender, done)
-        except BridgeError as error:
-            done(error)
+        self._start(session, message, sender, done)
 
     def _hold(self, session: Session, message: Message, reason: str) -> None:
         """Hold a message whose sender is no longer allowed; the messages behind it do not wait for it."""
@@ -218,12 +215,10 @@ class SessionHub:
 
         self._remember(message.id)
         self._starting = message.id
-        try:
-            self._background_clients.gateway_client(sender).prompt(session, params, answered)
-        except RpcError as error:
-            self._not_started(message)
-            raise as_bridge_error(error) from error
+        self._background_clients.gateway_client(sender).ask("session/prompt", params, answered)
         turn = session.turn
+        if self._starting != message.id:  # refused
+            return
         if turn is None:  # over already, so it was shown
             shown()
         else:

@@ -1,22 +1,19 @@
-"""The ACP client of our own commands, connected to a gateway in this process or behind a socket."""
+"""The gateway client of our own commands, connected to a gateway in this process or behind a socket."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
-from dragoman import __version__
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.session.questions.policy import choose_option
-from dragoman.rpc.peer import Peer
-from dragoman.rpc.request import Reply, Request
-from dragoman.transports import memory
+from dragoman.rpc.request import Request
 from dragoman.transports.dial import UnixDialer
-from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+from dragoman.wire.errors import RpcError, internal, method_not_found
 
 PERMISSION = "session/request_permission"
 LEAVE_TIMEOUT = 15.0
@@ -68,17 +65,16 @@ class Question:
             self.on_withdrawn()
 
 
-class Conversation:
-    """`Receiver` of the gateway's messages to this command."""
+class Conversation(GatewayClient):
+    """The gateway client of a command."""
 
     def __init__(self, journal_sink: Callable[[bytes], None] | None = None) -> None:
         """`journal_sink` gets every message that arrives, as it is on the wire."""
         self._journal_sink = journal_sink
-        self.peer = Peer("Dragoman", self, intercept=self._heard if journal_sink is not None else None)
+        super().__init__(self._heard if journal_sink is not None else None)
         self.on_update: Callable[[JsonObject], None] = lambda update: None
         self.on_question: Callable[[Question], None] = Question.refuse
         self.closed = asyncio.Event()
-        self._left: asyncio.Event | None = None
 
     # -- connecting
 
@@ -88,10 +84,8 @@ class Conversation:
     ) -> Conversation:
         """Connect to the gateway in this process."""
         conversation = cls(journal_sink)
-        client = running.connect(terms)
-        conversation._left = client.left
-        memory.connect(conversation.peer, client.peer)
-        await conversation.initialize()
+        conversation.connect(running, terms)
+        await conversation._begin()
         return conversation
 
     @classmethod
@@ -99,53 +93,33 @@ class Conversation:
         """Connect to the owner of a session; raises `AgentUnavailable` if it cannot be reached."""
         conversation = cls()
         await UnixDialer(max_bytes).dial(address, conversation.peer)
-        await conversation.initialize()
+        await conversation._begin()
         return conversation
 
-    async def initialize(self) -> JsonObject:
-        info = {"name": "dragoman-cli", "title": "Dragoman", "version": __version__}
-        return await self.call(
-            "initialize", protocolVersion=1, clientCapabilities=CAPABILITIES, clientInfo=info
-        )
+    async def _begin(self) -> None:
+        reply = await self.initialize(CAPABILITIES, "dragoman-cli", "Dragoman")
+        if not reply.ok:
+            raise as_error(reply)
 
     # -- requests
 
-    async def call(self, method: str, **params: Any) -> JsonObject:
-        """Send a request and wait for its result; raises `RpcError`."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-        def answered(reply: Reply) -> None:
-            if not future.done():
-                future.set_result(reply)
-
-        self.peer.request(method, encode(params), answered)
-        reply = await future
-        if not reply.ok:
-            raise as_error(reply)
-        try:
-            return decode_object(reply.result)
-        except Malformed:
-            return {}  # null: an empty result
-
     async def prompt(self, session_id: str, text: str) -> JsonObject:
-        return await self.call(
-            "session/prompt", sessionId=session_id, prompt=[{"type": "text", "text": text}]
-        )
+        prompt = [{"type": "text", "text": text}]
+        return await self.result("session/prompt", {"sessionId": session_id, "prompt": prompt})
 
     def cancel(self, session_id: str) -> None:
         self.peer.notify("session/cancel", encode({"sessionId": session_id}))
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
         self.peer.link.close()
 
-    async def leave(self) -> None:
+    async def left(self) -> None:
         """Disconnect, and wait until the gateway in this process has ended this client's work."""
-        self.close()
-        if self._left is not None:
-            try:
-                await asyncio.wait_for(self._left.wait(), LEAVE_TIMEOUT)
-            except TimeoutError:
-                pass  # the gateway ends it when it closes
+        self.hang_up()
+        try:
+            await asyncio.wait_for(self.client.left.wait(), LEAVE_TIMEOUT)
+        except TimeoutError:
+            pass  # the gateway ends it when it closes
 
     # -- Receiver
 
@@ -157,12 +131,6 @@ class Conversation:
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/update":
             self.on_update(as_object(decode_object(params).get("update")))
-
-    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        return False
-
-    def peer_writable(self, writable: bool) -> None:
-        """Ignored: the prompts of a command never fill a stream."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
         self.closed.set()

@@ -36,6 +36,7 @@ from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     Malformed,
     RpcError,
+    forbidden,
     internal,
     invalid_params,
     invalid_request,
@@ -82,6 +83,10 @@ class Terms:
     """The client and its terminals run on this machine: stdio."""
     local_process: bool = False
     """The client is another process of Dragoman: it may also close sessions that it is not attached to."""
+    unattached: bool = False
+    """It may use sessions that it is not attached to."""
+    revoked: Callable[[], str | None] | None = None
+    """Why its token is no longer valid; None while it is. Not needed by clients that are only disconnected then."""
     list_limit: int = LIST_PAGE
     """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL
@@ -192,7 +197,10 @@ class ClientConnection:
     # -- sessions
 
     def check(self, method: str) -> None:
-        """Raise if this client may not call the method, by its role or its quota."""
+        """Raise if this client may not call the method, by its token, its role or its quota."""
+        reason = self.terms.revoked() if self.terms.revoked is not None else None
+        if reason is not None:
+            raise forbidden(reason)
         if not self.may_control:
             refused = self.terms.identity.method_refusal(method)
             if refused is not None:
@@ -203,6 +211,8 @@ class ClientConnection:
     def session(self, session_id: str) -> Session | None:
         """A session that this client created, loaded or resumed; None for any other (G-046)."""
         attachment = self.attachments.get(session_id)
+        if attachment is None and self.terms.unattached:
+            return self.gateway.sessions.get(session_id)
         return attachment.session if attachment is not None else None
 
     def require_session(self, request: Request) -> Session:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dragoman.bridge import limits
 from dragoman.bridge.commands.table import COMMANDS, Command, Outcome, Repeated
 from dragoman.bridge.errors import BridgeError, as_bridge_error
-from dragoman.gateway.access.identity import Role
 from dragoman.gateway.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -87,10 +86,7 @@ def _find(client: BridgeClient, command: JsonObject) -> Command:
         names = "Known are " + ", ".join(COMMANDS) + "."
         raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", names)
     if not known.observers:
-        refused = client.terms.identity.refusal(Role.CONTROL, command["type"])
-        if refused is not None:
-            raise refused
-        client.bridge.background_clients.check(client.terms.identity)
+        client.gateway_client.client.check(command["type"])
     return known
 
 

@@ -13,6 +13,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Reply
+from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient
@@ -45,7 +46,7 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
         client.tell({**event, **fields.named(command)})
         client.tell({"type": "caught_up", "sessionId": session.id, "lastSeq": shown["lastSeq"]})
 
-    result = await client.gateway_client.call("session/new", params, created)
+    result = await client.gateway_client.result("session/new", params, created)
     return str(result["sessionId"])
 
 
@@ -111,8 +112,8 @@ class _Loading:
         watch.rejoining = True
         params = {"sessionId": kept.id, "cwd": kept.cwd, "_meta": {"dragoman": {"afterSeq": self._after}}}
         try:
-            await client.gateway_client.call("session/resume", params, self._loaded)
-        except BridgeError:
+            await client.gateway_client.result("session/resume", params, self._loaded)
+        except RpcError:
             client.unwatch(kept.id)
             raise
         finally:

@@ -98,14 +98,13 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
     session = await client.bridge.enliven(fields.session_id(command))
     background_client = client.bridge.background_clients.gateway_client()
-    session.attach(background_client.client)
-    await background_client.call("session/close", {"sessionId": session.id})
+    await background_client.result("session/close", {"sessionId": session.id})
     return session.id
 
 
 async def delete_session(client: BridgeClient, command: JsonObject) -> str | None:
     session_id = fields.session_id(command)
-    await client.gateway_client.call("session/delete", {"sessionId": session_id})
+    await client.gateway_client.result("session/delete", {"sessionId": session_id})
     return session_id
 
 
@@ -226,7 +225,7 @@ async def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject)
 
 async def change_mode(client: BridgeClient, command: JsonObject) -> str | None:
     session = await _watched(client, command)
-    await client.gateway_client.call(
+    await client.gateway_client.result(
         "session/set_mode", {"sessionId": session.id, "modeId": command.get("modeId")}
     )
     return session.id
@@ -237,7 +236,7 @@ async def set_config_option(client: BridgeClient, command: JsonObject) -> str | 
     params = {"sessionId": session.id, "configId": command.get("configId"), "value": command.get("value")}
     if isinstance(command.get("value"), bool):
         params["type"] = "boolean"
-    await client.gateway_client.call("session/set_config_option", params)
+    await client.gateway_client.result("session/set_config_option", params)
     return session.id
 
 

@@ -100,7 +100,7 @@ class Execution:
             self._keyboard.stop()
         self._output.finish(outcome)
         if self._conversation is not None and not self._work.cancelled():
-            await self._conversation.leave()
+            await self._conversation.left()
         unread = self._output.narrator.screen.broken.is_set()  # checked after the last write
         return FAILED if unread and outcome.exit_code == DONE else outcome.exit_code
 
@@ -127,7 +127,7 @@ class Execution:
 
     async def _begin(self) -> None:
         assert self._conversation is not None
-        created = await self._conversation.call("session/new", cwd=self._options.cwd, mcpServers=[])
+        created = await self._conversation.result("session/new", {"cwd": self._options.cwd, "mcpServers": []})
         self._session = str(created.get("sessionId"))
 
     async def _come_back(self, given: str) -> None:
@@ -146,7 +146,9 @@ class Execution:
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
         lost, _ = await asyncio.gather(
             _lost_words(store, record.id),
-            self._conversation.call("session/resume", sessionId=record.id, cwd=cwd, mcpServers=[]),
+            self._conversation.result(
+                "session/resume", {"sessionId": record.id, "cwd": cwd, "mcpServers": []}
+            ),
         )
         if lost is not None:
             self._warn(lost)

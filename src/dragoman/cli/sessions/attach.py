@@ -44,7 +44,7 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         try:
             return await Visit(running, conversation, record).run()
         finally:
-            await conversation.leave()
+            await conversation.left()
 
 
 class Visit:
@@ -76,7 +76,8 @@ class Visit:
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._left.set)
         record = self._record
-        loaded = await conversation.call("session/load", sessionId=record.id, cwd=record.cwd, mcpServers=[])
+        params = {"sessionId": record.id, "cwd": record.cwd, "mcpServers": []}
+        loaded = await conversation.result("session/load", params)
         self._others_turn = facts_of(loaded).get("state") in RUNNING
         self._screen.end_line()
         if self._keyboard.terminal:

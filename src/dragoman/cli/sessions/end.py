@@ -20,7 +20,7 @@ async def close(view: View, max_bytes: int) -> None:
     """Close the session through its owner."""
     assert view.address is not None
     async with _Owner(view.address, max_bytes) as owner:
-        await owner.call("session/close", sessionId=view.record.id)
+        await owner.result("session/close", {"sessionId": view.record.id})
 
 
 def delete(paths: Paths, view: View, max_bytes: int) -> None:
@@ -42,7 +42,7 @@ async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
 
 async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:
     async with _Owner(address, max_bytes) as owner:
-        await owner.call("session/delete", sessionId=session_id)
+        await owner.result("session/delete", {"sessionId": session_id})
 
 
 class _Owner:
@@ -61,7 +61,7 @@ class _Owner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._conversation.close()
+        self._conversation.hang_up()
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:

@@ -83,7 +83,7 @@ async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
             conversation = await Conversation.with_owner(address, max_bytes)
             cursor: JsonObject = {}
             for _ in range(OWNER_PAGES):
-                page = await conversation.call("session/list", **cursor)
+                page = await conversation.result("session/list", cursor)
                 for info in page.get("sessions") or []:
                     key = str(as_object(info).get("sessionId"))
                     if key in ids:
@@ -95,7 +95,7 @@ async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
         pass  # shown as "not answering"
     finally:
         if conversation is not None:
-            conversation.close()
+            conversation.hang_up()
     return found
 
 

@@ -28,7 +28,7 @@ from dragoman.server.api.shapes import (
 from dragoman.server.api.tokens import Tokens
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.auth.admission import Admission
-from dragoman.server.fronts.gateway_client import GatewayClients
+from dragoman.server.fronts.shared_client import SharedClients
 
 NO_SESSION = {404: "There is no such session."}
 HELD = {**NO_SESSION, 409: "Another program has it open."}
@@ -40,7 +40,7 @@ class Api:
         self._gateway = gateway
         self._admission = admission
         tokens = admission.keys.file
-        self._gateway_clients = GatewayClients(gateway, start_ahead=False)
+        self._gateway_clients = SharedClients(gateway, start_ahead=False)
         sessions = Sessions(gateway, self._gateway_clients, agent)
         named = _tokens(Tokens(tokens)) if tokens is not None else ()
         self.routes = Routes((*_sessions(sessions), *self._rest(), *named))

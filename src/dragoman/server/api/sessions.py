@@ -9,6 +9,7 @@ from typing import Any
 from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.rpc.request import Reply
@@ -18,7 +19,7 @@ from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, SessionList, SessionView, Turn
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.fronts.gateway_client import GatewayClient, GatewayClients, error_of
+from dragoman.server.fronts.shared_client import SharedClient, SharedClients
 from dragoman.server.fronts.turn_text import TurnText
 from dragoman.wire.errors import RpcError
 
@@ -32,7 +33,7 @@ EXPORTS: dict[str, tuple[str, str, Exporter]] = {
 
 
 class Sessions:
-    def __init__(self, gateway: Gateway, gateway_clients: GatewayClients, agent: str | None) -> None:
+    def __init__(self, gateway: Gateway, gateway_clients: SharedClients, agent: str | None) -> None:
         """`agent` is the agent of new sessions that name none."""
         self._gateway = gateway
         self._gateway_clients = gateway_clients
@@ -150,7 +151,7 @@ class Sessions:
             raise HttpError(404, "There is no such session.", code="unknown_session")
         return kept
 
-    async def _gateway_client(self, request: Request) -> GatewayClient:
+    async def _gateway_client(self, request: Request) -> SharedClient:
         gateway_client = self._gateway_clients.get(request.identity, None)
         try:
             await gateway_client.ready()
@@ -180,7 +181,7 @@ class Sessions:
 
 
 async def _unless_gone(
-    request: Request, gateway_client: GatewayClient, session_id: str, params: bytes
+    request: Request, gateway_client: SharedClient, session_id: str, params: bytes
 ) -> Reply:
     """Send a prompt and return the reply; if the client disconnects first, `sessions.on_disconnect` applies."""
     answer = gateway_client.call("session/prompt", params)
@@ -198,5 +199,5 @@ async def _unless_gone(
 
 def _result(reply: Reply) -> JsonObject:
     if not reply.ok:
-        raise HttpError.refused(error_of(reply))
+        raise HttpError.refused(as_error(reply))
     return decode_object(reply.result)

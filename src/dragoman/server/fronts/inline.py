@@ -20,7 +20,7 @@ from dragoman.rpc.request import Reply
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.event_stream import EventStream
-from dragoman.server.fronts.gateway_client import GatewayClient, GatewayClients
+from dragoman.server.fronts.shared_client import SharedClient, SharedClients
 from dragoman.server.fronts.streamable import send_events
 from dragoman.wire import message
 from dragoman.wire.errors import INVALID_REQUEST, Malformed, RpcError, invalid_params
@@ -43,8 +43,8 @@ class InlineFront:
         """`agent_of` returns the agent that a path names, or raises for an unknown path."""
         self._gateway = gateway
         self._agent_of = agent_of
-        self._gateway_clients = GatewayClients(gateway, list_limit=LISTED)
-        self._watchers: dict[int, GatewayClient] = {}
+        self._gateway_clients = SharedClients(gateway, list_limit=LISTED)
+        self._watchers: dict[int, SharedClient] = {}
 
     # -- POST
 
@@ -57,7 +57,7 @@ class InlineFront:
             status = 501 if message.is_batch(body) else 400
             return Response(status, message.failure(error.id, error.as_error().encode()))
         if not envelope.method:
-            return self._answer(request.identity, envelope, body)
+            return self._answer(request.identity, envelope)
         gateway_client = self._gateway_clients.get(request.identity, self._agent_of(request.path))
         try:
             gateway_client.client.check(envelope.method)
@@ -65,7 +65,7 @@ class InlineFront:
             raise HttpError.refused(error) from error
         params = EMPTY if envelope.params is ABSENT else bytes(envelope.params)
         if envelope.id is ABSENT:
-            await self._notify(gateway_client, envelope.method, params, body)
+            await self._notify(gateway_client, envelope.method, params)
             return Response(202)
         try:
             async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
@@ -81,7 +81,7 @@ class InlineFront:
         except Malformed as error:
             return _response(envelope, Reply.failed(error.as_error()))
 
-    async def _ask(self, gateway_client: GatewayClient, method: str, params: bytes) -> Reply:
+    async def _ask(self, gateway_client: SharedClient, method: str, params: bytes) -> Reply:
         session_id = session_of(params)
         if method == "session/cancel":
             try:
@@ -96,7 +96,7 @@ class InlineFront:
         return await gateway_client.fetch(method, params, session_id)
 
     async def _stream(
-        self, request: Request, gateway_client: GatewayClient, envelope: Envelope, params: bytes
+        self, request: Request, gateway_client: SharedClient, envelope: Envelope, params: bytes
     ) -> Response | None:
         session_id = session_of(params)
         try:
@@ -116,7 +116,7 @@ class InlineFront:
     async def _converse(
         self,
         request: Request,
-        gateway_client: GatewayClient,
+        gateway_client: SharedClient,
         stream: EventStream,
         envelope: Envelope,
         params: bytes,
@@ -140,11 +140,11 @@ class InlineFront:
             await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
         finally:
             if answer is None:
-                gateway_client.forget(number)
+                gateway_client.peer.forget(number)
                 gateway_client.abandon(session_of(params))
         return None
 
-    async def _notify(self, gateway_client: GatewayClient, method: str, params: bytes, body: bytes) -> None:
+    async def _notify(self, gateway_client: SharedClient, method: str, params: bytes) -> None:
         session_id = session_of(params)
         if method == "session/cancel":
             try:
@@ -153,9 +153,9 @@ class InlineFront:
                 raise HttpError.refused(error) from error
         elif session_id in self._gateway.sessions:
             async with gateway_client.listening(session_id):
-                gateway_client.client.peer.link_messages([body])
+                gateway_client.peer.notify(method, params)
 
-    def _answer(self, identity: Identity, envelope: Envelope, body: bytes) -> Response:
+    def _answer(self, identity: Identity, envelope: Envelope) -> Response:
         """Pass on the answer to an agent's question; its id names the gateway client, whose token must be the same."""
         key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
         found = _QUESTION_ID.fullmatch(str(key[1])) if key is not None else None
@@ -163,7 +163,7 @@ class InlineFront:
         gateway_client = self._watchers.get(owner) or self._gateway_clients.by_key(owner)
         if gateway_client is None or found is None or gateway_client.client.terms.identity != identity:
             raise HttpError(404, "There is no such question; it may have been answered already.")
-        gateway_client.answer(int(found[2]), body)
+        gateway_client.answer(int(found[2]), envelope)
         return Response(202)
 
     # -- GET /acp/events
@@ -186,7 +186,7 @@ class InlineFront:
             watcher.close()
 
     async def _watch(
-        self, request: Request, watcher: GatewayClient, session_id: str, after: int | None
+        self, request: Request, watcher: SharedClient, session_id: str, after: int | None
     ) -> None:
         try:
             await watcher.ready()

@@ -66,7 +66,8 @@ class Question:
         self.request = request
         self.method = request.method
         self.options = options
-        self.asked: dict[ClientConnection, int] = {}
+        self.asked: dict[ClientConnection, int | None] = {}
+        """The clients that can answer, each with the call of its request; None: it has the journal's record."""
         self.timer: asyncio.TimerHandle | None = None
         self.observed: Observed | None = None
         self._life = question_life(session_id)
@@ -85,10 +86,14 @@ class Question:
 
     def withdraw(self) -> None:
         """Cancel the question at every client; late answers are dropped."""
-        for client, call in self.asked.items():
+        for client in list(self.asked):
+            self.withdraw_from(client)
+
+    def withdraw_from(self, client: ClientConnection) -> None:
+        call = self.asked.pop(client)
+        if call is not None:
             client.peer.cancel(call)
             client.peer.forget(call)
-        self.asked.clear()
 
     def read_answer(self, result: bytes) -> bytes:
         if self.method == PERMISSION:

@@ -141,11 +141,9 @@ class Questions:
     def client_gone(self, client: ClientConnection) -> None:
         """A client detached: its questions wait for the next client (G-103); without a journal they are cancelled."""
         for question in list(self._open):
-            call = question.asked.pop(client, None)
-            if call is None:
+            if client not in question.asked:
                 continue
-            client.peer.cancel(call)  # a client that only loads the session again is asked again
-            client.peer.forget(call)
+            question.withdraw_from(client)  # a client that only loads the session again is asked again
             if not question.asked and not self._waits:
                 self._give_up(question, "disconnect")
 
@@ -233,16 +231,20 @@ class Questions:
 
         def send() -> None:
             if question.open and attachment.client not in question.asked:
-                self._send_to(question, attachment.client)
+                self._send_to(question, attachment)
 
         attachment.after(self._session.feed.delivered, send)
 
-    def _send_to(self, question: Question, client: ClientConnection) -> None:
+    def _send_to(self, question: Question, attachment: Attachment) -> None:
+        client = attachment.client
         if question.method == ELICITATION:
             mode = str(decode_object(question.params).get("mode"))
             if not client.capabilities.elicitation(mode):
                 return
             self._remember(question, client)
+        if attachment.reads_journal:
+            question.asked[client] = None
+            return
         params = question.named_params if client.capabilities.question_ids else question.params
         question.asked[client] = client.peer.request(
             question.method, params, lambda reply: self._answered(question, client, reply)

@@ -1,102 +1,155 @@
 """Gateway clients for requests without a connection of their own: inline clients and REST.
 
-Many requests share one gateway client, so it assigns the ids: replies find their request, and a question of an agent
-gets an id that no other gateway client uses. A session is attached while a request listens to it or awaits a reply.
+Many requests share one gateway client, so a question of an agent gets an id that no other gateway client uses. A
+session is attached while a request listens to it or awaits a reply; what comes for a session without a listener is
+dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Protocol
 
-import msgspec
 from msgspec import Raw
 
 from dragoman.gateway.access.identity import Identity
-from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, encode, read_object
+from dragoman.gateway.gateway_client import GatewayClient
+from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.ownership.takeover import unknown
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
-from dragoman.gateway.rewriting.rewrite import session_of, with_members
+from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.peer import CANCEL_REQUEST
-from dragoman.rpc.request import OnReply, Reply
+from dragoman.rpc.request import Reply, Request
 from dragoman.server.asgi import shutting_down
-from dragoman.server.fronts.session_listeners import SessionListeners
+from dragoman.server.fronts.event_stream import EventStream
 from dragoman.wire import message
-from dragoman.wire.errors import RpcError, internal
-from dragoman.wire.message import ABSENT
+from dragoman.wire.errors import RpcError, internal, invalid_request
+from dragoman.wire.message import ABSENT, Envelope
 
 DETACHED = frozenset(
     {"initialize", "authenticate", "logout", "session/new", "session/list", "session/delete"}
 )
 """Methods that need no attachment; `session/load` and `session/resume` are not here, but attach by themselves."""
 
-
-class _Head(msgspec.Struct):
-    """The parts of a message that decide where it goes; params are the agent's, of any shape."""
-
-    id: int | None = None
-    method: str = ""
-    params: Raw = ABSENT
+_NO_ERROR = (ABSENT, Raw(b"null"))
 
 
-_head = msgspec.json.Decoder(_Head)
+class Sink(Protocol):
+    """Receives the messages of a session."""
+
+    @property
+    def writable(self) -> bool: ...
+
+    def send(self, message: bytes) -> None: ...
+
+    def send_event(self, seq: int, message: bytes) -> None: ...
+
+    def close(self) -> None: ...
 
 
-class GatewayClient:
-    """Implements `Link` and `SplitLink`."""
+class SessionListeners:
+    """Implements `Outlet`."""
 
-    backlog = 0  # each listener has back-pressure of its own
+    def __init__(self) -> None:
+        self.on_room: Callable[[], None] | None = None
+        self.sink: Sink | None = None
+        self.session: Session | None = None
+        self.ends_with_session = False
+        self._holding = False
 
-    def __init__(
-        self, client: ClientConnection, on_end: Callable[[GatewayClient], None] = lambda gateway_client: None
-    ) -> None:
-        self.client = client
+    def listen(self) -> EventStream:
+        """Send the session's messages to a new stream from now on."""
+        stream = EventStream(self._changed, keep=0)
+        stream.on_room = self._room
+        self.hear(stream)
+        return stream
+
+    def hear(self, sink: Sink) -> None:
+        """Set the sink; raises if there is one, as a session has one turn at a time."""
+        if self.sink is not None:
+            raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
+        self.sink = sink
+
+    def stop(self) -> None:
+        """Remove the sink; an agent that waited for its reader continues."""
+        self.sink = None
+        self._hold(False)
+        self._room()
+
+    def end(self) -> None:
+        """Close the sink: no more messages will come."""
+        if self.sink is not None:
+            self.sink.close()
+
+    # -- Outlet
+
+    def send(self, message: bytes) -> None:
+        if self.sink is not None:
+            self.sink.send(message)
+
+    def send_event(self, seq: int, message: bytes) -> None:
+        if self.sink is not None:
+            self.sink.send_event(seq, message)
+
+    @property
+    def writable(self) -> bool:
+        return self.sink is None or self.sink.writable
+
+    def detached(self) -> None:
+        if self.ends_with_session:
+            self.end()
+
+    def _room(self) -> None:
+        if self.on_room is not None:
+            self.on_room()
+
+    def _changed(self, size: int) -> None:
+        self._hold(not self.writable)
+
+    def _hold(self, hold: bool) -> None:
+        """Pause or resume the agent for a slow reader if there is no journal to read on from (G-086)."""
+        if hold == self._holding:
+            return
+        self._holding = hold
+        session = self.session
+        if session is None or session.agent is None:
+            return
+        if not hold:
+            session.agent.release(self)
+        elif session.journal is None or session.journal.broken:
+            session.agent.hold(self)
+
+
+class SharedClient(GatewayClient):
+    """Implements `SplitLink`."""
+
+    def __init__(self, on_end: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
         self._on_end = on_end
-        self._loop = asyncio.get_running_loop()
-        self._ids = itertools.count(1)
-        self._waiting: dict[int, OnReply] = {}
         self._listeners: dict[str, SessionListeners] = {}
         self._users: Counter[str] = Counter()
-        self._asked: dict[int, SessionListeners] = {}
+        self._asked: dict[int, Request] = {}
+        """Questions that a listener was sent, by their numbers."""
         self._ready: asyncio.Future[Reply] | None = None
-        self._closing = False
-        client.peer.link_opened(self)
 
     # -- asking
 
     async def ready(self) -> None:
         """Wait for `initialize`, which the first call sends for all."""
         if self._ready is None:
-            params = {"protocolVersion": 1, "clientCapabilities": {}}
-            self._ready = self.call("initialize", encode(params))
+            self._ready = self.initialize({})
         reply = await asyncio.shield(self._ready)
         if not reply.ok:
             self.close()
-            raise error_of(reply)
-
-    def ask(self, method: str, params: bytes, on_reply: OnReply) -> int:
-        """Send a request; `on_reply` may be called before this returns."""
-        number = next(self._ids)
-        self._waiting[number] = on_reply
-        self.client.peer.link_messages([message.request(number, method, params)])
-        return number
-
-    def call(self, method: str, params: bytes) -> asyncio.Future[Reply]:
-        answer: asyncio.Future[Reply] = self._loop.create_future()
-        self.ask(method, params, lambda reply: None if answer.done() else answer.set_result(reply))
-        return answer
-
-    def forget(self, number: int) -> None:
-        """Stop waiting for a reply."""
-        self._waiting.pop(number, None)
+            raise as_error(reply)
 
     async def fetch(self, method: str, params: bytes, session_id: str | None) -> Reply:
         """Send a request about a session, attached to it until the reply."""
@@ -137,10 +190,13 @@ class GatewayClient:
                 if listeners.session is not None:
                     listeners.session.cancel()
 
-    def answer(self, number: int, line: bytes) -> None:
+    def answer(self, number: int, envelope: Envelope) -> None:
         """Pass on the answer to a question, by the number in its public id."""
-        self._asked.pop(number, None)
-        self.client.peer.link_messages([with_members(line, id=number)])
+        request = self._asked.pop(number, None)
+        if request is not None:
+            failed = envelope.error not in _NO_ERROR
+            result = b"null" if envelope.result is ABSENT else bytes(envelope.result)
+            request.answer(Reply(error=bytes(envelope.error)) if failed else Reply(result=result))
 
     # -- sessions
 
@@ -185,9 +241,7 @@ class GatewayClient:
         params: JsonObject = {"sessionId": session_id, "cwd": known.cwd}
         if after is not None:
             params["_meta"] = {"dragoman": {"afterSeq": after}}
-        reply = await self.call("session/resume", encode(params))
-        if not reply.ok:
-            raise error_of(reply)
+        await self.result("session/resume", params)
         session = self.client.session(session_id)
         if session is None:  # closed by another client at the same moment
             raise unknown(gateway, session_id)
@@ -201,72 +255,48 @@ class GatewayClient:
         for session_id in [key for key in self._listeners if not self._users[key]]:
             del self._listeners[session_id]
 
-    # -- Link
+    # -- SplitLink
 
     def outlet(self, session_id: str) -> SessionListeners:
         return self._listeners.setdefault(session_id, SessionListeners())
 
-    def send(self, line: bytes) -> None:
-        head = _head.decode(line)
-        if not head.method:
-            self._answered(head.id, line)
-        elif head.method == CANCEL_REQUEST:
-            self._withdraw(_request_id(head.params))
-        elif head.id is not None:
-            self._question(line, head.id, session_of(bytes(head.params)))
-        elif (session_id := session_of(bytes(head.params))) in self._listeners:
-            self._listeners[session_id].send(line)
+    # -- Receiver
 
-    def pause(self) -> None:
-        """Nothing to pause: each POST is read as a whole."""
+    def peer_request(self, request: Request) -> None:
+        listeners = self._listeners.get(session_of(request.params) or "")
+        if listeners is None:
+            raise internal("The client cannot be asked", "no_client")
+        # Without a reader the question waits for the next listener, or for another client's answer.
+        number = int(request.id)
+        self._asked[number] = request
+        request.on_cancel = lambda: self._withdraw(number, listeners)
+        listeners.send(message.request(encode(self.public_id(number)), request.method, request.params))
 
-    def resume(self) -> None:
-        pass
-
-    def close(self) -> None:
-        if self._closing:
-            return
-        self._closing = True
-        for listeners in self._listeners.values():
-            listeners.end()
-        waiting, self._waiting = self._waiting, {}
-        for on_reply in waiting.values():
-            on_reply(Reply.failed(internal("Dragoman is shutting down", "shutdown")))
-        self._loop.call_soon(self.client.peer.link_closed, None)
-        self._on_end(self)
-
-    def _answered(self, number: int | None, line: bytes) -> None:
-        on_reply = self._waiting.pop(number, None) if number is not None else None
-        if on_reply is not None:
-            envelope = message.decode(line)
-            failed = envelope.error is not ABSENT
-            on_reply(Reply(error=bytes(envelope.error)) if failed else Reply(result=bytes(envelope.result)))
-
-    def _question(self, line: bytes, number: int, session_id: str | None) -> None:
-        listeners = self._listeners.get(session_id or "")
-        if listeners is not None:
-            # Without a reader the question waits for the next listener, or for another client's answer.
-            self._asked[number] = listeners
-            listeners.send(with_members(line, id=self.public_id(number)))
-        else:
-            refusal = message.failure(
-                b"%d" % number, internal("The client cannot be asked", "no_client").encode()
-            )
-            self._loop.call_soon(lambda: self.client.peer.link_messages([refusal]))
-
-    def _withdraw(self, number: int | None) -> None:
-        listeners = self._asked.pop(number, None) if number is not None else None
-        if listeners is not None and number is not None:
+    def _withdraw(self, number: int, listeners: SessionListeners) -> None:
+        request = self._asked.pop(number, None)
+        if request is not None:
+            request.abandon()
             listeners.send(
                 message.notification(CANCEL_REQUEST, encode({"requestId": self.public_id(number)}))
             )
+
+    def peer_notification(self, method: str, params: bytes) -> None:
+        listeners = self._listeners.get(session_of(params) or "")
+        if listeners is not None:
+            listeners.send(message.notification(method, params))
+
+    def peer_closed(self, reason: str | None) -> RpcError:
+        for listeners in self._listeners.values():
+            listeners.end()
+        self._on_end()
+        return super().peer_closed(reason)
 
     def public_id(self, number: int) -> str:
         """A question's id, unique among all gateway clients; `InlineFront` parses it."""
         return f"{self.client.key}-{number}"
 
 
-class GatewayClients:
+class SharedClients:
     """Gateway clients, one for all requests with the same token and agent."""
 
     def __init__(self, gateway: Gateway, *, start_ahead: bool = True, list_limit: int = LIST_PAGE) -> None:
@@ -274,32 +304,37 @@ class GatewayClients:
         self._gateway = gateway
         self._list_limit = list_limit
         self._start_ahead = start_ahead
-        self._shared: dict[tuple[Identity, str | None], GatewayClient] = {}
+        self._shared: dict[tuple[Identity, str | None], SharedClient] = {}
 
-    def get(self, identity: Identity, agent: str | None) -> GatewayClient:
+    def get(self, identity: Identity, agent: str | None) -> SharedClient:
         identity = replace(identity, login="")  # the gateway client outlives the login of the first request
         key = (identity, agent)
-        gateway_client = self._shared.get(key)
-        if gateway_client is None:
-            client = self._connect(identity, agent, start_ahead=self._start_ahead)
-            gateway_client = self._shared[key] = GatewayClient(client, lambda _: self._forget(key))
-        return gateway_client
+        known = self._shared.get(key)
+        if known is None:
+            known = SharedClient(lambda: self._forget(key))
+            self._connect(known, identity, agent, start_ahead=self._start_ahead)
+            self._shared[key] = known
+        return known
 
-    def apart(self, identity: Identity) -> GatewayClient:
+    def apart(self, identity: Identity) -> SharedClient:
         """A gateway client that is not shared; the caller closes it."""
-        return GatewayClient(self._connect(identity, None, start_ahead=False))
+        client = SharedClient()
+        self._connect(client, identity, None, start_ahead=False)
+        return client
 
-    def by_key(self, key: int) -> GatewayClient | None:
+    def by_key(self, key: int) -> SharedClient | None:
         return next((each for each in self._shared.values() if each.client.key == key), None)
 
     def close(self) -> None:
-        for gateway_client in list(self._shared.values()):
-            gateway_client.close()
+        for client in list(self._shared.values()):
+            client.close()
 
     def _forget(self, key: tuple[Identity, str | None]) -> None:
         self._shared.pop(key, None)
 
-    def _connect(self, identity: Identity, agent: str | None, *, start_ahead: bool) -> ClientConnection:
+    def _connect(
+        self, client: SharedClient, identity: Identity, agent: str | None, *, start_ahead: bool
+    ) -> None:
         if self._gateway.closing:
             raise shutting_down()
         terms = Terms(
@@ -309,14 +344,4 @@ class GatewayClients:
             identity=identity,
             list_limit=self._list_limit,
         )
-        return self._gateway.connect(terms)
-
-
-def _request_id(params: Raw) -> int | None:
-    """The number of the withdrawn question."""
-    number = read_object(params).get("requestId")
-    return number if isinstance(number, int) else None
-
-
-error_of = as_error
-"""The error in a reply of the gateway or the agent."""
+        client.connect(self._gateway, terms)
