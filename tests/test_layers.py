@@ -26,6 +26,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "terminal": (),
     "config": ("masking", "atomic_file"),
     "log": ("masking", "terminal"),
+    "policy": ("config",),
     "rpc": ("wire",),
     "gateway": ("wire", "rpc", "config.model", "config.root", "log"),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
@@ -77,6 +78,7 @@ HEAVY = (
     "sqlite3",
     "httpx",
     "typing_extensions",
+    "tree_sitter",
 )
 
 

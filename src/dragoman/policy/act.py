@@ -1,0 +1,121 @@
+"""One normalised act: what an agent wants to do, as facts that rules are matched against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Access = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class PathFact:
+    """A file or folder that is touched: absolute, resolved through symlinks. `outside` also if that is not known."""
+
+    path: str
+    access: Access
+    outside: bool
+
+    def facts(self) -> dict[str, Any]:
+        return {"path": self.path, "access": self.access, "outside": self.outside}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An option that makes a program do more than it is known for."""
+
+    option: str
+    does: Literal["writes", "runs"]
+
+    def facts(self) -> dict[str, Any]:
+        return {"option": self.option, "does": self.does}
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    words: tuple[str, ...]
+    """As they are after quoting; an expansion whose value is not known stands as it is written."""
+    names: tuple[str, ...] = ()
+    """Words that rules compare: the program without its folder, without options that change nothing."""
+    known: int = 0
+    """How many of `names`, from the first, have one known value."""
+    env: dict[str, str] = field(default_factory=dict)
+    redirects: tuple[str, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    paths: tuple[PathFact, ...] = ()
+    hosts: tuple[str, ...] = ()
+    trusted_program: bool = True
+    """False for a program named by a path outside the system's folders: `./git` is not the git of a rule."""
+    prints: bool = False
+    """Prints what it is given or reads, so that a redirection of it is an edit."""
+
+    neutral: bool = False
+    """A builtin that changes only the shell itself, such as `cd`."""
+
+    def facts(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "words": list(self.words),
+            "env": self.env,
+            "redirects": list(self.redirects),
+        }
+        if self.effects:
+            shown["effects"] = [effect.facts() for effect in self.effects]
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool of an MCP server."""
+
+    server: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    agent: str = ""
+    session: str = ""
+    workspace: str = ""
+    prompted_by: str = "local"
+    tool: str = ""
+    kind: str = "other"
+    commands: tuple[Command, ...] = ()
+    wrappers: tuple[Command, ...] = ()
+    """Programs that only start another (`timeout`, `env`): looked through, and seen by rules that deny."""
+    paths: tuple[PathFact, ...] = ()
+    """Paths that belong to no command."""
+    hosts: tuple[str, ...] = ()
+    mcp: Tool | None = None
+    mode: str = ""
+    boxed: bool = False
+    watched: bool = False
+    opaque: str | None = None
+    """Why the shell line is not understood; None if it is."""
+    label_only: bool = False
+
+    @property
+    def all_paths(self) -> tuple[PathFact, ...]:
+        return (*(path for command in self.commands for path in command.paths), *self.paths)
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON, in the names of the documentation."""
+        return {
+            "agent": self.agent,
+            "session": self.session,
+            "workspace": self.workspace,
+            "promptedBy": self.prompted_by,
+            "tool": self.tool,
+            "kind": self.kind,
+            "commands": [command.facts() for command in self.commands],
+            "wrappers": [list(wrapper.words) for wrapper in self.wrappers],
+            "paths": [path.facts() for path in dict.fromkeys(self.all_paths)],
+            "hosts": list(
+                dict.fromkeys((*(host for one in self.commands for host in one.hosts), *self.hosts))
+            ),
+            "mcp": {"server": self.mcp.server, "tool": self.mcp.tool} if self.mcp is not None else None,
+            "mode": self.mode,
+            "boxed": self.boxed,
+            "watched": self.watched,
+            "opaque": self.opaque,
+            "labelOnly": self.label_only,
+        }

@@ -1,0 +1,119 @@
+"""Paths of a command: absolute, through symlinks, inside the workspace or not."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from functools import lru_cache
+
+from dragoman.policy.act import Access, PathFact
+from dragoman.policy.shell.limits import MAX_GLOB
+from dragoman.policy.shell.values import Arg, Scope
+
+_STREAMS = frozenset(
+    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/urandom"}
+)
+_STREAM = re.compile(r"/dev/fd/[0-9]+")
+_PATTERN = re.compile(r"[*?\[]")
+
+
+def is_stream(path: str) -> bool:
+    return path in _STREAMS or _STREAM.fullmatch(path) is not None
+
+
+@lru_cache(maxsize=64)
+def real(path: str) -> str:
+    """A folder's real path, kept: workspaces are asked for with every line."""
+    return os.path.realpath(path)
+
+
+def is_outside(path: str, workspace: str) -> bool:
+    """Whether a real path is outside the workspace; without a workspace everything is."""
+    if not workspace:
+        return True
+    root = real(workspace)
+    return path != root and not path.startswith(root.rstrip("/") + "/")
+
+
+def facts_of(arg: Arg, access: Access, scope: Scope, workspace: str) -> list[PathFact]:
+    """What an argument that is a path may name."""
+    if arg.values is None or scope.folders is None:
+        if arg.values is not None and all(value.startswith("/") for value in arg.values):
+            return _resolved(arg, access, ("/",), workspace)
+        return [PathFact(arg.text, access, outside=True)]
+    return _resolved(arg, access, scope.folders, workspace)
+
+
+def _resolved(arg: Arg, access: Access, folders: tuple[str, ...], workspace: str) -> list[PathFact]:
+    found = []
+    for folder in folders:
+        for value in arg.values or ():
+            if "\0" in value:
+                found.append(PathFact(arg.text, access, outside=True))
+                continue
+            joined = os.path.join(folder, value)  # noqa: PTH118
+            if is_stream(joined):
+                continue
+            if arg.pattern and _PATTERN.search(value):
+                found.append(_pattern_fact(joined, access, workspace))
+            else:
+                path = os.path.realpath(joined)
+                found.append(PathFact(path, access, is_outside(path, workspace)))
+    return found
+
+
+def _pattern_fact(path: str, access: Access, workspace: str) -> PathFact:
+    """A pattern, which is outside if the folder is, or one of the names there leads outside."""
+    at = _PATTERN.search(path)
+    assert at is not None
+    head, _, tail = path[: at.start()].rpartition("/")
+    folder = os.path.realpath(head or "/")
+    pattern = tail + path[at.start() :]
+    outside = is_outside(folder, workspace) or ".." in pattern.split("/")
+    if not outside:
+        outside = _leads_outside(folder, pattern, workspace)
+    return PathFact(f"{folder.rstrip('/')}/{pattern}", access, outside)
+
+
+def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
+    """Whether a symlink that the pattern may match leads out; unsure, it does. Deeper levels: any folder's links."""
+    first, _, rest = pattern.partition("/")
+    try:
+        with os.scandir(folder) as entries:
+            for count, entry in enumerate(entries):
+                if count >= MAX_GLOB:
+                    return True
+                if not fnmatch.fnmatchcase(entry.name, first):
+                    continue
+                if entry.is_symlink() and is_outside(os.path.realpath(entry.path), workspace):
+                    return True
+                if rest and entry.is_dir() and _leads_outside(entry.path, rest, workspace):
+                    return True
+    except OSError:
+        return False  # no such folder: the shell passes the pattern on as it is
+    return False
+
+
+def names_options(arg: Arg, scope: Scope) -> bool:
+    """Whether a pattern may become an option: a file is named like one, or may be by now."""
+    if not arg.pattern:
+        return arg.may_be_option()
+    if arg.values is None or scope.folders is None:
+        return True
+    if all(not _PATTERN.match(value[:1]) and not value.startswith("-") for value in arg.values):
+        return False
+    if scope.wrote or any(value.startswith("-") for value in arg.values):
+        return True
+    return any(_has_dash(folder) for folder in scope.folders)
+
+
+def _has_dash(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(
+                entry.name.startswith("-") or " -" in entry.name or count >= MAX_GLOB
+                for count, entry in enumerate(entries)
+            )
+    except OSError:
+        return False

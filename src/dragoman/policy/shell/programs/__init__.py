@@ -1,0 +1,1 @@
+"""What is known about programs: wrappers, options, files, small languages."""

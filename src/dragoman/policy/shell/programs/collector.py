@@ -1,0 +1,395 @@
+"""One command to facts: looks through wrappers and shells, and asks the tables about the program and its options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dragoman.policy.act import Access, Command, Effect, PathFact
+from dragoman.policy.shell.limits import MAX_DEPTH
+from dragoman.policy.shell.places import facts_of, is_outside, names_options, real
+from dragoman.policy.shell.programs import files, git, scripts
+from dragoman.policy.shell.programs.builtins import run_builtin
+from dragoman.policy.shell.programs.environment import runs_something
+from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.programs.options import (
+    INTERPRETERS,
+    OPAQUE_PROGRAMS,
+    PROGRAMS,
+    Options,
+    effect,
+    interpreter,
+)
+from dragoman.policy.shell.programs.wrappers import WRAPPERS, XARGS, NotSeenThrough, unwrap
+from dragoman.policy.shell.syntax.parts import Unreadable
+from dragoman.policy.shell.values import Arg, Scope, fixed, unknown
+from dragoman.policy.shell.walk import Call, move
+
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"})
+_SYSTEM = frozenset(
+    {"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"}
+)
+_NEUTRAL = names(
+    """
+    cd pushd popd : true false test [ exit return break continue shift wait set unset export readonly declare
+    local typeset read umask times
+    """
+)
+"""Builtins that change only the shell itself: no rule has to allow them."""
+_SHELL_OPTION = re.compile(r"-[celiuxv]*c[celiuxv]*")
+
+
+@dataclass(slots=True)
+class Collector:
+    """The facts of a line, as its commands are seen one by one."""
+
+    workspace: str
+    script: Callable[[str, Scope, int], None]
+    """Reads the script of `sh -c`."""
+    commands: list[Command] = field(default_factory=list)
+    wrappers: list[Command] = field(default_factory=list)
+    paths: list[PathFact] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    depth: int = 0
+
+    def add(self, call: Call) -> None:
+        if not call.words:
+            self.paths += self._redirected(call)
+            if any(target.writes for target in call.targets):
+                call.scope.wrote = True
+            return
+        self._program(call, call.words, dict(call.env), call.scope)
+
+    # the program
+
+    def _program(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unreadable("commands inside commands, too deep")
+        try:
+            self._named(call, words, env, scope)
+        finally:
+            self.depth -= 1
+
+    def _named(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+        for name in env:
+            if runs_something(name):
+                self._reason(f"{name} changes what programs do")
+        named = words[0].only
+        if not named:
+            self._reason("the name of the program is an expansion")
+            self._record(call, words, env, scope, "")
+            return
+        program = named.rpartition("/")[2]
+        if not program:
+            self._reason(f"`{named}` is no program")
+        if program in WRAPPERS and self._through(call, program, words, env, scope):
+            return
+        if program == "xargs":
+            self._xargs(call, words, env, scope)
+        elif program == "find":
+            self._find(call, words, env, scope)
+        elif program in SHELLS:
+            self._shell(call, program, words, env, scope)
+        else:
+            if program in OPAQUE_PROGRAMS:
+                self._reason(f"`{program}` runs, or changes the meaning of, what cannot be seen here")
+            self._record(call, words, env, scope, program)
+            run_builtin(program, words[1:], scope, self._reason)
+
+    def _reason(self, text: str) -> None:
+        self.reasons.append(text)
+
+    # looking through
+
+    def _through(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> bool:
+        """Whether the command was one that the wrapper runs."""
+        wrapper = WRAPPERS[program]
+        if program == "command" and any(re.fullmatch(r"-p?[vV]p?", arg.only or "") for arg in words[1:2]):
+            return False
+        if program == "exec" and len(words) == 1:
+            scope.wrote = True
+            return False
+        try:
+            found = unwrap(program, wrapper, words[1:])
+        except NotSeenThrough as error:
+            self._reason(str(error))
+            return False
+        if not found.inner:
+            return False
+        here = self._command(call, words, env, scope, program, Options(prints=False), [])
+        (self.wrappers if wrapper.transparent else self.commands).append(here)
+        inner_scope = scope
+        if found.folder is not None:
+            inner_scope = scope.copy()
+            move(inner_scope, found.folder)
+        self._program(call, found.inner, {**env, **found.env}, inner_scope)
+        return True
+
+    def _xargs(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+        try:
+            found = unwrap("xargs", XARGS, words[1:])
+        except NotSeenThrough as error:
+            self._reason(str(error))
+            self._record(call, words, env, scope, "xargs")
+            return
+        self.wrappers.append(self._command(call, words, env, scope, "xargs", Options(), []))
+        marker = (found.values or {}).get("I") or (found.values or {}).get("replace")
+        inner = found.inner or [fixed("echo")]
+        if marker is None:
+            self._program(call, [*inner, unknown("(from input)")], env, scope)
+        elif not marker.only:
+            self._reason("an expansion before the command that `xargs` runs")
+        else:
+            mark = marker.only
+            replaced = [
+                Arg(arg.text, None, arg.text.partition(mark)[0]) if mark in arg.text else arg for arg in inner
+            ]
+            self._program(call, replaced, env, scope)
+
+    def _find(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+        found = files.read_find(words[1:])
+        for arg in words[1:]:
+            if names_options(arg, scope) and arg.only is None:
+                self._reason("an argument of `find` may be an action")
+        roots = found.roots or [fixed(".")]
+        access: Access = "write" if found.deletes else "read"
+        pairs: list[tuple[Arg, Access]] = [(root, access) for root in roots]
+        pairs += [(arg, "write") for arg in found.written]
+        effects = [Effect(option, "writes") for option in found.writes]
+        command = self._command(call, words, env, scope, "find", Options(), pairs, effects)
+        (self.wrappers if found.inner and not effects else self.commands).append(command)
+        for inner, in_place in found.inner:
+            if not inner:
+                self._reason("`find` runs something that is not named")
+                continue
+            replaced = [self._found(arg, roots, in_place=in_place) for arg in inner]
+            self._program(call, replaced, env, scope)
+        scope.wrote = scope.wrote or bool(effects)
+
+    def _found(self, arg: Arg, roots: list[Arg], *, in_place: bool) -> Arg:
+        """An argument of `find -exec`, where `{}` is a path below the first of the roots, or below all of them."""
+        if "{}" not in arg.text:
+            return arg
+        if arg.text != "{}" or in_place:
+            return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if in_place else ""))
+        values = tuple(value for root in roots for value in root.values or ())
+        return Arg(arg.text, values) if all(root.values is not None for root in roots) else unknown(arg.text)
+
+    def _shell(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+        self.wrappers.append(self._command(call, words, env, scope, program, Options(prints=False), []))
+        at = 1
+        while at < len(words) and (option := words[at].only) is not None and option.startswith("-"):
+            if _SHELL_OPTION.fullmatch(option):
+                script = words[at + 1].only if at + 1 < len(words) else None
+                if script is None:
+                    break
+                inner = scope.copy()
+                inner.variables = {name: None for name in inner.variables if name != " moved"}
+                self.script(script, inner, self.depth)
+                scope.wrote = True
+                return
+            if not re.fullmatch(r"-[elux]+|--norc|--noprofile|--posix|--login", option):
+                break
+            at += 1
+        wrapped = self.wrappers.pop()
+        if at < len(words) and words[at].only is not None and not words[at].text.startswith("-"):
+            self._record(call, words, env, scope, program)
+            return
+        self._reason(f"`{program}` runs what it reads or what an expansion names")
+        self.commands.append(wrapped)
+
+    # recording
+
+    def _record(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, program: str) -> None:
+        options = PROGRAMS.get(program)
+        effects: list[Effect] = []
+        pairs: list[tuple[Arg, Access]] = []
+        compared = words
+        if program == "git":
+            compared, scope = self._git(words, scope, effects, pairs)
+            options = Options()
+        elif program in ("sed", "gsed"):
+            self._sed(words[1:], effects, pairs, scope)
+            options = Options()
+        elif program in ("awk", "gawk", "mawk", "nawk"):
+            self._awk(words[1:], pairs, scope)
+            options = Options()
+        elif (language := interpreter(program)) is not None:
+            self._interpreter(language, program, words[1:])
+            pairs += files.paths(program, words[1:])
+        else:
+            if program == "tar" and len(words) > 1 and words[1].only and not words[1].text.startswith("-"):
+                bundle = fixed("-" + words[1].text)  # `tar xzf`: the first word is options, without a dash
+                self._effects(program, PROGRAMS["tar"], [bundle], effects, scope)
+            if options is not None:
+                self._effects(program, options, words[1:], effects, scope)
+            pairs += files.paths(program, words[1:], effects)
+        if any(one.does == "runs" for one in effects):
+            option = next(one.option for one in effects if one.does == "runs")
+            self._reason(f"`{option}` makes `{program}` run something")
+        command = self._command(
+            call, words, env, scope, program, options or Options(prints=False), pairs, effects, compared
+        )
+        self.commands.append(command)
+        if options is None or any(path.access == "write" for path in command.paths) or not options.prints:
+            call.scope.wrote = True
+
+    def _command(
+        self,
+        call: Call,
+        words: list[Arg],
+        env: dict[str, str],
+        scope: Scope,
+        program: str,
+        options: Options,
+        pairs: list[tuple[Arg, Access]],
+        effects: list[Effect] | None = None,
+        compared: list[Arg] | None = None,
+    ) -> Command:
+        compared = words if compared is None else compared
+        folder, _, _ = (words[0].only or "").rpartition("/")
+        paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
+        paths += self._redirected(call)
+        paths += self._elsewhere(options, scope)
+        names = (program, *(arg.only if arg.only is not None else arg.text for arg in compared[1:]))
+        known = next(
+            (index for index, arg in enumerate(compared) if index and arg.only is None), len(compared)
+        )
+        return Command(
+            words=tuple(arg.text for arg in words),
+            names=names,
+            known=known,
+            env=env,
+            redirects=tuple(target.shown() for target in call.targets),
+            effects=tuple(effects or ()),
+            paths=tuple(dict.fromkeys(paths)),
+            hosts=tuple(files.hosts(program, words[1:])),
+            trusted_program=not folder or folder in _SYSTEM,
+            prints=options.prints,
+            neutral=program in _NEUTRAL and not folder,
+        )
+
+    def _elsewhere(self, options: Options, scope: Scope) -> list[PathFact]:
+        """The folder that the program runs in, if that is not in the workspace: it may be read without being named."""
+        access: Access = "read" if options.prints else "write"
+        if scope.folders is None:
+            return [PathFact("(an unknown folder)", access, outside=True)]
+        found = [real(folder) for folder in scope.folders]
+        return [
+            PathFact(folder, access, outside=True) for folder in found if is_outside(folder, self.workspace)
+        ]
+
+    def _redirected(self, call: Call) -> list[PathFact]:
+        found: list[PathFact] = []
+        for target in call.targets:
+            if target.copies_descriptor:
+                continue
+            text = target.target.only or target.target.prefix
+            if text.startswith(("/dev/tcp/", "/dev/udp/")):
+                self._reason("a connection opened by a redirection")
+            if target.target.pattern:
+                self._reason("a redirection to a pattern")
+            access: Access = "write" if target.writes else "read"
+            found += facts_of(target.target, access, call.scope, self.workspace)
+        return found
+
+    def _effects(
+        self, program: str, options: Options, words: list[Arg], effects: list[Effect], scope: Scope
+    ) -> None:
+        strict = bool(options.writes or options.runs or options.words)
+        for arg in words:
+            if arg.only == "--":
+                break
+            for value in arg.values or ():
+                if not arg.pattern and (found := effect(program, options, value)) is not None:
+                    effects.append(found)
+            if strict and arg.only is None and names_options(arg, scope):
+                self._reason(f"an argument of `{program}` may be an option")
+
+    def _interpreter(self, language: str, program: str, words: list[Arg]) -> None:
+        runs = INTERPRETERS[language]
+        script = False
+        for arg in words:
+            text = arg.only
+            if text is None and arg.may_be_option():
+                self._reason(f"an argument of `{program}` may be code")
+                return
+            if text is None or not text.startswith("-") or text == "-":
+                script = text not in runs
+                break
+            if text in ("-m", "--version", "-V", "-v", "--help", "-h", "--test", "--check"):
+                script = True
+                break
+            if text in runs or any(
+                len(run) == 2 and not text.startswith("--") and run[1] in text[1:]
+                for run in runs
+                if run != "-"
+            ):
+                break
+        if not script:
+            self._reason(f"`{program}` runs code that is not a shell line")
+
+    # git, sed, awk
+
+    def _git(
+        self, words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[tuple[Arg, Access]]
+    ) -> tuple[list[Arg], Scope]:
+        at = 1
+        while at < len(words) and (words[at].only is None or words[at].text.startswith("-")):
+            word = words[at].only
+            if word == "-C" and at + 1 < len(words):
+                scope = scope.copy()
+                move(scope, words[at + 1])
+                pairs.append((fixed("."), "read"))
+                at += 2
+                continue
+            if word not in (*git.GLOBAL_FLAGS, "--version", "--help", "-v", "-h"):
+                self._reason(f"`{words[at].text}` makes `git` use other settings or programs")
+            at += 1
+        subcommand = words[at].only if at < len(words) else ""
+        arguments = words[at + 1 :]
+        if subcommand and (found := git.subcommand_effect(subcommand, arguments)) is not None:
+            effects.append(found)
+        after_dashes = False
+        for arg in arguments:
+            after_dashes = after_dashes or arg.only == "--"
+            if not after_dashes and arg.only is None and names_options(arg, scope):
+                self._reason("an argument of `git` may be an option")
+            for value in arg.values or ():
+                if not after_dashes and (option := git.option_effect(subcommand or "", value)) is not None:
+                    effects.append(option)
+        if subcommand == "config" and (file := git.writes_config(arguments)) is not None:
+            effects.append(Effect("git config", "writes"))
+            pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
+        pairs += files.paths("git", arguments, effects)
+        return [words[0], *words[at:]], scope
+
+    def _sed(
+        self, words: list[Arg], effects: list[Effect], pairs: list[tuple[Arg, Access]], scope: Scope
+    ) -> None:
+        found = files.read_sed(words)
+        for reason in found.reasons:
+            self._reason(reason)
+        for arg in found.files:
+            if names_options(arg, scope):
+                self._reason("an argument of `sed` may be an option")
+        for script in found.scripts:
+            if script.only is None or not scripts.sed_only_prints(script.only):
+                self._reason("a script of `sed` that may write or run")
+        if found.in_place:
+            effects.append(Effect("-i", "writes"))
+        pairs += [(arg, "write" if found.in_place else "read") for arg in found.files]
+
+    def _awk(self, words: list[Arg], pairs: list[tuple[Arg, Access]], scope: Scope) -> None:
+        found = files.read_awk(words)
+        for reason in found.reasons:
+            self._reason(reason)
+        for script in found.scripts:
+            if script.only is None or not scripts.awk_only_prints(script.only):
+                self._reason("a program of `awk` that may write or run")
+        for arg in found.files:
+            if names_options(arg, scope):
+                self._reason("an argument of `awk` may be an option")
+        pairs += [(arg, "read") for arg in found.files]

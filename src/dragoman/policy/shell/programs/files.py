@@ -1,0 +1,258 @@
+"""Which arguments of a program are files, hosts and scripts, and whether the files are read or written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from dragoman.policy.act import Access, Effect
+from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.values import Arg, fixed
+
+_NO_FILES = names(
+    """
+    echo printf true false : test [ sleep wait kill seq yes expr basename dirname whoami id groups uname nproc
+    arch uptime free ps pgrep which type printenv tput locale getconf logname tty exit return break continue
+    shift umask ulimit times set unset export readonly declare local typeset read cal numfmt factor hostname
+    date jobs
+    """
+)
+_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "jq", "yq", "tr"})
+_READS = names(
+    """
+    cat head tail wc cut nl tac rev fold od hexdump xxd strings stat ls dir diff cmp comm cksum md5sum sha1sum
+    sha224sum sha256sum sha384sum sha512sum b2sum readlink realpath column paste join expand unexpand fmt sort
+    uniq shuf tree iconv base64 base32 file less more most bat du df zcat look pr tsort sum exa eza fd fdfind
+    cd pushd popd git curl pytest python python3 node mypy pyright tsc eslint cargo go npm pnpm yarn make
+    gmake docker kubectl gh
+    """
+)
+"""Programs whose file arguments are read; those of programs that are not known count as written."""
+_LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp", "ln"})
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/:?#\s]+)")
+_REMOTE = re.compile(r"(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+):(?!//).*", re.DOTALL)
+_HOST_FIRST = frozenset(
+    {"ssh", "ping", "ping6", "nc", "ncat", "telnet", "dig", "nslookup", "host", "traceroute", "whois", "mosh"}
+)
+_COPIERS = frozenset({"scp", "rsync", "git", "sftp"})
+_NETWORK = _HOST_FIRST | {"curl", "wget", "scp", "rsync", "sftp", "ftp"}
+
+
+def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -> list[tuple[Arg, Access]]:
+    """The arguments that are files, with what is done to them."""
+    if program in _NO_FILES:
+        return []
+    access: Access = "read" if program in _READS or program in _PATTERN_FIRST else "write"
+    if any(effect.does == "writes" for effect in effects or ()):
+        access = "write"
+    plain = [arg for arg in words if not _is_option(arg)]
+    if program in _PATTERN_FIRST and not any(_is_pattern_option(arg) for arg in words):
+        plain = plain[1:]
+    elif program == "dd":
+        return list(_of_dd(words))
+    found = [(arg, access) for arg in plain if arg.values is None or not _URL.search(arg.text)]
+    if program in _LAST_WRITTEN and len(plain) > 1 and program != "ln":
+        found = [(arg, "read") for arg in plain[:-1]] + [(plain[-1], "write")]
+    elif program in ("uniq", "xxd") and len(plain) > 1:
+        found[1:] = [(arg, "write") for arg in plain[1:]]
+    known = (access == "read" and program not in _SUBCOMMANDS) or program in _WRITERS
+    found = [pair for pair in found if known or _looks_like_path(pair[0])]
+    return found + [(arg, access) for arg in _in_options(words)]
+
+
+_WRITERS = names(
+    """
+    rm rmdir mv cp ln mkdir touch chmod chown chgrp tee truncate install shred unlink mkfifo mknod patch rsync
+    scp unzip tar zip gzip gunzip bzip2 xz zstd split csplit
+    """
+)
+
+
+_SUBCOMMANDS = names(
+    """
+    git cargo go npm pnpm yarn make gmake docker kubectl gh python python3 node
+    """
+)
+"""Programs most of whose arguments are no files: only those that look like one count."""
+
+
+def _is_option(arg: Arg) -> bool:
+    return arg.values is not None and all(value.startswith("-") and value != "-" for value in arg.values)
+
+
+def _is_pattern_option(arg: Arg) -> bool:
+    text = arg.only or ""
+    return bool(re.match(r"-[A-Za-z]*[ef]", text)) or text.startswith(
+        ("--regexp", "--file", "--from-file", "--files")
+    )
+
+
+def _looks_like_path(arg: Arg) -> bool:
+    if arg.values is None:
+        return True
+    return any("/" in value or value.startswith(("~", ".")) or arg.pattern for value in arg.values)
+
+
+def _in_options(words: list[Arg]) -> Iterator[Arg]:
+    """Paths inside options: `--output=/x`, `-o/x`, `if=/x`."""
+    for arg in words:
+        text = arg.only if arg.only is not None else arg.prefix
+        value = ""
+        if "=" in text:
+            value = text.partition("=")[2]
+        elif found := re.match(r"-[A-Za-z]+((?:/|\.\./|~).*)", text, re.DOTALL):
+            value = found[1]
+        if "/" in value or value.startswith(("~", "..")):
+            yield fixed(value) if arg.only is not None else Arg(arg.text, None, value)
+
+
+def _of_dd(words: list[Arg]) -> Iterator[tuple[Arg, Access]]:
+    for arg in words:
+        name, _, value = (arg.only if arg.only is not None else arg.prefix).partition("=")
+        made = fixed(value) if arg.only is not None else Arg(arg.text, None)
+        if name in ("of", "if") or arg.only is None:
+            yield made, "read" if name == "if" else "write"
+
+
+def hosts(program: str, words: list[Arg]) -> Iterator[str]:
+    """Names of machines in the arguments; `?` for one that is not known."""
+    for arg in words:
+        for value in arg.values or (arg.prefix,):
+            yield from (match[1].lower() for match in _URL.finditer(value))
+            if (
+                program in _COPIERS
+                and (program != "git" or "@" in value)
+                and (found := _REMOTE.fullmatch(value))
+            ):
+                yield found[1].lower()
+        if arg.values is None and program in _NETWORK:
+            yield "?"
+    if program in _HOST_FIRST:
+        plain = [arg for arg in words if not _is_option(arg)]
+        for arg in plain[:1]:
+            yield arg.text.rpartition("@")[2].lower()
+    elif program in ("curl", "wget"):
+        for arg in words:
+            if (
+                arg.only
+                and not arg.only.startswith("-")
+                and re.match(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", arg.only)
+            ):
+                yield re.split(r"[/:?#]", arg.only)[0].lower()
+
+
+# find
+
+
+@dataclass(slots=True)
+class Find:
+    roots: list[Arg] = field(default_factory=list)
+    inner: list[tuple[list[Arg], bool]] = field(default_factory=list)
+    """Commands of `-exec` and its like, and whether they run in the folder of what was found."""
+    written: list[Arg] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    deletes: bool = False
+
+
+def read_find(words: list[Arg]) -> Find:
+    found, at = Find(), 0
+    while at < len(words) and words[at].only in ("-H", "-L", "-P"):
+        at += 1
+    while at < len(words) and not re.match(r"-|[(!]$|\\", words[at].text):
+        found.roots.append(words[at])
+        at += 1
+    while at < len(words):
+        word = words[at].text
+        at += 1
+        if word in ("-exec", "-execdir", "-ok", "-okdir"):
+            start = at
+            while at < len(words) and words[at].text not in (";", "+"):
+                at += 1
+            found.inner.append((words[start:at], word.endswith("dir")))
+            at += 1
+        elif word == "-delete":
+            found.deletes = True
+            found.writes.append(word)
+        elif word in ("-fprint", "-fprint0", "-fls", "-fprintf", "-files0-from"):
+            found.written += words[at : at + 1]
+            found.writes.append(word)
+            at += 1
+    return found
+
+
+# sed and awk
+
+
+@dataclass(slots=True)
+class Scripted:
+    scripts: list[Arg] = field(default_factory=list)
+    files: list[Arg] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    in_place: bool = False
+
+
+_SED_LONG = frozenset(
+    {
+        "--quiet",
+        "--silent",
+        "--regexp-extended",
+        "--separate",
+        "--unbuffered",
+        "--null-data",
+        "--posix",
+        "--sandbox",
+        "--version",
+        "--help",
+    }
+)
+
+
+def read_sed(words: list[Arg]) -> Scripted:
+    found, plain, at, options = Scripted(), [], 0, True
+    while at < len(words):
+        arg = words[at]
+        text = arg.only if arg.only is not None else arg.prefix
+        at += 1
+        if not options or not text.startswith("-") or text == "-":
+            plain.append(arg)
+        elif text == "--":
+            options = False
+        elif arg.only is None:
+            found.reasons.append("an option of `sed` is an expansion")
+        elif text in ("-e", "--expression"):
+            found.scripts += words[at : at + 1]
+            at += 1
+        elif text.startswith("--expression="):
+            found.scripts.append(fixed(text.partition("=")[2]))
+        elif text in _SED_LONG or re.fullmatch(r"-[nErsuz]+", text):
+            continue
+        elif re.fullmatch(r"-[nErsuz]*i(?:[A-Za-z0-9._~-]*)|--in-place(?:=.*)?", text):
+            found.in_place = True
+        elif re.fullmatch(r"-[nErsuz]+e", text):
+            found.scripts += words[at : at + 1]
+            at += 1
+        else:
+            found.reasons.append(f"`{text}` of `sed` is not known")
+    if not found.scripts:
+        found.scripts, plain = plain[:1], plain[1:]
+    found.files = plain
+    return found
+
+
+def read_awk(words: list[Arg]) -> Scripted:
+    found, at = Scripted(), 0
+    while at < len(words):
+        arg = words[at]
+        text = arg.only if arg.only is not None else arg.prefix
+        if not text.startswith("-") or text == "-":
+            break
+        at += 1
+        if text in ("-F", "-v"):
+            at += 1
+        elif text == "--":
+            break
+        elif arg.only is None or not re.fullmatch(r"-F.*|-v[A-Za-z_]\w*=.*", text, re.DOTALL):
+            found.reasons.append(f"`{arg.text}` of `awk` is not known")
+    found.scripts, found.files = words[at : at + 1], words[at + 1 :]
+    return found

@@ -1,0 +1,132 @@
+"""What git does beyond its name: options that run programs, subcommands that write, settings that do both."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.policy.act import Effect
+from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.programs.options import Options, effect
+from dragoman.policy.shell.values import Arg
+
+GLOBAL_FLAGS = frozenset(
+    {
+        "--no-pager",
+        "-P",
+        "--no-optional-locks",
+        "--literal-pathspecs",
+        "--no-replace-objects",
+        "--no-lazy-fetch",
+        "--no-advice",
+    }
+)
+"""Options before the subcommand that change nothing about what it may do."""
+
+_ANY = Options(
+    writes=("--output", "-o", "--output-directory"),
+    runs=(
+        *(
+            "--ext-diff",
+            "--textconv",
+            "--open-files-in-pager",
+            "-O",
+            "--upload-pack",
+            "-u",
+            "--receive-pack",
+            "--exec",
+            "-x",
+        ),
+        *(
+            "--config",
+            "-c",
+            "--template",
+            "--ext-grep",
+            "--extcmd",
+            "--run",
+            "--filter",
+            "--signoff-cmd",
+            "--tool",
+        ),
+    ),
+)
+_RUNS_ONLY = Options(
+    writes=("--output",),
+    runs=(
+        "--ext-diff",
+        "--textconv",
+        "--open-files-in-pager",
+        "--upload-pack",
+        "--receive-pack",
+        "--exec",
+        "--extcmd",
+        "--ext-grep",
+    ),
+)
+_SHORT = {
+    "grep": Options(writes=("--output",), runs=("-O", "--open-files-in-pager", "--ext-grep", "--textconv")),
+    "clone": _ANY,
+    "rebase": _ANY,
+    "difftool": _ANY,
+    "archive": Options(writes=("-o", "--output"), runs=("--exec", "--remote")),
+    "format-patch": Options(
+        writes=("-o", "--output-directory", "--output"), runs=("--ext-diff", "--textconv")
+    ),
+}
+_RUNNERS = names(
+    """
+    bisect submodule filter-branch filter-repo difftool mergetool shell daemon send-email gui gitk instaweb
+    credential hook for-each-repo maintenance upload-pack receive-pack http-backend cvsserver p4 svn
+    request-pull web--browse
+    """
+)
+_CONFIG_READS = re.compile(
+    r"--get.*|--list|-l|get|list|--name-only|--show-origin|--show-scope|--local|--global|--system|-z|--null"
+)
+
+
+def option_effect(subcommand: str, word: str) -> Effect | None:
+    """What an argument of a subcommand runs or writes."""
+    return effect("git", _SHORT.get(subcommand, _RUNS_ONLY), word)
+
+
+def subcommand_effect(subcommand: str, arguments: list[Arg]) -> Effect | None:
+    """What a subcommand runs besides git itself."""
+    if subcommand in _RUNNERS and not (subcommand in ("bisect", "submodule") and _harmless_sub(arguments)):
+        return Effect(f"git {subcommand}", "runs")
+    for argument in arguments:
+        text = argument.only or argument.prefix
+        if re.match(r"[a-z0-9-]+::", text):
+            return Effect(text, "runs")  # a remote helper: ext:: runs a command
+    return None
+
+
+def _harmless_sub(arguments: list[Arg]) -> bool:
+    return bool(arguments) and arguments[0].only in (
+        "log",
+        "status",
+        "summary",
+        "view",
+        "terms",
+        "start",
+        "good",
+        "bad",
+        "reset",
+    )
+
+
+def writes_config(arguments: list[Arg]) -> str | None:
+    """The file that `git config` changes, relative to the repository or the home; None if it only reads."""
+    words = [argument.only or "" for argument in arguments]
+    flags = [word for word in words if word.startswith("-")]
+    plain = [word for word in words if not word.startswith("-")]
+    reads = any(flag.startswith("--get") or flag in ("--list", "-l") for flag in flags) or plain[:1] in (
+        ["get"],
+        ["list"],
+    )
+    if (reads or (len(plain) == 1 and not flags)) and not any(
+        flag.startswith(("--unset", "--add", "--edit")) or flag == "-e" for flag in flags
+    ):
+        return None
+    return (
+        "~/.gitconfig" if "--global" in words else "/etc/gitconfig" if "--system" in words else ".git/config"
+    )

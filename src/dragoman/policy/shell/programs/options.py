@@ -1,0 +1,240 @@
+"""Which options of a program write or run something: a table of facts. A program that is not here takes any option."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from dragoman.policy.act import Effect
+from dragoman.policy.shell.programs.names import names
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Long names, and letters of short options; a unique beginning of a long name counts, as it does for getopt."""
+
+    writes: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    prints: bool = True
+    """Reads and prints: a redirection of it writes what the agent chose."""
+    single_dash: bool = False
+    """Long names have one dash (`find`, `go`, `java`)."""
+    takes: str = ""
+    """Letters of short options whose value may follow at once: the letters after them are no options."""
+    words: tuple[str, ...] = field(default=())
+    """Arguments, as patterns, that run something."""
+
+
+_READER = Options()
+
+PROGRAMS: dict[str, Options] = {
+    **dict.fromkeys(
+        names(
+            """
+    cat head tail wc cut tr nl tac rev fold od hexdump strings stat ls dir diff cmp comm cksum md5sum sha1sum
+    sha224sum sha256sum sha384sum sha512sum b2sum readlink realpath basename dirname column paste join expand
+    unexpand fmt grep egrep fgrep zgrep zcat jq echo printf seq yes expr numfmt tsort factor base64 base32 du
+    df pwd whoami id groups uname nproc arch uptime free ps pgrep which type printenv tput locale getconf
+    logname tty true false : test [ sleep wait kill date cal look pr ptx sum exa eza pwdx lscpu lsblk cd pushd
+    popd dirs exit return break continue shift umask ulimit times set unset export readonly declare local
+    typeset read
+    """
+        ),
+        _READER,
+    ),
+    "date": Options(writes=("-s", "--set"), takes="Idfr"),
+    "sort": Options(writes=("-o", "--output"), runs=("--compress-program",)),
+    "shuf": Options(writes=("-o", "--output")),
+    "tree": Options(writes=("-o", "--output")),
+    "iconv": Options(writes=("-o", "--output")),
+    "base64": Options(writes=("-o", "--output")),
+    "file": Options(writes=("-C", "--compile")),
+    "xxd": Options(),
+    "uniq": Options(),
+    "yq": Options(writes=("-i", "--inplace", "-s", "--split-exp")),
+    "less": Options(
+        writes=("-o", "-O", "--log-file", "--LOG-FILE"), runs=("-k", "--lesskey", "-D"), words=(r"\+.*",)
+    ),
+    "more": Options(words=(r"\+.*",)),
+    "most": Options(runs=("-k",)),
+    "man": Options(runs=("-P", "--pager", "-H", "--html", "-C", "--config-file", "-p", "--preprocessor")),
+    "help": Options(),
+    "bat": Options(runs=("--pager",)),
+    "rg": Options(runs=("--pre", "--hostname-bin")),
+    "ag": Options(runs=("--pager",)),
+    "ack": Options(runs=("--pager", "--ackrc", "--output", "--filter")),
+    "fd": Options(runs=("-x", "-X", "--exec", "--exec-batch")),
+    "fdfind": Options(runs=("-x", "-X", "--exec", "--exec-batch")),
+    "tar": Options(
+        runs=(
+            *(
+                "--to-command",
+                "--checkpoint-action",
+                "-I",
+                "--use-compress-program",
+                "--rsh-command",
+                "--rmt-command",
+            ),
+            *("-F", "--info-script", "--new-volume-script"),
+        ),
+        prints=False,
+    ),
+    "zip": Options(runs=("-T", "-TT", "--test", "--unzip-command"), prints=False),
+    "split": Options(runs=("--filter",), prints=False),
+    "rsync": Options(runs=("-e", "--rsh", "--rsync-path"), prints=False),
+    "scp": Options(runs=("-o", "-S", "-F"), prints=False),
+    "sftp": Options(runs=("-o", "-S", "-F", "-b", "-s", "-D"), prints=False),
+    "ssh": Options(runs=("-o", "-F", "-E", "-w"), prints=False),
+    "curl": Options(
+        writes=(
+            *(
+                "-o",
+                "--output",
+                "-O",
+                "--remote-name",
+                "--remote-name-all",
+                "--output-dir",
+                "-c",
+                "--cookie-jar",
+                "-D",
+            ),
+            *(
+                "--dump-header",
+                "--trace",
+                "--trace-ascii",
+                "--stderr",
+                "--etag-save",
+                "--hsts",
+                "--alt-svc",
+                "--libcurl",
+            ),
+        ),
+        runs=("-K", "--config", "--engine"),
+        takes="XHduAbFmxerUwyYzQPtE",
+    ),
+    "wget": Options(runs=("-e", "--execute", "--use-askpass", "--config"), prints=False),
+    "make": Options(runs=("--eval", "-E"), prints=False, words=(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]*=.*",)),
+    "gmake": Options(runs=("--eval", "-E"), prints=False, words=(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]*=.*",)),
+    "npm": Options(
+        runs=(
+            "--script-shell",
+            "--node-options",
+            "--prefix",
+            "--userconfig",
+            "--globalconfig",
+            "--shell",
+            "--call",
+        ),
+        prints=False,
+    ),
+    "pnpm": Options(runs=("--script-shell", "--node-options", "--shell-mode", "--dir"), prints=False),
+    "yarn": Options(runs=("--script-shell", "--use-yarnrc", "--cwd"), prints=False),
+    "cargo": Options(runs=("--config", "-Z"), prints=False),
+    "go": Options(
+        runs=("-exec", "-toolexec", "-vettool", "-modfile", "-overlay", "-ldflags", "-gcflags"),
+        prints=False,
+        single_dash=True,
+    ),
+    "kubectl": Options(runs=("--kubeconfig",), prints=False),
+    "gh": Options(prints=False),
+    "hg": Options(runs=("--config", "--cwd", "-R", "--repository"), prints=False),
+    "docker": Options(runs=("--config", "-H", "--host"), prints=False),
+    "nc": Options(runs=("-e", "-c", "--exec", "--sh-exec"), prints=False),
+    "ncat": Options(runs=("-e", "-c", "--exec", "--sh-exec", "--lua-exec"), prints=False),
+    "diff": Options(),
+    "journalctl": Options(
+        writes=("--rotate", "--vacuum-size", "--vacuum-time", "--cursor-file"), prints=True
+    ),
+}
+
+OPAQUE_PROGRAMS = names(
+    """
+    eval source . trap alias unalias enable shopt hash bind complete compgen compopt fc let coproc mapfile
+    readarray watch parallel script expect unbuffer strace ltrace gdb lldb perf valgrind flock unshare nsenter
+    chroot su runuser pkexec systemd-run screen tmux at batch crontab entr setpriv prlimit capsh faketime
+    proot fakeroot firejail bwrap chpst dbus-run-session xvfb-run rlwrap cpulimit hyperfine ed ex vi vim view
+    nvim emacs emacsclient nano pico joe micro fish csh tcsh elvish nu xonsh pwsh powershell socat expect
+    tclsh wish osascript dc m4 gawkbug busybox toybox start-stop-daemon run-parts sshpass daemon daemonize
+    dtach abduco script scriptreplay logsave iex ghci irb sqlite3 psql mysql mongo redis-cli gnuplot octave
+    maxima bc ftp telnet lftp env-update rvim rview vimdiff ex
+    """
+)
+"""Programs that run what they are given in a language of their own, or that change what later words mean."""
+
+INTERPRETERS: dict[str, tuple[str, ...]] = {
+    "python": ("-c", "-i", "-"),
+    "node": (
+        "-e",
+        "--eval",
+        "-p",
+        "--print",
+        "-pe",
+        "-i",
+        "--interactive",
+        "-r",
+        "--require",
+        "--import",
+        "--loader",
+        "--experimental-loader",
+        "-",
+    ),
+    "nodejs": ("-e", "--eval", "-p", "--print", "-pe", "-i", "-r", "--require", "--import", "--loader", "-"),
+    "deno": ("eval", "repl", "-"),
+    "bun": ("-e", "--eval", "-p", "--print", "-r", "--preload", "repl", "exec", "x", "-"),
+    "perl": ("-e", "-E", "-n", "-p", "-i", "-M", "-m", "-I", "-s", "-x", "-d", "-"),
+    "ruby": ("-e", "-n", "-p", "-i", "-r", "-I", "-x", "-"),
+    "php": ("-r", "-a", "-B", "-R", "-E", "-d", "-c", "-z", "-"),
+    "lua": ("-e", "-l", "-i", "-"),
+    "luajit": ("-e", "-l", "-i", "-b", "-"),
+    "Rscript": ("-e", "-"),
+    "R": ("-e", "-f"),
+    "julia": ("-e", "-E", "-i", "-L", "-"),
+    "groovy": ("-e", "-"),
+    "scala": ("-e", "-"),
+    "elixir": ("-e", "-r", "-S", "-"),
+    "erl": ("-eval", "-s", "-run"),
+    "guile": ("-c", "-l", "-e", "-"),
+    "sbcl": ("--eval", "--load"),
+    "ts-node": ("-e", "--eval", "-p", "--print", "-r", "-"),
+    "tsx": ("-e", "--eval", "-p", "--print", "-r", "--import", "-"),
+    "jshell": ("-",),
+}
+"""Options by which an interpreter runs code from the line, or from its input."""
+
+
+def interpreter(program: str) -> str | None:
+    """The name under which an interpreter is in the table: `python3.11` is `python`."""
+    if program in INTERPRETERS:
+        return program
+    bare = re.sub(r"(?<=[a-z])[0-9.]+$", "", program)
+    bare = {"pypy": "python", "ipython": "python"}.get(bare, bare)
+    return bare if bare in INTERPRETERS else None
+
+
+def effect(program: str, options: Options, word: str) -> Effect | None:
+    """What an argument makes the program do beyond what it is known for."""
+    for does, listed in (("runs", options.runs), ("writes", options.writes)):
+        for name in listed:
+            if _is(word, name, options):
+                return Effect(word, "runs" if does == "runs" else "writes")
+    if any(re.fullmatch(pattern, word, re.DOTALL) for pattern in options.words):
+        return Effect(word, "runs")
+    return None
+
+
+def _is(word: str, option: str, options: Options) -> bool:
+    if options.single_dash:
+        return word.lstrip("-").partition("=")[0] == option.lstrip("-")
+    if option.startswith("--"):
+        name = word.partition("=")[0]
+        return word.startswith("--") and len(name) > 2 and option.startswith(name)
+    if len(option) > 2:
+        return word == option
+    if not word.startswith("-") or word.startswith("--"):
+        return False
+    for letter in word[1:]:
+        if letter == option[1]:
+            return True
+        if letter in options.takes:
+            return False
+    return False

@@ -1,0 +1,118 @@
+"""The small languages of `sed` and `awk`: whether a script only reads and prints. What is not known counts as more."""
+
+from __future__ import annotations
+
+import re
+
+_ADDRESS = r"(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\n]|\\[^\n])*/I?)"
+_RANGE = re.compile(rf"\s*(?:{_ADDRESS}(?:\s*,\s*(?:{_ADDRESS}|[+~][0-9]+))?)?\s*!?\s*")
+_PLAIN = re.compile(r"[pPdDqQ=lnNgGhHxz](?:[0-9]+)?")
+_TEXT = re.compile(r"[aic]\\?\s*[^\n\\]*(?=\n|$)")
+_LABEL = re.compile(r"[btT:]\s*[A-Za-z0-9_]*")
+_FLAGS = re.compile(r"[gpiIM0-9]*")
+
+
+def sed_only_prints(script: str) -> bool:
+    """Whether a sed script has neither `w`, `r`, `e` and `F` nor anything that this reader does not know."""
+    at = 0
+    while at < len(script):
+        if script[at] in " \t\n;}":
+            at += 1
+            continue
+        found = _RANGE.match(script, at)
+        at = found.end() if found is not None else at
+        if at >= len(script):
+            return False
+        end = _sed_command(script, at)
+        if end is None:
+            return False
+        at = end
+        if at < len(script) and script[at] not in " \t\n;}":
+            return False
+    return True
+
+
+def _sed_command(script: str, at: int) -> int | None:
+    char = script[at]
+    if char == "{":
+        return _skip_open(script, at)
+    if char in "sy":
+        return _substitute(script, at)
+    for pattern in (_TEXT, _LABEL, _PLAIN):
+        if found := pattern.match(script, at):
+            return found.end()
+    return None
+
+
+def _skip_open(script: str, at: int) -> int | None:
+    """After `{` another command follows at once; a blank makes it one."""
+    rest = script[at + 1 :]
+    inner = rest.lstrip(" \t\n")
+    if not inner or "{" in inner:
+        return None
+    closing = rest.rfind("}")
+    if closing < 0:
+        return None
+    return (
+        len(script) if sed_only_prints(rest[:closing]) and not rest[closing + 1 :].strip(" \t\n;") else None
+    )
+
+
+def _substitute(script: str, at: int) -> int | None:
+    if at + 1 >= len(script):
+        return None
+    delimiter = script[at + 1]
+    if delimiter in "\\\n \t;" or delimiter.isalnum() or delimiter in "[]":
+        return None
+    place = at + 2
+    for _ in range(2):
+        while place < len(script) and script[place] != delimiter:
+            if script[place] == "[" and _ == 0:
+                return _bracketed(script, at)
+            place += 2 if script[place] == "\\" else 1
+        if place >= len(script):
+            return None
+        place += 1
+    flags = _FLAGS.match(script, place)
+    return flags.end() if flags is not None else None
+
+
+def _bracketed(script: str, at: int) -> int | None:
+    """A substitution whose pattern has brackets, understood where the delimiter is not inside of them."""
+    delimiter = re.escape(script[at + 1])
+    part = rf"(?:[^{delimiter}\[\\\n]|\\[^\n]|\[\^?\]?[^\]{delimiter}\[\\\n]*\])*"
+    if script[at + 1] in "^]-":
+        return None
+    found = re.compile(
+        rf"[sy]{delimiter}{part}{delimiter}(?:[^{delimiter}\\\n]|\\[^\n])*{delimiter}[gpiIM0-9]*"
+    ).match(script, at)
+    return found.end() if found is not None else None
+
+
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_REGEX = re.compile(r"(^|[(,~!&|{;}\n]\s*)/(?:[^/\\\n\[]|\\.|\[[^\]/\n]*\])+/")
+_RUNS = re.compile(r"system|getline|@|\bclose\b|\bfflush\b|\bsrand\b.*\||(?<!\|)\|(?!\|)|\|&")
+
+
+def awk_only_prints(program: str) -> bool:
+    """Whether an awk program neither starts commands nor reads or writes files."""
+    text = _STRING.sub('""', program)
+    text = _REGEX.sub(r"\1/x/", text)
+    text = text.replace("||", " or ")
+    if '"' in text.replace('""', "") or _RUNS.search(text):
+        return False
+    depth, parens = 0, 0
+    for char in text:
+        if char in "{}":
+            depth += 1 if char == "{" else -1
+        elif char in "()":
+            parens += 1 if char == "(" else -1
+        elif char == ">" and depth > 0 and parens == 0:
+            return _only_compares(text)
+    return True
+
+
+def _only_compares(text: str) -> bool:
+    """Whether each `>` in an action is a comparison: then no `print` is in front of it in its statement."""
+    statements = re.split(r"[;{}\n]", text)
+    return not any(">" in statement and re.search(r"\bprintf?\b", statement) for statement in statements)

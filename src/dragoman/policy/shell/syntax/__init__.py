@@ -1,0 +1,1 @@
+"""From text to the parts of a line, twice, and whether both agree."""
