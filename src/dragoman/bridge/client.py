@@ -276,9 +276,10 @@ class Watch:
             first_seq, events = first_seq + known, events[known:]
             if not events:
                 return
-        send, encoded, stamp = self._send, self.hub.encoded, timestamp(ts)
+        send, hub, stamp = self._send, self.hub, timestamp(ts)
+        shared = hub.watchers > 1
         for seq, event in enumerate(events, first_seq):
-            send(encoded(seq, stamp, event))
+            send(hub.encoded(seq, stamp, event) if shared else translate(hub.session_id, seq, stamp, event))
         self.last = first_seq + len(events) - 1
 
     def unkept(self, ts: int, events: list[bytes]) -> None:

@@ -50,8 +50,6 @@ class SessionHub:
 
     def encoded(self, seq: int, stamp: str, event: bytes) -> bytes:
         """Translate an event, once for all pages."""
-        if self.watchers < 2:
-            return translate(self.session_id, seq, stamp, event)
         known = self._encoded.get(seq)
         if known is not None:
             return known

@@ -149,6 +149,7 @@ class WebSocket(asyncio.Protocol):
         on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._handler = handler
+        self._deliver: Callable[[list[Frame]], None] = handler.link_messages
         self._on_end = on_end
         self._ping_interval = ping_interval
         self._loop = asyncio.get_running_loop()
@@ -359,7 +360,7 @@ class WebSocket(asyncio.Protocol):
 
     def _hand_over(self, frames: list[Frame]) -> None:
         if frames and not self._closing:
-            self._handler.link_messages(frames)
+            self._deliver(frames)
 
     def eof_received(self) -> bool:
         return False

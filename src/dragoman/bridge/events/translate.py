@@ -122,7 +122,9 @@ def _thought_chunk(update: JsonObject) -> Fields:
 
 def _chunk(kind: str, update: JsonObject) -> Fields:
     fields: Fields = {"type": kind, "content": ""}
-    block = shapes.block(update.get("content"))
+    block = update.get("content")
+    if not (isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)):
+        block = shapes.block(block)
     if block["type"] == "text":
         fields["content"] = block["text"]
     else:

@@ -24,12 +24,7 @@ SHOWN = frozenset(b"UPu")
 REPLAYED = frozenset(b"UP")
 
 
-def tag_of(kind: str) -> bytes:
-    """The tag of an update; an unknown kind counts as conversation, so that replays include it."""
-    return STATE if kind in _STATE_KINDS else HISTORY
-
-
-_STATE_KINDS = frozenset(
+STATE_KINDS = frozenset(
     {
         "available_commands_update",
         "current_mode_update",
@@ -41,7 +36,16 @@ _STATE_KINDS = frozenset(
         "state_update",
     }
 )
-assert not _STATE_KINDS & HISTORY_KINDS
+
+
+class _Tags(dict[str, bytes]):
+    def __missing__(self, kind: str) -> bytes:
+        """An unknown kind counts as conversation, so that replays include it."""
+        return HISTORY
+
+
+tag_of = _Tags({**dict.fromkeys(HISTORY_KINDS, HISTORY), **dict.fromkeys(STATE_KINDS, STATE)}).__getitem__
+"""The tag of an update by its kind; a table, since every update is looked up."""
 
 
 def record(kind: str, **facts: object) -> bytes:

@@ -159,6 +159,12 @@ class JournalAttachment(Attachment):
         self._run_due(self.position)
         await asyncio.sleep(0)  # a long replay must not keep other sessions waiting
 
+    def push(self, batch: Batch) -> None:
+        if batch.kept and self.live and self.client.writable:
+            self._push_all(batch)
+        else:
+            super().push(batch)
+
     def _push_all(self, batch: Batch) -> None:
         self._hand_over(batch.first_seq, _now(), batch.events)
 

@@ -205,8 +205,9 @@ class JournalFeed:
     # -- storing
 
     def _append(self, batch: Batch) -> None:
-        batch.number(self._next)
-        self._next = batch.last_seq + 1
+        batch.first_seq = self._next
+        self._next += len(batch.events)
+        batch.last_seq = self._next - 1
         for index, author in batch.authors.items():
             self.authors[batch.first_seq + index] = author
             if len(self.authors) > MAX_AUTHORS:

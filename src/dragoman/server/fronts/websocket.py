@@ -47,6 +47,7 @@ class WebSocketLink(WebSocket):
         self._restarting = restarting
         self._waits_for_initialize = initialize_first
         self._congested = False
+        self._choose_delivery()
         self._taken = 0
         self._progress = self._loop.time()
 
@@ -57,11 +58,13 @@ class WebSocketLink(WebSocket):
 
     def pause_writing(self) -> None:
         self._congested = True
+        self._choose_delivery()
         self._progress = self._loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
         self._congested = False
+        self._choose_delivery()
         self.resume()
         super().resume_writing()
 
@@ -81,11 +84,10 @@ class WebSocketLink(WebSocket):
             self._taken, self._progress = taken, now
         return now - self._progress > limits.STALL_TIMEOUT
 
-    def _hand_over(self, frames: list[Frame]) -> None:
-        if frames and not self._closing:
-            self._admit(frames)
-        if self._congested and not self._closing and self.backlog > limits.MAX_SOCKET_BACKLOG:
-            self.pause()  # until the peer has read its responses
+    def _choose_delivery(self) -> None:
+        """Only what has to be looked at passes through here."""
+        looks = self._waits_for_initialize or self._congested
+        self._deliver = self._admit if looks else self._handler.link_messages
 
     def _admit(self, frames: list[Frame]) -> None:
         if self._waits_for_initialize:
@@ -94,7 +96,10 @@ class WebSocketLink(WebSocket):
                 self.close_with(PROTOCOL_ERROR, "the first message must be initialize")
                 return
             self._waits_for_initialize = not wanted
+            self._choose_delivery()
         self._handler.link_messages(frames)
+        if self._congested and not self._closing and self.backlog > limits.MAX_SOCKET_BACKLOG:
+            self.pause()  # until the peer has read its responses
 
 
 def is_initialize(frame: Frame) -> bool:
