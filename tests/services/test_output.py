@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.services.output import OutputTail
+from dragoman.services.terminal import OutputTail
 
 
 def tail(limit: int, *pieces: bytes) -> OutputTail:

@@ -23,7 +23,7 @@ from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.rpc.link import LinkHandler
 
 if TYPE_CHECKING:
-    from dragoman.agents.native.native import Native
+    from dragoman.agents.native.registry import Native
     from dragoman.agents.remote.launch import Remotes
 
 
@@ -135,7 +135,7 @@ class ProcessLauncher:
     def _native(
         self, name: str, agent: AgentConfig, cwd: str | None, box: Box | None, other: Native | None
     ) -> Native:
-        from dragoman.agents.native.native import Native
+        from dragoman.agents.native.registry import Native
 
         async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])

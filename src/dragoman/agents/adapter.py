@@ -18,13 +18,14 @@ from typing import Any, Protocol
 import msgspec
 
 from dragoman.agents.acp import AcpAgent
-from dragoman.agents.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.rpc.call import call
 from dragoman.rpc.link import LinkHandler
-from dragoman.rpc.peer import Peer
-from dragoman.rpc.request import Reply, Request
+from dragoman.rpc.peer import Peer, Receiver
+from dragoman.rpc.request import Request
 from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
 from dragoman.wire.framing import Frame
+from dragoman.wire.json_types import JsonObject, as_object
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class AgentAdapter(Protocol):
         """End all processes of the agent."""
 
 
-class AdapterHandle:
+class AdapterHandle(Receiver):
     """Implements `AgentHandle` and `Receiver` for the gateway, `Upstream` for the adapter."""
 
     def __init__(self, handler: LinkHandler, name: str) -> None:
@@ -97,21 +98,7 @@ class AdapterHandle:
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request to the gateway; cancelling the wait cancels the request."""
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        call = self._peer.request(
-            method,
-            msgspec.json.encode(params),
-            lambda reply: None if future.done() else future.set_result(reply),
-        )
-        try:
-            reply = await future
-        except asyncio.CancelledError:
-            self._peer.cancel(call)
-            raise
-        if not reply.ok:
-            error = msgspec.json.decode(reply.error, type=JsonObject)
-            raise RpcError(int(error.get("code", 0)), str(error.get("message")), error.get("data"))
-        return msgspec.json.decode(reply.result, type=JsonObject)
+        return as_object(await call(self._peer, method, params, cancels=True))
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
@@ -184,12 +171,6 @@ class AdapterHandle:
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True
-
-    def peer_writable(self, writable: bool) -> None:
-        """Never called: the gateway calls `pause` instead."""
-
-    def peer_closed(self, reason: str | None) -> RpcError | None:
-        return None
 
     async def _answer(self, request: Request, answer: Callable[[JsonObject], Awaitable[JsonObject]]) -> None:
         try:

@@ -14,6 +14,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
+from dragoman.wire.errors import internal, invalid_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +266,22 @@ def install_hint(name: str, agent: AgentConfig) -> str | None:
     if known is None or not known.install or list(known.command[:1]) != agent.command[:1]:
         return None
     return known.install
+
+
+class ConfiguredAgents:
+    """Implements the gateway's `AgentDirectory`."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def find(self, name: str) -> AgentConfig:
+        try:
+            return find_agent(self._config, name)
+        except UnknownAgent as error:
+            message = f"Unknown agent: {error}"
+            raise invalid_params(message, "agent", agent=name, nearest=error.nearest) from error
+        except NotAvailable as error:
+            raise internal(str(error), "agent_unavailable", agent=name) from error
+
+    def names(self) -> list[str]:
+        return sorted(self._config.agents)

@@ -8,18 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from dragoman import __version__
 from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.custody import Custody
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Boxes
-from dragoman.rpc.peer import Peer
-from dragoman.rpc.request import Reply, Request
+from dragoman.rpc.call import call
+from dragoman.rpc.peer import Peer, Receiver
 from dragoman.wire import limits
-from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+from dragoman.wire.errors import RpcError, internal
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,11 @@ class ProbeResult:
     result: dict[str, Any] | None
 
 
+INITIALIZE = {
+    "protocolVersion": 1,
+    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+    "clientInfo": {"name": "dragoman", "title": "Dragoman", "version": __version__},
+}
 MakeBoxes = Callable[[Custody], Boxes]
 
 
@@ -49,12 +52,9 @@ async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: Make
         launcher = ProcessLauncher(custody, limits.MAX_MESSAGE_BYTES)
         handle = await launcher.launch(name, agent, asker.peer, None, box)
         asker.handle = handle
-        reply = await asyncio.wait_for(asker.initialize(), timeout)
-        seconds = time.monotonic() - started
-        if reply.ok:
-            return ProbeResult(True, None, seconds, msgspec.json.decode(reply.result))
-        return ProbeResult(False, str(msgspec.json.decode(reply.error).get("message")), seconds, None)
-    except AgentUnavailable as error:
+        result = await asyncio.wait_for(call(asker.peer, "initialize", INITIALIZE), timeout)
+        return ProbeResult(True, None, time.monotonic() - started, result)
+    except (AgentUnavailable, RpcError) as error:
         return ProbeResult(False, str(error), time.monotonic() - started, None)
     except TimeoutError:
         return ProbeResult(
@@ -68,38 +68,12 @@ async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: Make
         await custody.close()
 
 
-class _Asker:
+class _Asker(Receiver):
     """A minimal client: sends `initialize` and refuses all requests."""
 
     def __init__(self) -> None:
         self.peer = Peer("The agent", self, strict=False)
         self.handle: AgentHandle | None = None
-
-    async def initialize(self) -> Reply:
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        params = {
-            "protocolVersion": 1,
-            "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
-            "clientInfo": {"name": "dragoman", "title": "Dragoman", "version": __version__},
-        }
-        self.peer.request(
-            "initialize",
-            msgspec.json.encode(params),
-            lambda reply: None if future.done() else future.set_result(reply),
-        )
-        return await future
-
-    def peer_request(self, request: Request) -> None:
-        raise method_not_found(request.method)
-
-    def peer_notification(self, method: str, params: bytes) -> None:
-        pass
-
-    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        return False
-
-    def peer_writable(self, writable: bool) -> None:
-        pass
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
         if self.handle is None:

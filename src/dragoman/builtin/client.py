@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
+from dragoman.rpc.call import call
 from dragoman.rpc.peer import Peer
-from dragoman.rpc.request import Reply
-from dragoman.wire.errors import CANCELLED, INTERNAL_ERROR, RpcError
+from dragoman.wire.errors import CANCELLED, RpcError
+from dragoman.wire.json_types import as_object
 
 Json = dict[str, Any]
 
@@ -28,11 +29,11 @@ class Client:
 
     @property
     def reads_files(self) -> bool:
-        return _object(self.capabilities.get("fs")).get("readTextFile") is True
+        return as_object(self.capabilities.get("fs")).get("readTextFile") is True
 
     @property
     def writes_files(self) -> bool:
-        return _object(self.capabilities.get("fs")).get("writeTextFile") is True
+        return as_object(self.capabilities.get("fs")).get("writeTextFile") is True
 
     @property
     def has_terminals(self) -> bool:
@@ -57,22 +58,7 @@ class Client:
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """Send a request and wait for its result; cancelling the wait cancels the request."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-        def answered(reply: Reply) -> None:
-            if not future.done():
-                future.set_result(reply)
-
-        call = self._peer.request(method, msgspec.json.encode(params), answered)
-        try:
-            reply = await future
-        except asyncio.CancelledError:
-            self._peer.cancel(call)
-            self._peer.forget(call)
-            raise
-        if reply.ok:
-            return msgspec.json.decode(reply.result)
-        raise _error(reply.error)
+        return await call(self._peer, method, params, cancels=True)
 
     # -- questions, files, terminals
 
@@ -85,26 +71,12 @@ class Client:
             if error.code == CANCELLED:
                 return None
             raise
-        outcome = _object(_object(answer).get("outcome"))
+        outcome = as_object(as_object(answer).get("outcome"))
         return str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None
 
     async def read_text(self, session: str, path: str) -> str:
         answer = await self.request("fs/read_text_file", {"sessionId": session, "path": path})
-        return str(_object(answer).get("content", ""))
+        return str(as_object(answer).get("content", ""))
 
     async def write_text(self, session: str, path: str, content: str) -> None:
         await self.request("fs/write_text_file", {"sessionId": session, "path": path, "content": content})
-
-
-def _object(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _error(raw: bytes) -> RpcError:
-    error = _object(msgspec.json.decode(raw))
-    code = error.get("code")
-    return RpcError(
-        code if isinstance(code, int) else INTERNAL_ERROR,
-        str(error.get("message", "unknown error")),
-        error.get("data"),
-    )

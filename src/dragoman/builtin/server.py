@@ -26,6 +26,7 @@ from dragoman.wire.errors import (
     invalid_request,
     method_not_found,
 )
+from dragoman.wire.json_types import as_object
 
 if TYPE_CHECKING:
     from dragoman.builtin.models.choice import ModelConfig
@@ -124,7 +125,7 @@ class Server:
     def _initialize(self, params: Json) -> Json:
         if type(params.get("protocolVersion")) is not int:
             raise invalid_params("protocolVersion must be an integer", "protocolVersion")
-        self.client.capabilities = _object(params.get("clientCapabilities"))
+        self.client.capabilities = as_object(params.get("clientCapabilities"))
         self._initialized = True
         asyncio.get_running_loop().call_soon(self._prepare)
         return {
@@ -265,10 +266,6 @@ def _decode(params: bytes) -> Json:
     if not isinstance(value, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object")
     return value
-
-
-def _object(value: object) -> Json:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(params: Json, name: str) -> str:

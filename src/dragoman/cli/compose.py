@@ -18,8 +18,7 @@ from dragoman import machine
 from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
-from dragoman.agents.directory import ConfiguredAgents
-from dragoman.agents.known import known_layer
+from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load

@@ -24,8 +24,7 @@ from dragoman.gateway.ownership import owner_connection
 from dragoman.gateway.ownership.directory import Directory, StoreDirectory
 from dragoman.gateway.ownership.memory_directory import MemoryDirectory
 from dragoman.gateway.pool import Pool
-from dragoman.gateway.ports.agent import CapabilityCache, Launcher
-from dragoman.gateway.ports.dial import Dialer
+from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory

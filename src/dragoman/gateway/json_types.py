@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import Raw
 
 from dragoman.wire.errors import INVALID_PARAMS, Malformed
+from dragoman.wire.json_types import JsonObject, as_object
 
-JsonObject = dict[str, Any]
-
-
-def as_object(value: object) -> JsonObject:
-    """The value if it is an object, else an empty object: a malformed optional value counts as absent (ACP schema)."""
-    return value if isinstance(value, dict) else {}
+__all__ = ["JsonObject", "as_object", "decode_object", "encode", "own_meta", "read_object"]
 
 
 def own_meta(holder: JsonObject) -> JsonObject:

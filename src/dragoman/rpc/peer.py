@@ -35,6 +35,7 @@ from dragoman.wire.errors import (
     RpcError,
     internal,
     invalid_request,
+    method_not_found,
 )
 from dragoman.wire.framing import CR, LF, Frame, FramingError, single_line
 from dragoman.wire.message import ABSENT, Envelope, IdKey
@@ -48,19 +49,26 @@ MAX_TOLD = 500
 
 
 class Receiver(Protocol):
-    """Handles a peer's requests, notifications and errors."""
+    """Handles a peer's requests, notifications and errors; a subclass ignores what it does not define."""
 
-    def peer_request(self, request: Request) -> None: ...
+    def peer_request(self, request: Request) -> None:
+        raise method_not_found(request.method)
 
-    def peer_notification(self, method: str, params: bytes) -> None: ...
+    def peer_notification(self, method: str, params: bytes) -> None:
+        """A message without an answer."""
+        return
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         """Handle a message that cannot be parsed; return True to send the peer an error response."""
+        return False
 
-    def peer_writable(self, writable: bool) -> None: ...
+    def peer_writable(self, writable: bool) -> None:
+        """False: the peer reads too slowly, stop sending; True: continue."""
+        return
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
         """The connection ended; the returned error is the reply to all pending outgoing requests."""
+        return None
 
 
 class Peer:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
 
 from dragoman.wire import message
-from dragoman.wire.errors import RpcError
+from dragoman.wire.errors import INTERNAL_ERROR, RpcError
 from dragoman.wire.message import IdKey
 
 if TYPE_CHECKING:
@@ -30,6 +30,14 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def failed(cls, error: RpcError) -> Reply:
         return cls(error=error.encode())
+
+    def as_error(self) -> RpcError:
+        """The error as an exception; some peers send a code that is no integer."""
+        error = msgspec.json.decode(self.error, type=dict[str, Any])
+        code = error.get("code")
+        return RpcError(
+            code if isinstance(code, int) else INTERNAL_ERROR, str(error.get("message")), error.get("data")
+        )
 
 
 OnReply = Callable[[Reply], None]

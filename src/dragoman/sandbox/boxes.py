@@ -7,24 +7,91 @@ import fnmatch
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from dragoman.agents.custody import Custody
+from dragoman.agents.environment import QUIET, agent_environment
 from dragoman.config.model import AgentConfig, Config, SandboxConfig
 from dragoman.config.paths import Paths
 from dragoman.config.variables import DIRECT_SPAWN, is_on
-from dragoman.gateway.ports.sandbox import Box
-from dragoman.sandbox.allowlist import login_files, login_of
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Box, Enclosed
+from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed, login_files, login_of
 from dragoman.sandbox.box import Place, WorkspaceBox
 from dragoman.sandbox.bubblewrap import BubblewrapBox
-from dragoman.sandbox.command import CommandBox
-from dragoman.sandbox.local import LocalBox
-from dragoman.sandbox.own_folders import own_folders
+from dragoman.sandbox.own_folders import bound, own_folders
 from dragoman.sandbox.podman import ContainerBox
 from dragoman.sandbox.ssh import SshBox
 from dragoman.wire.errors import RpcError, invalid_params
+
+AGENT_WORDS = "{agent...}"
+
+
+class LocalBox(WorkspaceBox):
+    """The kind `local`: no confinement, only a sandbox's settings (variables and allowed roots)."""
+
+    apart = False
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.paths = None
+        self.environment = agent_environment(place.environ, place.config.env)
+
+    def paths_for(self, cwd: str | None) -> None:
+        """None: paths are the same inside."""
+
+    def folder_inside(self, path: str) -> str:
+        return path
+
+    def check(self, cwd: str, directories: Sequence[str]) -> None:
+        """Accepts every folder of this machine."""
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        """Nothing: an agent without a box sees the whole machine anyway."""
+        return iter(())
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
+        return Enclosed(words, {**env, "PWD": cwd}, cwd)
+
+
+class CommandBox(WorkspaceBox):
+    """A box made by an external tool, such as `cai exec`; only as safe as that tool."""
+
+    NAMES = (*GENERAL, *TOOL)
+
+    async def enclose(self, words: list[str], env: dict[str, str], cwd: str, *, agent: bool) -> Enclosed:
+        outside = self.paths.to_host.path(cwd) if self.paths is not None else cwd
+        values = {"{workspace}": self.place.workspace, "{cwd}": outside}
+        # The tool decides about the variables that it already has; the others are passed inside.
+        tools = {**QUIET, **allowed(self.place.environ, (*self.NAMES, *self.place.config.pass_env))}
+        told = {name: value for name, value in env.items() if tools.get(name) != value and name != "PWD"}
+        preface = b""
+        if told:
+            words, preface = self.entry(words, told, stdin=agent)
+        return Enclosed(_filled(self.place.config.command, values, words), tools, outside, preface)
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        yield from super().shown()
+        yield from ((path, f"sandboxes.{self.name}.command") for path in bound(self.place.config.command))
+
+    def explain(self, end: AgentEnd) -> str:
+        return f" (it was started by {self.place.config.command[0]!r}, see sandboxes.{self.name}.command)"
+
+
+def _filled(template: list[str], values: Mapping[str, str], agent: list[str]) -> list[str]:
+    """The template's words with the values filled in; a word `{agent...}` becomes all of the agent's words."""
+    filled: list[str] = []
+    for word in template:
+        if word == AGENT_WORDS:
+            filled += agent
+            continue
+        for name, value in values.items():
+            word = word.replace(name, value)
+        filled.append(word)
+    return filled
+
 
 KINDS: Mapping[str, type[WorkspaceBox]] = {
     "local": LocalBox,

@@ -32,7 +32,6 @@ from dragoman.server.fronts.fronts import ACP, API, INLINE, Fronts
 from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.token_shares import TokenShares
 from dragoman.server.listen.trusted_proxies import TrustedProxies
-from dragoman.server.monitoring import health
 from dragoman.server.monitoring.metrics import Metrics
 from dragoman.server.pages import Pages, missing_page, refused_page
 from dragoman.wire.errors import RpcError
@@ -69,8 +68,8 @@ class App:
         self._routes: dict[tuple[str, str], Route] = {
             ("GET", "/"): self._pages.index,
             ("GET", WORKER): self._pages.worker,
-            ("GET", "/healthz"): health.alive,
-            ("GET", "/readyz"): lambda request: health.ready(gateway),
+            ("GET", "/healthz"): alive,
+            ("GET", "/readyz"): lambda request: ready(gateway),
             ("GET", "/metrics"): lambda request: metrics.answer(gateway),
             ("POST", "/acp/rpc"): fronts.rpc.post,
             ("GET", "/acp/sse"): fronts.rpc.listen,
@@ -202,3 +201,16 @@ def _about(request: Request) -> dict[str, object]:
     given, session = request.header("x-request-id")[:64], request.header("acp-session-id")[:64]
     shown = {"method": request.method, "path": request.path, "address": request.visit.address}
     return {**shown, **({"request": given} if given else {}), **({"session": session} if session else {})}
+
+
+async def alive(request: Request) -> Response:
+    """Liveness; needs no token, so the response is only `ok`."""
+    return Response(200, b"ok\n", "text/plain; charset=utf-8")
+
+
+async def ready(gateway: Gateway) -> Response:
+    """Readiness; 503 during shutdown, or when sessions should be stored and cannot be."""
+    trouble = "shutting down" if gateway.closing else gateway.trouble
+    if trouble is not None:
+        return Response.json({"ready": False, "reason": trouble}, 503)
+    return Response.json({"ready": True, "sessions": len(gateway.sessions), "clients": len(gateway.clients)})

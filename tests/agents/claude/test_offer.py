@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agents.claude.offer import MOST, Offer
+from dragoman.agents.claude.agent import MOST_OFFERS, Offer
 from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import RpcFailure, is_update
 
@@ -142,8 +142,8 @@ def test_another_version_or_login_offers_something_else(tmp_path: Path) -> None:
 
 
 def test_only_so_many_are_kept(tmp_path: Path) -> None:
-    offers = [Offer(tmp_path, ["claude"], {}) for _ in range(2 * MOST)]
+    offers = [Offer(tmp_path, ["claude"], {}) for _ in range(2 * MOST_OFFERS)]
     for number, offer in enumerate(offers):
         offer.is_of(f"2.{number}")
         offer.keep({"models": [{"value": "opus"}]})
-    assert [offer.get() is not None for offer in offers] == [False] * MOST + [True] * MOST
+    assert [offer.get() is not None for offer in offers] == [False] * MOST_OFFERS + [True] * MOST_OFFERS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.native.doubles import claude
-from dragoman.agents.native.auto_continue import open_tasks
+from dragoman.agents.native.agent import open_tasks
 from support.gateway_process import Start
 
 TASKS = [sys.executable, "-S", "-c", "print('[1]')"]

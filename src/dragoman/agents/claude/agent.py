@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.claude import prompt
 from dragoman.agents.claude.history import History
-from dragoman.agents.claude.offer import Offer
 from dragoman.agents.claude.options import DEFAULT, MODES, NEEDS_FLAG
 from dragoman.agents.claude.result import LOGIN
 from dragoman.agents.claude.session import SETTINGS, Session
-from dragoman.agents.json_types import JsonObject
 from dragoman.agents.native.agent import NativeAgent
-from dragoman.agents.native.native import Native
+from dragoman.agents.native.json_file import JsonFile
+from dragoman.agents.native.registry import Native
 from dragoman.agents.version import ask_version
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import NOT_FOUND, RpcError, session_not_found
+from dragoman.wire.json_types import JsonObject, as_object
 
 LEAST_VERSION = (2, 0, 0)
 """Older versions have no `can_use_tool` with suggestions."""
@@ -170,3 +173,44 @@ def _first_mode(command: Sequence[str]) -> str:
     words = [part for word in command for part in word.split("=", 1)]
     named = words[words.index("--permission-mode") + 1 :][:1] if "--permission-mode" in words else []
     return named[0] if named and named[0] in MODES else DEFAULT
+
+
+OFFERS_FILE = "claude-offers.json"
+MOST_OFFERS = 16
+"""Most stored offers, one per way to start `claude`; the newest stay."""
+ACCOUNT_VARIABLES = ("CLAUDE_CONFIG_DIR", "HOME", "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_USE_BEDROCK",
+            "CLAUDE_CODE_USE_VERTEX")  # fmt: skip
+"""Variables that select the account and the provider, and so the models."""
+
+
+class Offer:
+    """The models that `claude` offered when it was last started in the same way.
+
+    `claude` takes a second to report them. A new session is answered at once with the last known ones, which are
+    corrected when the present ones arrive (`Session.start`).
+    """
+
+    def __init__(self, folder: Path | None, command: Sequence[str], environ: Mapping[str, str]) -> None:
+        self._kept = JsonFile(folder, OFFERS_FILE)
+        self._way = [*command, *(environ.get(name, "") for name in ACCOUNT_VARIABLES)]
+        self._key: str | None = None
+
+    def is_of(self, version: str) -> None:
+        """Set the version, since another one may offer other models."""
+        self._key = hashlib.sha256(json.dumps([*self._way, version]).encode()).hexdigest()
+
+    def get(self) -> JsonObject | None:
+        """The stored part of the answer to `initialize`; None if there is none."""
+        return as_object(self._kept.read().get(self._key or "")) or None
+
+    def keep(self, initialized: JsonObject) -> None:
+        models = initialized.get("models")
+        if self._key is None or not models or self.get() == {"models": models}:
+            return
+        others = {key: value for key, value in self._kept.read().items() if key != self._key}
+        newest = dict(list(others.items())[-(MOST_OFFERS - 1) :])
+        self._kept.write({**newest, self._key: {"models": models}})
+
+    def forget(self) -> None:
+        """Drop the offer after a failed start: the next session waits for the start and reports its error."""
+        self._kept.write({key: value for key, value in self._kept.read().items() if key != self._key})

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from dragoman.agents.json_types import JsonObject, as_object
 from dragoman.wire.errors import RpcError, internal
+from dragoman.wire.json_types import JsonObject, as_object
 
 
 class Control:

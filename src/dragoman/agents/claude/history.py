@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.agents.claude.stream import INJECTED, Stream
-from dragoman.agents.json_types import JsonObject
+from dragoman.wire.json_types import JsonObject
 
 LISTED = 200
 """Most sessions in a list, newest first: years of transcripts must not keep an editor waiting."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, objects
 from dragoman.agents.native.options import Options, Value
+from dragoman.wire.json_types import JsonObject, objects
 
 MODES: dict[str, tuple[str, str]] = {
     "default": ("Default", "Ask before tools that change something"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import Choice, choice, picked
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 SCOPES = {
     "session": "in this session",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, objects
+from dragoman.wire.json_types import JsonObject, objects
 
 STATUS = {"pending": "pending", "in_progress": "in_progress", "completed": "completed"}
 

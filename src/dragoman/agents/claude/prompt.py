@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, named_values, objects
+from dragoman.wire.json_types import JsonObject, named_values, objects
 
 
 def user_line(session_id: str, blocks: object) -> JsonObject:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError, internal, session_not_found
+from dragoman.wire.json_types import JsonObject
 
 LOGIN = {
     "id": "claude-login",

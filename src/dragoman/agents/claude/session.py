@@ -15,7 +15,6 @@ from dragoman.agents.claude import options, permission, prompt, result, tools
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.stream import Stream
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import ask
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
@@ -23,6 +22,7 @@ from dragoman.rpc.link import Link
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 from dragoman.wire.framing import Frame
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from dragoman.agents.claude import tools
 from dragoman.agents.claude.plan import Plan
-from dragoman.agents.json_types import JsonObject
 from dragoman.agents.native import terminal
+from dragoman.wire.json_types import JsonObject
 
 TOOL_USES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 TOOL_RESULTS = frozenset(

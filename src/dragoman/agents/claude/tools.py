@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dragoman.agents.json_types import JsonObject, objects
+from dragoman.wire.json_types import JsonObject, objects
 
 PLAN_TOOLS = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet"})
 """Tools that are shown as the session's plan, not as tool calls."""

@@ -18,9 +18,8 @@ from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import UPDATE, Server
 from dragoman.agents.codex.thread import Thread
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.agent import NativeAgent
-from dragoman.agents.native.native import Native
+from dragoman.agents.native.registry import Native
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     Malformed,
@@ -30,6 +29,7 @@ from dragoman.wire.errors import (
     method_not_found,
     session_not_found,
 )
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
 

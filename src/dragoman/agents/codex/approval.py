@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dragoman.agents.codex.items import bare_command, diffs
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import Choice, choice, picked
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dragoman.agents.json_types import JsonObject, objects
+from dragoman.wire.json_types import JsonObject, objects
 
 INIT = (
     "Look through this repository and write a file AGENTS.md for whoever works in it next: how it is laid out, how it "

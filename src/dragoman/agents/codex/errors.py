@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject, as_object
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError, internal
+from dragoman.wire.json_types import JsonObject, as_object
 
 LOGIN = {
     "id": "codex-login",

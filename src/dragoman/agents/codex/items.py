@@ -10,8 +10,8 @@ import posixpath
 import re
 from collections.abc import Callable
 
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native import terminal
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 STATUS = {
     "inProgress": "in_progress",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.options import EFFORT, MODE, MODEL, Options, Row, Value
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.agents.json_types import JsonObject, as_object, named_values, objects
+from dragoman.wire.json_types import JsonObject, as_object, named_values, objects
 
 
 def user_input(blocks: object) -> list[JsonObject]:

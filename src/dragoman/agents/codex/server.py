@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-import msgspec
-
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Spawn
-from dragoman.agents.json_types import JsonObject, as_object
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.rpc.call import call
 from dragoman.rpc.link import Link
 from dragoman.rpc.peer import Peer, Receiver
-from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
+from dragoman.wire.json_types import JsonObject, as_object
 
 START_PATIENCE = 60.0
 """Seconds to wait for a program that sends nothing."""
@@ -77,17 +75,7 @@ class Server:
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Send a request; raises `RpcError` if Codex refuses it."""
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._peer.request(
-            method,
-            msgspec.json.encode(params),
-            lambda reply: None if future.done() else future.set_result(reply),
-        )
-        reply = await future
-        if reply.ok:
-            return as_object(msgspec.json.decode(reply.result))
-        error = as_object(msgspec.json.decode(reply.error))
-        raise RpcError(int(error.get("code", 0)), str(error.get("message")), error.get("data"))
+        return as_object(await call(self._peer, method, params))
 
     def closed(self) -> RpcError:
         """Report the end of the process; returns the error for open requests."""

@@ -14,10 +14,10 @@ from dragoman.agents.codex import approval, commands, errors, prompt, user_input
 from dragoman.agents.codex.items import Items
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.permission import ask
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import RpcError, invalid_request
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from dragoman.agents.adapter import Upstream
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native import permission
 from dragoman.wire.errors import RpcError
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
 

@@ -5,19 +5,74 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Upstream, text_of
-from dragoman.agents.json_types import JsonObject, objects
-from dragoman.agents.native import auto_continue
-from dragoman.agents.native.auto_resume import AutoResume
-from dragoman.agents.native.native import Native
+from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.options import AUTO_RESUME, Options
+from dragoman.agents.native.registry import Native
 from dragoman.wire.errors import RpcError, session_not_found
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
+
+AUTO_RESUME_FILE = "auto-resume.json"
+TASKS_TIMEOUT = 10.0
+"""Seconds that the command may take to report open tasks."""
+NO_TASKS = frozenset({b"", b"[]", b"{}", b"null", b"0", b"false"})
+"""Outputs of the command that mean no open tasks."""
+SHOWN_ERROR_BYTES = 1000
+CONTINUE = "continue"
+"""The prompt sent when an agent stops at its turn limit with open tasks."""
+
+
+async def open_tasks(command: Sequence[str], cwd: str, environ: Mapping[str, str]) -> bool:
+    """Whether the user's command reports open tasks (D-113): it succeeds and prints something, such as JSON."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=cwd,
+            env=dict(environ),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    except OSError as error:
+        log.warning("continue_command cannot be started: %s", error)
+        return False
+    try:
+        async with asyncio.timeout(TASKS_TIMEOUT):
+            printed, errors = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        log.warning("continue_command took longer than %g s", TASKS_TIMEOUT)
+        return False
+    if process.returncode:
+        said = errors[-SHOWN_ERROR_BYTES:].decode(errors="replace").strip()
+        log.info("continue_command reports no tasks: it exited with code %s. %s", process.returncode, said)
+        return False
+    return printed.strip() not in NO_TASKS
+
+
+class AutoResume:
+    """By workspace: whether a new session of an agent continues the last one."""
+
+    def __init__(self, folder: Path | None, agent: str, default: bool) -> None:
+        self._kept = JsonFile(folder, AUTO_RESUME_FILE)
+        self._agent = agent
+        self._default = default
+
+    def get(self, cwd: str) -> bool:
+        return bool(as_object(self._kept.read().get(self._agent)).get(cwd, self._default))
+
+    def set(self, cwd: str, on: bool) -> None:
+        kept = self._kept.read()
+        kept[self._agent] = {**as_object(kept.get(self._agent)), cwd: on}
+        self._kept.write(kept)
 
 
 class Conversation(Protocol):
@@ -207,7 +262,7 @@ class NativeAgent(ABC, Generic[C]):
                 break
             if conversation.id in self._cancelled:
                 return {**result, "stopReason": "cancelled"}
-            word = {"type": "text", "text": auto_continue.WORD}
+            word = {"type": "text", "text": CONTINUE}
             conversation.tell({"sessionUpdate": "user_message_chunk", "content": word})
             result = await conversation.prompt([word])
         return result
@@ -216,7 +271,7 @@ class NativeAgent(ABC, Generic[C]):
         command, cwd = self.native.config.continue_command, self._folders.get(session_id)
         if not command or self.native.boxed or cwd is None:
             return False
-        return await auto_continue.open_tasks(command, cwd, self.native.environ)
+        return await open_tasks(command, cwd, self.native.environ)
 
     async def _set_mode(self, params: JsonObject) -> JsonObject:
         conversation = await self._conversation(params)

@@ -16,10 +16,10 @@ from typing import Any
 
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import AgentAdapter, Upstream, text_of
-from dragoman.agents.json_types import JsonObject, as_object, objects
 from dragoman.agents.native.duet_state import DuetState, DuetStates
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 log = logging.getLogger(__name__)
 

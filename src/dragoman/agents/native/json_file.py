@@ -6,8 +6,8 @@ import json
 import logging
 from pathlib import Path
 
-from dragoman.agents.json_types import JsonObject, as_object
 from dragoman.atomic_file import replace_file
+from dragoman.wire.json_types import JsonObject, as_object
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from dragoman.agents.json_types import JsonObject
 from dragoman.wire.errors import invalid_params
+from dragoman.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

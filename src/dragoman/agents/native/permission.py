@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.agents.adapter import Upstream
-from dragoman.agents.json_types import JsonObject
 from dragoman.wire.errors import RpcError
+from dragoman.wire.json_types import JsonObject
 
 log = logging.getLogger(__name__)
 

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from dragoman.agents.adapter import AdapterHandle, AgentAdapter, Upstream
-from dragoman.agents.native.native import Native
+from dragoman.agents.adapter import AdapterHandle, AgentAdapter, Spawn, Upstream
+from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.rpc.link import LinkHandler
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    name: str
+    config: AgentConfig
+    spawn: Spawn
+    environ: Mapping[str, str]
+    """The environment of the program outside of a box."""
+    boxed: bool
+    other: Native | None = None
+    """The other kind of agent, if installed: the guest of a duet."""
+    state: Path | None = None
+    """Folder for the user's choices."""
 
 
 def _claude(native: Native, upstream: Upstream) -> AgentAdapter:

@@ -6,7 +6,7 @@ The client does not run the command, so its output is sent in `_meta`, in the fo
 
 from __future__ import annotations
 
-from dragoman.agents.json_types import JsonObject
+from dragoman.wire.json_types import JsonObject
 
 
 def begun(tool_id: str, cwd: object = None) -> JsonObject:

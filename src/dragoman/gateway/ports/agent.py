@@ -70,3 +70,8 @@ class CapabilityCache(Protocol):
     def get(self, identity: str, fingerprint: str) -> dict[str, object] | None: ...
 
     def put(self, identity: str, fingerprint: str, result: dict[str, object]) -> None: ...
+
+
+class Dialer(Protocol):
+    async def dial(self, address: str, handler: LinkHandler) -> AgentHandle:
+        """Connect to the address of an `Owner`; raises `AgentUnavailable`."""

@@ -1,4 +1,4 @@
-"""Lenient access to JSON values in the agents' own protocols: a value of another type counts as absent."""
+"""Lenient access to decoded JSON: a malformed optional value counts as absent (ACP schema)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ JsonObject = dict[str, Any]
 
 
 def as_object(value: object) -> JsonObject:
+    """The value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: object) -> list[JsonObject]:
     """The objects in a list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def named_values(items: object) -> JsonObject:
