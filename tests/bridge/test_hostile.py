@@ -163,6 +163,118 @@ def test_a_question_is_asked_whatever_it_is_about() -> None:
     assert asked["options"] == [{"optionId": "y", "name": "y", "kind": "other"}]
 
 
+NAMES = ("constructor", "__proto__", "toString")
+"""What every object has in the language of the page."""
+BLOCKS: list[object] = [
+    None, [], {}, {"type": None}, *({"type": name} for name in NAMES), {"type": "text", "text": "\0 \u202e"},
+    {"type": "image", "data": "AAAA", "mimeType": "image/png"}, {"type": "image", "data": "", "mimeType": "text/html"},
+    {"type": "audio", "data": "", "mimeType": "audio/none"}, {"type": "resource_link", "uri": "javascript:alert(1)"},
+    {"type": "resource_link", "uri": "file:///%E0%A4%A", "name": {}, "size": -1}, {"type": "resource", "resource": None},
+    {"type": "resource", "resource": {"uri": "%", "text": 7}},
+    {"type": "resource", "resource": {"uri": "http://[", "blob": "%"}},
+]  # fmt: skip
+INPUTS: list[object] = [
+    None, 7, "", [], [None], {"command": {}}, {"command": [None, 7]}, {"command": ""}, {"file_path": 7}, {"path": None},
+    {"old_string": 7, "new_string": {}}, {"content": []}, {"url": "http://["},
+    dict.fromkeys(NAMES, 1), {"a": [[[[[[]]]]]]},
+]  # fmt: skip
+STRANGE: list[Json] = [
+    *({"sessionUpdate": "agent_message_chunk", "content": content} for content in BLOCKS),
+    *({"sessionUpdate": "user_message_chunk", "content": content} for content in BLOCKS),
+    *(
+        {
+            "sessionUpdate": "tool_call",
+            "toolCallId": f"b{number}",
+            "title": "",
+            "content": [{"type": "content", "content": content}, content],
+        }
+        for number, content in enumerate(BLOCKS)
+    ),
+    *(
+        {"sessionUpdate": "tool_call", "toolCallId": name, "title": name, "kind": name, "status": name}
+        for name in NAMES
+    ),
+    *(
+        {
+            "sessionUpdate": "tool_call",
+            "toolCallId": f"i{number}",
+            "title": "t",
+            "kind": kind,
+            "rawInput": told,
+            "rawOutput": told,
+        }
+        for number, (kind, told) in enumerate(
+            (kind, told) for kind in ("execute", "edit", "read") for told in INPUTS
+        )
+    ),
+    {
+        "sessionUpdate": "tool_call",
+        "toolCallId": "c",
+        "title": "\u2066",
+        "status": "completed",
+        "content": [
+            {"type": "diff", "path": "", "oldText": {}, "newText": None},
+            {"type": "diff", "path": "/a", "oldText": "a\r", "newText": "b\u2028"},
+            *({"type": "terminal", "terminalId": name} for name in (*NAMES, "gone", "")),
+            *({"type": name} for name in NAMES),
+        ],
+        "locations": [{"path": ""}, {"path": "/a", "line": -1}, {"path": "/b", "line": 1e300}],
+        "_meta": 7,
+    },
+    {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": None, "title": None, "status": None},
+    {"sessionUpdate": "tool_call_update", "toolCallId": "never told", "status": "completed"},
+    {"sessionUpdate": "usage_update", "used": 1e308, "size": 0},
+    {"sessionUpdate": "usage_update", "used": -1, "size": -5},
+    {"sessionUpdate": "usage_update", "used": 10**30, "size": 1e-300},
+    *(
+        {"sessionUpdate": "usage_update", "used": 1, "cost": {"amount": 1e308, "currency": name}}
+        for name in (*NAMES, "", "usd", "\0")
+    ),
+    {"sessionUpdate": "session_info_update", "title": "\u202e\0" + "t" * 10_000, "updatedAt": "never"},
+    {"sessionUpdate": "session_info_update", "title": ["a"], "updatedAt": 7},
+    {
+        "sessionUpdate": "config_option_update",
+        "configOptions": [
+            *(
+                {"id": name, "type": name, "name": name, "category": name, "currentValue": name}
+                for name in NAMES
+            ),
+            {
+                "id": "s",
+                "name": "twice",
+                "type": "select",
+                "currentValue": "not there",
+                "options": [
+                    {"value": "v", "name": "v"},
+                    {"value": "v", "name": "v"},
+                    {"group": "g", "options": [{"value": 1}, None]},
+                    {"group": "g", "name": {}, "options": 7},
+                ],
+            },
+            {"id": "s", "name": "twice", "type": "select", "currentValue": {}},
+            {"id": "b", "type": "boolean", "currentValue": "no"},
+        ],
+    },
+    {
+        "sessionUpdate": "available_commands_update",
+        "availableCommands": [
+            *({"name": name, "description": None, "input": {"hint": {}}} for name in NAMES),
+            {"name": ""},
+            {"name": "go"},
+            {"name": "go"},
+        ],
+    },
+    {"sessionUpdate": "plan", "entries": {"content": "a"}},
+    {
+        "sessionUpdate": "plan",
+        "entries": [
+            *({"content": name, "status": name, "priority": name} for name in NAMES),
+            {"content": "a step"},
+            {"content": "a step"},
+        ],
+    },
+]
+"""Values of the right types that no program expects, and of others deeper inside."""
 HOSTILE: list[Json] = [
     {"sessionUpdate": "plan", "entries": [None]},
     {"sessionUpdate": "plan", "entries": [None, {"content": "a step", "status": {}}]},
@@ -187,7 +299,9 @@ async def test_an_agent_that_sends_nonsense_is_shown_in_documented_types(
     page: Page, serving: ServeProcess, workspace: Path
 ) -> None:
     session = await page.new_session(workspace)
-    script = "\n".join([*(f"update {json.dumps(update)}" for update in HOSTILE), "say still here"])
+    script = "\n".join(
+        [*(f"update {json.dumps(update)}" for update in (*STRANGE, *HOSTILE)), "say still here"]
+    )
     turn = await page.turn(session, script)
     assert "still here" in page.text(session)
     question = json.dumps(
