@@ -213,7 +213,9 @@ def run(row: Row) -> str:
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", f"--junitxml={report.name}"]
         files = [f"tests/{test}" for test in row.tests]
-        subprocess.run([*command, *files], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+        done = subprocess.run([*command, *files], cwd=ROOT, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.stderr.write(done.stdout[-20_000:] + done.stderr[-2_000:])
         (suite,) = ElementTree.parse(report.name).getroot().iter("testsuite")
     counts = Counter({name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")})
     failed = counts["failures"] + counts["errors"]
