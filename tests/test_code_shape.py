@@ -1,17 +1,68 @@
-"""The shape of the source tree: folders stay small enough to be read as a list."""
+"""The shape of the code: who writes a session's state, how large files and folders are, who knows whom."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-MOST_FILES = 16
+pytestmark = pytest.mark.xdist_group("layers")  # all files are read once
 
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "dragoman"
+SESSION = SOURCE / "gateway" / "session"
+FILES = sorted(SOURCE.rglob("*.py"))
+MOST_ATTRIBUTES = 20
+MOST_FILES = 16
 FOLDERS = sorted(
     {file.parent for tree in ("src/dragoman", "tests/support") for file in (ROOT / tree).rglob("*.py")}
 )
+SESSION_NAMES = frozenset({"session", "_session", "original", "live"})
+
+
+def targets(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Attributes that are assigned, augmented or deleted."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            yield node
+
+
+def own_attributes(file: Path, name: str) -> set[str]:
+    tree = ast.parse(file.read_text())
+    found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
+    return {
+        target.attr
+        for target in targets(found)
+        if isinstance(target.value, ast.Name) and target.value.id == "self"
+    }
+
+
+def path_of(node: ast.expr) -> list[str]:
+    """`a.b.c` as its names, outermost first; empty for anything else."""
+    if isinstance(node, ast.Attribute):
+        return [*path_of(node.value), node.attr]
+    return [node.id] if isinstance(node, ast.Name) else []
+
+
+def test_a_session_has_at_most_twenty_attributes() -> None:
+    attributes = own_attributes(SESSION / "stream.py", "Stream") | own_attributes(
+        SESSION / "session.py", "Session"
+    )
+    assert len(attributes) <= MOST_ATTRIBUTES, sorted(attributes)
+
+
+def test_only_its_package_assigns_what_belongs_to_a_session() -> None:
+    """Neither a session's attributes nor the fields of its parts: other packages call verbs."""
+    wrong = [
+        f"{file.relative_to(SOURCE)}:{target.lineno} assigns {'.'.join(path_of(target))}"
+        for file in FILES
+        if file.is_relative_to(SOURCE / "gateway") and not file.is_relative_to(SESSION)
+        for target in targets(ast.parse(file.read_text()))
+        if SESSION_NAMES & set(path_of(target.value))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))

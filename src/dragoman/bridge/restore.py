@@ -8,7 +8,7 @@ from dragoman.bridge import limits
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Store
-from dragoman.gateway.session.session import LATEST
+from dragoman.gateway.session.updates import LATEST
 from dragoman.wire.errors import Malformed
 
 PAGE = 2000

@@ -136,11 +136,11 @@ class SessionHub:
         if not over:
             return False
         if (
-            session.stopped and not self._stopped
+            session.recovery.stopped and not self._stopped
         ):  # the agent stopped by itself, as some do when a command is refused
             self._hold_all(session)
         self._stopped = False
-        return not session.failed
+        return not session.recovery.failed
 
     def _hold_all(self, session: Session) -> None:
         if session.owned_elsewhere or all(waiting.stopped for waiting in self._queue):

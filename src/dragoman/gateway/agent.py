@@ -13,7 +13,6 @@ from dragoman.gateway.access.capabilities import PROTOCOL_VERSION, AgentCapabili
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.delivery.early_messages import EarlyMessages
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
-from dragoman.gateway.lifecycle import endings
 from dragoman.gateway.path_mapping import path_fields
 from dragoman.gateway.path_mapping.mapped_peer import MappedPeer, MappedRewriter, update_params
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
@@ -22,6 +21,7 @@ from dragoman.gateway.refusals import log_refusal
 from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
+from dragoman.gateway.session import endings
 from dragoman.gateway.session.questions.question import ELICITATION
 from dragoman.log import redact_prompt
 from dragoman.rpc.link import JournalLink, LinkHandler
@@ -327,7 +327,7 @@ class AgentConnection:
             head = read_head(line) or head  # the size has changed
         session = self.sessions.get(head.session_id)
         if session is not None and not self.is_owner:
-            session.agent_update(head.kind, line, head.size)
+            session.updates.receive(head.kind, line, head.size)
         else:
             self._update(head, line)
         return True
@@ -343,7 +343,7 @@ class AgentConnection:
     def _update(self, head: UpdateHead, line: bytes) -> None:
         session = self.sessions.get(head.session_id)
         if session is not None:
-            session.agent_update(head.kind, line, head.size)
+            session.updates.receive(head.kind, line, head.size)
         else:
             self._hold_early(head.session_id, line)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,8 +26,9 @@ from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.rewriting.rewrite import meta_of, one_session, session_in, session_of
 from dragoman.gateway.session.questions.question import ELICITATION
-from dragoman.gateway.session.session import Session, settle
+from dragoman.gateway.session.session import Session
 from dragoman.gateway.session.settings import requests as settings
+from dragoman.gateway.session.stream import settle
 from dragoman.gateway.session.turn import CANCELLED
 from dragoman.log import LOG_CONTEXT
 from dragoman.rpc.peer import Peer
@@ -241,7 +242,7 @@ class ClientConnection:
                 session_id, f"It belongs to the agent {agent}, this connection is to {self.bound_agent}"
             )
 
-    def setup(self, request: Request, work: create.Setup) -> None:
+    def setup(self, request: Request, work: SetupWork) -> None:
         """Answer a request in a task; `$/cancel_request` or the client's end cancels it."""
         task = self.gateway.spawn(self._run(request, work))
 
@@ -254,7 +255,7 @@ class ClientConnection:
         task.add_done_callback(done)
         request.on_cancel = partial(_stop, task)
 
-    async def _run(self, request: Request, work: create.Setup) -> None:
+    async def _run(self, request: Request, work: SetupWork) -> None:
         TRACE.set(meta_of(request.params))
         LOG_CONTEXT.set(self._about(request))
         try:
@@ -379,13 +380,14 @@ class ClientConnection:
 
 
 Handler = Callable[[ClientConnection, Request], None]
+SetupWork = Callable[[ClientConnection, Request], Awaitable[None]]
 
 
 def _stop(task: asyncio.Task[None]) -> None:
     task.cancel()
 
 
-def _in_setup(work: create.Setup) -> Handler:
+def _in_setup(work: SetupWork) -> Handler:
     return lambda client, request: client.setup(request, work)
 
 

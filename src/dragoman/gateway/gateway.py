@@ -30,7 +30,9 @@ from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import HeldElsewhere, SessionChanges, Store, StoreError
 from dragoman.gateway.ports.witness import Several, Witness
-from dragoman.gateway.session.session import Session, settle
+from dragoman.gateway.session.session import Session
+from dragoman.gateway.session.states import IllegalTransition
+from dragoman.gateway.session.stream import settle
 from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_params
@@ -41,6 +43,10 @@ T = TypeVar("T")
 
 SETTLE_TIMEOUT = 2.0
 """Seconds to wait at shutdown until the last events are stored."""
+
+BROKEN = (
+    "This session ended because of an error in Dragoman; its log says which. Load the session again to go on."
+)
 
 
 class AgentDirectory(Protocol):
@@ -240,11 +246,10 @@ class Gateway:
         """End a session and, with its last one, the agent process (G-057)."""
         agent = session.agent
         if agent is not None:
-            agent.sessions.pop(session.agent_session_id, None)
-            session.lose_agent()
+            session.binding.lose()
         session.feed.agent_gone()
         session.services.release_terminals()
-        session.save(SessionChanges(state="closed"))
+        session.entry.save(SessionChanges(state="closed"))
         await self.unload(session)
         await session.services.close()
         if agent is not None:
@@ -274,7 +279,7 @@ class Gateway:
             self.spawn(self._unload_unless_used(session))
 
     async def _unload_unless_used(self, session: Session) -> None:
-        if session.attachments or session.attaching or session.turn or session.restarting:
+        if session.attachments or session.attaching or session.turn or session.recovery.restarting:
             return
         if self.sessions.get(session.id) is not session:
             return
@@ -297,7 +302,7 @@ class Gateway:
 
     def journal_state_changed(self, session: Session, state: JournalState, error: StoreError | None) -> None:
         """React to a change of the journal's state: pause or release the agent, notify clients, end the session."""
-        session.hold_agent(state is JournalState.WAITING)
+        session.binding.pause("waiting", state is JournalState.WAITING)
         if state is JournalState.FENCED:
             self._taken_over(session, error)
         elif state is JournalState.UNKEPT:
@@ -309,16 +314,29 @@ class Gateway:
                 if session.agent is not None:
                     session.agent.release(attachment.client)
                     attachment.client.peer_writable(attachment.client.writable)  # keeps other sessions' holds
-            session.save(SessionChanges())
+            session.entry.save(SessionChanges())
 
     def _taken_over(self, session: Session, error: StoreError | None) -> None:
         """Close a session that another process took over, with its agent: two must not work in one folder."""
         title = f"Another process took this session over: {error} Load it again to go on with it."
         log.error(title, extra={"session": session.id})
+        self._end_at_once(session, title, "session_taken")
+
+    def session_broken(self, session: Session, error: IllegalTransition) -> None:
+        """End a session after a bug of ours, when the code that met it has returned; other sessions go on."""
+        log.error("session ends: %s", error.message, extra={"session": session.id})
+        self.spawn(self._end_broken(session))
+
+    async def _end_broken(self, session: Session) -> None:
+        if self.sessions.get(session.id) is session:
+            self._end_at_once(session, BROKEN, "session_broken")
+
+    def _end_at_once(self, session: Session, title: str, reason: str) -> None:
+        """Tell the clients, fail the turn and close the session with its agent."""
         for attachment in session.attachments:
             attachment.tell(title, "error")
         if session.turn is not None:
-            session.turn.fail(internal(title, "session_taken", sessionId=session.id))
+            session.turn.fail(internal(title, reason, sessionId=session.id))
         self.spawn(self.close_session(session))
 
     def journal_delayed(self, session: Session, error: StoreError | None) -> None:

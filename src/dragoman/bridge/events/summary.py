@@ -36,7 +36,7 @@ def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
 
 def _live(session: Session) -> JsonObject:
     shown: JsonObject = {
-        "title": session.title,
+        "title": session.entry.title,
         **({} if session.owned_elsewhere else {"state": session.state}),
         "live": True,
         "clients": len(session.attachments),
@@ -100,12 +100,12 @@ def snapshot(
 
 
 def _current(session: Session) -> JsonObject:
-    found = {kind: transcript.read_update(line) for kind, line in session.current.items()}
+    found = {kind: transcript.read_update(line) for kind, line in session.updates.current.items()}
     return {kind: update for kind, update in found.items() if update is not None}
 
 
 def _offer(session: Session, current: JsonObject) -> tuple[JsonObject | None, list[JsonObject]]:
-    offered = session.last_result or as_object(current.get("offered"))
+    offered = session.options.result or as_object(current.get("offered"))
     modes = offered.get("modes")
     mode = as_object(current.get("current_mode_update")).get("currentModeId")
     if isinstance(modes, dict) and mode is not None:

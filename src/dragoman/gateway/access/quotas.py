@@ -56,11 +56,11 @@ class Places:
             return
         with self.take(client, session.id):
             yield
-            session.token_name = client.terms.identity.name
+            session.setup.woken_by(client.terms.identity.name)
 
     def of(self, owner: str) -> set[str]:
         """Ids of the live sessions that were created or made live again with this token."""
-        live = {each.id for each in self._live() if each.token_name == owner}
+        live = {each.id for each in self._live() if each.setup.token_name == owner}
         return live | {session_id for session_id, token in self._coming if token == owner}
 
     def _check_room(self, session_id: str) -> None:

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.lifecycle import restart_agent
-from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
 from dragoman.gateway.rewriting.rewrite import reply_for_client
+from dragoman.gateway.session.recovery import SharedLoad
 from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError
@@ -41,10 +40,10 @@ async def adopt(session: Session, client: ClientConnection, journal: JournalFeed
 
     Returns the number of the last event of the history; None if nothing of it can be stored.
     """
-    while client.may_control and (session.adoption is not None or _needed(session, journal)):
-        if journal.broken and session.adoption is None:
+    while client.may_control and (session.recovery.adoption is not None or _needed(session, journal)):
+        if journal.broken and session.recovery.adoption is None:
             return None
-        adoption = session.adoption or Adoption(session, client, journal)
+        adoption = session.recovery.adoption or Adoption(session, client, journal)
         try:
             return await adoption.wait(client)
         except RpcError:
@@ -57,31 +56,16 @@ def _needed(session: Session, journal: JournalFeed) -> bool:
     return not journal.seq and session.agent is None and bool(session.agent_session_id)
 
 
-class Adoption:
+class Adoption(SharedLoad):
+    """Its result is the number of the last event of the history; None if that was not stored."""
+
     def __init__(self, session: Session, client: ClientConnection, journal: JournalFeed) -> None:
-        self.client = client
-        """The client whose load started the adoption; other clients only wait for it."""
+        super().__init__(client, session.gateway.spawn(self._run()))
         self._session = session
         self._journal = journal
         self._end = 0
-        self._waiting: Counter[ClientConnection] = Counter()
         self._timer: asyncio.TimerHandle | None = None
-        session.adoption = self
-        self._task = session.gateway.spawn(self._run())
-        self._task.add_done_callback(self._over)
-
-    async def wait(self, client: ClientConnection) -> int | None:
-        """The number of the last event of the history, None if it was not stored; raises the load's `RpcError`."""
-        self._waiting[client] += 1
-        try:
-            await asyncio.wait((self._task,))
-        finally:
-            self._waiting[client] -= 1
-            if not self._waiting.total():
-                self._task.cancel()
-        if self._task.cancelled():
-            raise RpcError(-32800, "Request cancelled")
-        return self._task.result()
+        session.recovery.adopt(self)
 
     async def _run(self) -> int | None:
         with self._session.gateway.places.wake(self.client, self._session):
@@ -90,7 +74,12 @@ class Adoption:
     async def _journal_replay(self) -> int | None:
         session = self._session
         agent = await session.gateway.pool.take(
-            self.client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
+            self.client,
+            session.agent_name,
+            session.cwd,
+            session.workspace,
+            session.entry.sandbox,
+            returning=True,
         )
         if not agent.capabilities.load:  # the agent is restarted by other means, without its history
             session.gateway.pool.reap(agent)
@@ -105,13 +94,9 @@ class Adoption:
             return None
         return min(self._end, self._journal.delivered)
 
-    def _over(self, _: object) -> None:
-        if self._session.adoption is self:
-            self._session.adoption = None
-
     async def _load(self, agent: AgentConnection) -> None:
         session = self._session
-        servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
+        servers = session.setup.servers_for(agent)
         session.bind(agent, session.agent_session_id)
         self._journal.hold()
         self._look()
@@ -120,22 +105,22 @@ class Adoption:
         reply = await agent.call("session/load", encode(params), heard=self._heard, patience=patience)
         if not reply.ok:
             raise restart_agent.as_error(reply_for_client(reply, session.agent_session_id, session.id))
-        session.session_result(reply)
+        session.options.take_result(reply)
 
     def _heard(self, reply: Reply) -> None:
         """Note the end of the history: what the agent sends after its answer does not belong to it."""
         if reply.ok:
             self._end = self._journal.seq
             self._let_go()
-            if self._session.extra.get("partial"):
-                self._session.save_extra(partial=False)
+            if self._session.entry.partial:
+                self._session.entry.save_extra(partial=False)
 
     def _look(self) -> None:
         if self._journal.held_bytes <= limits.HELD_REPLAY_BYTES:
             self._timer = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look)
             return
         log.info("replay is too large to be held", extra={"session": self._session.id})
-        self._session.save_extra(partial=True)
+        self._session.entry.save_extra(partial=True)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -150,9 +135,9 @@ class Adoption:
             self._timer.cancel()
         self._journal.drop_held()
         if session.agent is agent:
-            restart_agent.unbind(session, agent)
+            session.unbind()
         session.gateway.pool.reap(agent)
-        self._over(None)
-        others = session.attaching - self._waiting[self.client]
+        session.recovery.end_adoption(self)
+        others = session.attaching - self.waiting[self.client]
         if not session.attachments and not others:
             await session.gateway.close_session(session)

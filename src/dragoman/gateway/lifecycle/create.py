@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -23,6 +22,7 @@ from dragoman.gateway.lifecycle.workspace import (
 from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
 from dragoman.gateway.session.session import Session, result_line
+from dragoman.gateway.session.setup import Setup
 from dragoman.gateway.session.turn import CANCELLED
 from dragoman.rpc.request import Request
 from dragoman.wire import message
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
 log = logging.getLogger(__name__)
-
-Setup = Callable[["ClientConnection", Request], Awaitable[None]]
 
 CLOSE_TIMEOUT = 5.0
 """Seconds an agent has to answer `session/close` before it is ended anyway (G-057)."""
@@ -57,11 +55,9 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
     workspace = workspace_root(cwd)
     sandbox = _sandbox(params)
     agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
-    session = Session(client.gateway, session_id, name, cwd, workspace)
-    session.extra = {} if sandbox is None else {"sandbox": sandbox}
-    session.additional_directories = directories
-    session.setup = params
-    session.token_name = client.terms.identity.name
+    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
+    session = Session(client.gateway, session_id, name, cwd, workspace, setup)
+    session.entry.know(None, {} if sandbox is None else {"sandbox": sandbox})
     try:
         raw = setup_params(request, params, agent)
     except RpcError:
@@ -95,12 +91,10 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
         check_cwd_exists(cwd)
     if original.agent is not None:
         take_directories(directories, original.agent.capabilities, original.agent_name)
-    session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd))
-    session.additional_directories = directories
-    session.setup = params
-    session.extra = {} if original.sandbox is None else {"sandbox": original.sandbox}
-    session.token_name = client.terms.identity.name
-    session.title = original.title
+    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
+    session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd), setup)
+    sandbox = original.entry.sandbox
+    session.entry.know(original.entry.title, {} if sandbox is None else {"sandbox": sandbox})
     agent = original.agent
     if agent is not None and agent.capabilities.session("fork"):
         raw = setup_params(request, params, agent, original.agent_session_id)
@@ -133,7 +127,7 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         if not reply.ok:
             request.answer(reply_for_client(reply, "", ""))
             return
-        session.agent_session_id = restart_agent.new_agent_session(agent, reply)
+        session.binding.know(restart_agent.new_agent_session(agent, reply))
         if agent.box is not None:
             session.stay_in_box(agent.box)
         kept = True
@@ -145,7 +139,7 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         created = True
         client.gateway.add(session)
         session.attach(client)
-        result = session.result_for(client, session.session_result(reply))
+        result = session.result_for(client, session.options.take_result(reply))
         session.tell_offer()
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
         request.reply(result_line(session.id, result, facts))

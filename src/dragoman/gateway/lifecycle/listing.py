@@ -95,7 +95,7 @@ def _session_info(client: ClientConnection, kept: SessionEntry) -> JsonObject:
     }
     info: JsonObject = {**kept.info, "sessionId": kept.id, "cwd": kept.cwd}
     for name, value in (
-        ("title", live.title if live is not None else kept.title),
+        ("title", live.entry.title if live is not None else kept.title),
         ("updatedAt", kept.updated_at),
     ):
         if value is not None:

@@ -36,7 +36,8 @@ from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session.session import REMEMBERED, Session, result_line
+from dragoman.gateway.session.session import Session, result_line
+from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     RpcError,
@@ -104,7 +105,9 @@ async def _load(client: ClientConnection, request: Request) -> None:
         if until is None:
             await _without_journal(client, request, session, params, LOAD)
             return
-        terminals = await replay.terminal_outputs(journal.store, session.id) if session.has_terminals else {}
+        terminals = (
+            await replay.terminal_outputs(journal.store, session.id) if session.entry.has_terminals else {}
+        )
         terminals.update(session.services.outputs)
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
@@ -119,9 +122,9 @@ async def _load(client: ClientConnection, request: Request) -> None:
         request.reply(result_line(None, session.result_for(client), facts))
         restart_agent.tell_loss(session)
         _tell_trouble(session, attachment)
-        if session.pruned:
+        if session.entry.pruned:
             attachment.send(session.notice_line(client, PRUNED))
-        if session.extra.get("partial"):
+        if session.entry.partial:
             attachment.send(session.notice_line(client, PARTIAL))
         session.questions.ask_again(client)
 
@@ -219,11 +222,11 @@ async def _pruned(session: Session, after: int) -> JsonObject:
 @contextmanager
 def _coming(session: Session) -> Iterator[None]:
     """Count a client that is about to attach, so that the session is not unloaded meanwhile."""
-    session.attaching += 1
+    session.comes()
     try:
         yield
     finally:
-        session.attaching -= 1
+        session.came()
         gateway = session.gateway
         if not session.attachments and gateway.sessions.get(session.id) is session:  # no client attached
             gateway.idle(session)
@@ -246,9 +249,7 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
         return session, params
     if directories:
         await _check_directories(client, session, directories)
-    session.token_name = session.token_name or client.terms.identity.name
-    session.setup = {**session.setup, **{key: params[key] for key in ("mcpServers",) if key in params}}
-    session.additional_directories = directories or session.additional_directories
+    session.setup.loaded(client.terms.identity.name, params, directories)
     return session, params
 
 
@@ -287,15 +288,12 @@ async def _take(client: ClientConnection, known: SessionEntry, params: JsonObjec
 async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
     gateway = client.gateway
     cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
-    session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd))
-    session.agent_session_id = known.agent_session_id or ""
-    session.title = known.title
-    session.has_terminals = known.has_terminals
-    session.pruned = known.pruned
-    session.extra = known.extra
+    setup = Setup(client.terms.identity.name if client.may_control else "")
+    session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd), setup)
+    session.binding.know(known.agent_session_id or "")
+    session.entry.know(known.title, known.extra, pruned=known.first_seq > 1)
     if not client.restarts_agents:
-        session.park()
-    session.token_name = client.terms.identity.name if client.may_control else ""
+        session.binding.park()
     if not gateway.journaling:
         gateway.add(session)
         return session
@@ -311,13 +309,12 @@ async def _without_journal(
     """
     journal = session.journal
     if journal is not None:  # else another client that waited has done this already
-        agent, session.feed = session.agent, DirectFeed(session.id)
+        agent = session.agent
+        session.deliver_through(DirectFeed(session.id))
         if agent is not None:
-            restart_agent.unbind(session, agent)
+            session.unbind()
             session.gateway.pool.reap(agent)
         journal.stop()
-        for attachment in journal.attachments:
-            session.feed.add(attachment)
     await pass_through(client, request, session, params, method)
     if journal is not None and session.attachments:
         session.notice(f"This conversation is not being saved: {journal.trouble}", "error")
@@ -350,7 +347,5 @@ def _caught_up(session: Session) -> bytes:
 
 
 def _tell_state(session: Session, attachment: Attachment) -> None:
-    """Send the current commands, mode and options, which are not part of the history (G-163)."""
-    for kind, line in session.current.items():
-        if kind in REMEMBERED:
-            attachment.send(attachment.own_view(line))
+    for line in session.updates.remembered():
+        attachment.send(attachment.own_view(line))

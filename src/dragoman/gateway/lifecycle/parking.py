@@ -69,10 +69,9 @@ class Parking:
         if agent is None or not _may_park(session):
             return
         log.info("session parked", extra={"session": session.id, "agent": session.agent_name})
-        agent.sessions.pop(session.agent_session_id, None)
-        session.park(internal("The session is parked", "parked"))
+        session.binding.park(internal("The session is parked", "parked"))
         session.record("parked")
-        session.save(SessionChanges(state="parked"))
+        session.entry.save(SessionChanges(state="parked"))
         session.changed()
         session.services.release_terminals()
         self._gateway.spawn(session.services.close())

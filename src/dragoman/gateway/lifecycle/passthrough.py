@@ -20,7 +20,6 @@ from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.feed import DirectFeed
 from dragoman.gateway.delivery.journal_attachment import JournalAttachment, reads_journal
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.create import setup_params
 from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGone
 from dragoman.gateway.rewriting.rewrite import reply_for_client
@@ -129,7 +128,7 @@ async def _from_agent(
     feed = _feed(session)
     async with feed.replaying:
         began_with = None if session.agent is not None else await _take_agent(client, session)
-        agent = began_with or session.require_agent()
+        agent = began_with or session.binding.require()
         was_attached = session.id in client.attachments
         attachment: Attachment | None = None
         try:
@@ -150,7 +149,7 @@ async def _from_agent(
 
 async def _take_agent(client: ClientConnection, session: Session) -> AgentConnection:
     return await client.gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.sandbox, returning=True
+        client, session.agent_name, session.cwd, session.workspace, session.entry.sandbox, returning=True
     )
 
 
@@ -165,7 +164,7 @@ async def _replay(
     feed = _feed(session)
 
     def over() -> None:
-        session.discard_updates(False)
+        session.updates.publish()
         feed.replay_ended()
 
     def heard(reply: Reply) -> None:
@@ -202,13 +201,14 @@ async def _ask(
             return reply
     if not agent.capabilities.load:
         raise method_not_found(method)
-    session.discard_updates(method == RESUME)
+    if method == RESUME:
+        session.updates.discard()
     return await agent.call(LOAD, raw, request, heard, patience)
 
 
 def _watch(client: ClientConnection, request: Request, session: Session) -> None:
     """Attach an observer to a session without a journal here: it gets new events only, no history."""
-    session.require_agent()
+    session.binding.require()
     session.attach(client)
     request.reply(result_line(None, session.result_for(client), {"state": session.state}))
 
@@ -217,7 +217,7 @@ def _watch(client: ClientConnection, request: Request, session: Session) -> None
 
 
 def _owner(session: Session) -> OwnerConnection:
-    owner = session.require_agent()
+    owner = session.binding.require()
     assert isinstance(owner, OwnerConnection)
     return owner
 
@@ -236,7 +236,7 @@ def _watching_params(session: Session, params: JsonObject) -> bytes:
 
 def _answer(session: Session, client: ClientConnection, request: Request, reply: Reply) -> None:
     if reply.ok:
-        result = session.result_for(client, session.session_result(reply))
+        result = session.result_for(client, session.options.take_result(reply))
         session.after_events(lambda: request.reply(result_line(None, result, {})), client)
 
 
@@ -255,7 +255,7 @@ async def _give_up(
             session.detach(attachment.client)
     if began_with is not None:
         if session.agent is began_with:
-            restart_agent.unbind(session, began_with)
+            session.unbind()
         session.gateway.pool.reap(began_with)
     unwanted = not session.attachments and session.attaching <= 1
     if unwanted and (session.owned_elsewhere or began_with is not None):

@@ -16,8 +16,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import transcript
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
+from dragoman.gateway.json_types import JsonObject, decode_object
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
 from dragoman.gateway.rewriting import dialects
@@ -43,14 +42,11 @@ async def restart(session: Session, client: ClientConnection) -> JsonObject:
     Calls during a restart wait for the same agent: a prompt and a load must not start two.
     """
     _check_here(session)
-    if session.restarting is None:
-
-        def done(_: object) -> None:
-            session.restarting = None
-
-        session.restarting = session.gateway.spawn(_try(session, client))
-        session.restarting.add_done_callback(done)
-    return await asyncio.shield(session.restarting)
+    restarting = session.recovery.restarting
+    if restarting is None:
+        restarting = session.gateway.spawn(_try(session, client))
+        session.recovery.restart(restarting)
+    return await asyncio.shield(restarting)
 
 
 def _check_here(session: Session) -> None:
@@ -62,8 +58,8 @@ def _check_here(session: Session) -> None:
 
 async def ready(session: Session, client: ClientConnection) -> None:
     """Wait until the session has an agent that takes requests."""
-    if session.settling is not None:
-        await asyncio.wait((session.settling,))
+    if session.recovery.settling is not None:
+        await asyncio.wait((session.recovery.settling,))
     if session.agent is None:
         await restart(session, client)
         tell_loss(session)
@@ -71,8 +67,7 @@ async def ready(session: Session, client: ClientConnection) -> None:
 
 def tell_loss(session: Session) -> None:
     """Send one notice that the agent does not remember the conversation; called when clients are attached."""
-    if session.loss_untold:
-        session.loss_untold = False
+    if session.recovery.take_loss():
         session.notice(LOST)
 
 
@@ -85,7 +80,7 @@ async def _try(session: Session, client: ClientConnection) -> JsonObject:
 async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
     """Try a few times, with growing delays."""
     error: RpcError | None = None
-    for delay in BACKOFF[min(session.crashes, len(BACKOFF) - 1) :]:
+    for delay in BACKOFF[min(session.recovery.crashes, len(BACKOFF) - 1) :]:
         await asyncio.sleep(delay)
         try:
             return await _once(session, client)
@@ -93,27 +88,28 @@ async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
             if failed.code != INTERNAL_ERROR:
                 raise
             error = failed
-            session.crashes += 1
+            session.recovery.crashed()
     tail = f" Its last error: {error.message}" if error is not None else ""
     failure = internal(
-        f"The agent {session.agent_name} could not be brought back: it failed {session.crashes} times in a row.{tail}",
+        f"The agent {session.agent_name} could not be brought back: it failed {session.recovery.crashes} times in "
+        f"a row.{tail}",
         "agent_unavailable",
         agent=session.agent_name,
     )
-    session.crashes = 0  # the next attempt of a user has all tries again
+    session.recovery.gave_up()
     raise failure
 
 
 async def _once(session: Session, client: ClientConnection) -> JsonObject:
     await takeover.take_over(session, client)
     if session.follows:  # another process became the owner first, and has or restarts the agent
-        return {**session.last_result, "_meta": {"dragoman": {"revived": "live"}}}
+        return {**session.options.result, "_meta": {"dragoman": {"revived": "live"}}}
     agent = await session.gateway.pool.take(
         client,
         session.agent_name,
         session.cwd,
         session.workspace,
-        session.sandbox,
+        session.entry.sandbox,
         returning=bool(session.agent_session_id),
     )
     try:
@@ -128,9 +124,9 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     session.tell_offer()
     session.changed()
     log.info("session revived", extra={"session": session.id, "rung": rung})
-    session.loss_untold = session.context_lost
+    session.recovery.restarted()
     meta = result.setdefault("_meta", {})
-    meta["dragoman"] = {"revived": rung, "contextLost": session.context_lost}
+    meta["dragoman"] = {"revived": rung, "contextLost": session.recovery.context_lost}
     return result
 
 
@@ -151,10 +147,10 @@ async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObj
             continue
         reply = await _bring_back(session, agent, method)
         if reply.ok and (rung == "resume" or await _remembers(session)):
-            session.context_lost = False
-            return rung, session.session_result(reply)
+            session.recovery.remembers()
+            return rung, session.options.take_result(reply)
         if reply.ok:
-            unbind(session, agent)
+            session.unbind()
         else:
             _check_failure(agent, reply)
     if session.journal is None:
@@ -166,17 +162,17 @@ async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObj
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
     """Resume or load the session at the agent; its replay is discarded, since the journal has it."""
     former = session.agent_session_id
-    params = _params(session, agent, former)
+    params = session.setup.params_for(agent, session.cwd, former)
     session.bind(agent, former)
-    session.discard_updates(True)
+    session.updates.discard()
     try:
         limit = session.gateway.config.limits.start_timeout
-        reply = await agent.ask(method, params, limit, heard=lambda reply: session.discard_updates(False))
+        reply = await agent.ask(method, params, limit, heard=lambda reply: session.updates.publish())
     except BaseException:  # a session bound to an agent that does not know it would never get a working one
-        unbind(session, agent)
+        session.unbind()
         raise
     if not reply.ok:
-        unbind(session, agent)
+        session.unbind()
     return reply
 
 
@@ -192,7 +188,7 @@ async def _remembers(session: Session) -> bool:
         return True
     if last is None:
         return True
-    replayed = [transcript.read_update(line) or {} for line in session.discarded]
+    replayed = [transcript.read_update(line) or {} for line in session.updates.discarded]
     if not replayed:
         log.warning("agent loaded an empty session", extra={"session": session.id})
         return False
@@ -213,7 +209,7 @@ async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObjec
     created = False
     try:
         limit = session.gateway.config.limits.start_timeout
-        reply = await agent.ask("session/new", _params(session, agent, None), limit)
+        reply = await agent.ask("session/new", session.setup.params_for(agent, session.cwd, None), limit)
         if reply.ok:
             session.bind(agent, new_agent_session(agent, reply))
             created = True
@@ -225,15 +221,12 @@ async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObjec
     journal = session.journal
     assert journal is not None
     try:
-        text = await transcript.for_agent(journal.store, session.id)
-        session.context_lost = bool(text)
+        session.recovery.forgot(await transcript.for_agent(journal.store, session.id))
     except StoreError as error:
         log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
-        text, session.context_lost = "", True
-    meta = {"dragoman": {"recap": True}}
-    session.recap = encode({"type": "text", "text": text, "_meta": meta}) if text else None
+        session.recovery.forgot(None)
     await _rename(session)
-    return session.session_result(reply)
+    return session.options.take_result(reply)
 
 
 async def _rename(session: Session) -> None:
@@ -242,23 +235,7 @@ async def _rename(session: Session) -> None:
         await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
     except StoreError as error:
         log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
-    session.save(SessionChanges(agent_session_id=session.agent_session_id))
-
-
-def _params(session: Session, agent: AgentConnection, agent_session_id: str | None) -> bytes:
-    servers = mcp_servers(session.setup.get("mcpServers"), agent.capabilities, agent.name)
-    params: JsonObject = {"cwd": session.cwd, "mcpServers": servers}
-    if session.additional_directories and agent.capabilities.session("additionalDirectories"):
-        params["additionalDirectories"] = session.additional_directories
-    if agent_session_id is not None:
-        params["sessionId"] = agent_session_id
-    return encode(params)
-
-
-def unbind(session: Session, agent: AgentConnection) -> None:
-    agent.sessions.pop(session.agent_session_id, None)
-    session.discard_updates(False)
-    session.lose_agent()
+    session.entry.save(SessionChanges(agent_session_id=session.agent_session_id))
 
 
 def _check_failure(agent: AgentConnection, reply: Reply) -> None:

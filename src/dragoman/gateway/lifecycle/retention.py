@@ -119,7 +119,7 @@ async def _remove(
 
 
 def _idle_seconds(session: Session) -> float:
-    return time.monotonic() - session.last_used
+    return time.monotonic() - session.recovery.last_used
 
 
 def _tell(setting: str, removed: list[Removed]) -> None:

@@ -58,8 +58,6 @@ class SessionEntry(msgspec.Struct, kw_only=True):
     state: str = "stored"
     live: bool = False
     """Another living process owns the session; sessions live in this process are in `Gateway.sessions`."""
-    has_terminals: bool = False
-    pruned: bool = False
     additional_directories: tuple[str, ...] = ()
     created_at: str | None = None
     workspace: str | None = None
@@ -133,13 +131,13 @@ class StoreDirectory:
             agent_session_id=session.agent_session_id or None,
             cwd=session.cwd,
             workspace=session.workspace,
-            additional_directories=tuple(session.additional_directories),
-            title=session.title,
+            additional_directories=tuple(session.setup.directories),
+            title=session.entry.title,
             created_at=time,
             updated_at=time,
             state="idle",
             forked_from=original.id if original is not None else None,
-            extra=session.extra,
+            extra=session.entry.extra,
             owner=self.store.owner.id,
             epoch=1,
         )
@@ -254,8 +252,8 @@ class StoreDirectory:
                     session.feed.record(event.replace(former, mine))
                 position = row.last_seq
             await session.settled()  # bounds memory to one read; clients attach after the whole copy
-        if original.has_terminals:
-            session.terminals_used()
+        if original.entry.has_terminals:
+            session.entry.save_extra(terminals=True)
 
     async def release(self, session: Session) -> None:
         journal = session.journal
@@ -308,14 +306,11 @@ class StoreDirectory:
         journal.begin_unkept(trouble, for_good=for_good)
 
     def _open_journal(self, session: Session, epoch: int, last_seq: int) -> JournalFeed:
-        former = session.feed.attachments
         missing = self._missing.pop(session.id, None) if epoch else None
-        feed = session.feed = JournalFeed(
-            self.store, session.id, epoch, last_seq, session, self._patience, missing
-        )
-        feed.attachments = former
+        feed = JournalFeed(self.store, session.id, epoch, last_seq, session, self._patience, missing)
+        session.deliver_through(feed)
         if session.owned_elsewhere:  # the former owner may have stored more than it sent
-            for attachment in former:
+            for attachment in feed.attachments:
                 attachment.go_on(min(attachment.position, last_seq))
         return feed
 
@@ -333,7 +328,7 @@ class StoreDirectory:
         session.record("turn_ended", error=error)
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
-        session.save(SessionChanges(state="idle"))
+        session.entry.save(SessionChanges(state="idle"))
         await session.settled()  # the repair is part of the history that a load replays
 
     async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
@@ -391,11 +386,8 @@ async def _last_state(store: Store, record: SessionRecord) -> str:
 
 def _know(session: Session, record: SessionRecord) -> None:
     """Update a session from its record, which the former owner may have changed."""
-    session.agent_session_id = record.agent_session_id or ""
-    session.title = record.title
-    session.has_terminals = bool(record.extra.get("terminals"))
-    session.pruned = record.first_seq > 1
-    session.extra = record.extra
+    session.binding.know(record.agent_session_id or "")
+    session.entry.know(record.title, record.extra, pruned=record.first_seq > 1)
 
 
 def _entry(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEntry:
@@ -410,8 +402,6 @@ def _entry(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEntr
         updated_at=record.updated_at,
         state=state,
         live=owner is not None and owner.id != me.id,
-        has_terminals=bool(record.extra.get("terminals")),
-        pruned=record.first_seq > 1,
         additional_directories=record.additional_directories,
         created_at=record.created_at,
         workspace=record.workspace,

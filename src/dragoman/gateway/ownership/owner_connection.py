@@ -147,15 +147,15 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
             sessionId=session.id,
         ) from error
     owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
-    session.agent_session_id = session.id
-    session.held_elsewhere()
+    session.binding.held_elsewhere()
     feed = session.feed
     assert isinstance(feed, DirectFeed)
     async with feed.replaying:  # clients that attach meanwhile come after those attached now
         session.bind(owner, session.id)
         if session.attachments:
-            session.settling = session.gateway.spawn(_take_up(session, owner, feed))
-            await asyncio.shield(session.settling)
+            settling = session.gateway.spawn(_take_up(session, owner, feed))
+            session.recovery.settle(settling)
+            await asyncio.shield(settling)
 
 
 async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
@@ -164,17 +164,13 @@ async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -
     owner.uneven = max(positions) if len(set(positions)) > 1 else 0
     facts = {"afterSeq": min(positions), "wake": False}
     params = {"sessionId": session.id, "cwd": session.cwd, "_meta": {"dragoman": facts}}
-    try:
-        reply = await owner.ask("session/resume", encode(params), session.gateway.config.limits.start_timeout)
-        if not reply.ok:
-            restart_agent.unbind(session, owner)
-            feed.replay_ended()
-            session.gateway.pool.reap(owner)
-            raise restart_agent.as_error(reply)
-        await feed.replayed()
-    finally:
-        if session.settling is asyncio.current_task():
-            session.settling = None
+    reply = await owner.ask("session/resume", encode(params), session.gateway.config.limits.start_timeout)
+    if not reply.ok:
+        session.unbind()
+        feed.replay_ended()
+        session.gateway.pool.reap(owner)
+        raise restart_agent.as_error(reply)
+    await feed.replayed()
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:

@@ -65,7 +65,7 @@ def _unless_used(session: Session) -> None:
         session.gateway.spawn(_close_unless_used(session))
     else:
         if session.agent is None:
-            session.park()
+            session.binding.park()
         session.gateway.left(session)
 
 
@@ -85,7 +85,7 @@ async def _take(session: Session, client: ClientConnection) -> Session:
             raise ClosedMeanwhile.of(session)
         held = await gateway.directory.own(session)
         if held is None:
-            session.taken()
+            session.binding.taken()
         else:
             await gateway.reach(session, client, held)
         if live is not None and gateway.sessions.get(session.id) is not session:
@@ -99,8 +99,7 @@ def _leave(session: Session) -> None:
     """Disconnect from the owner of a session that was closed meanwhile; closing it also releases the lease."""
     owner = session.agent
     if owner is not None:
-        owner.sessions.pop(session.agent_session_id, None)
-        session.lose_agent()
+        session.binding.lose()
         session.gateway.pool.reap(owner)
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.delivery import transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
-from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session.settings.options import MODE, UPDATE, WORDS
+from dragoman.gateway.session.stream import TOOL_KINDS
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
 
-TOOL_KINDS = frozenset({"tool_call", "tool_call_update"})
 OPTION_KINDS = frozenset({UPDATE, dialects.PARTIAL_OPTIONS})
 OLDER_WORDS = {words.update: (category, words.current) for category, words in WORDS.items()}
 
@@ -29,7 +28,7 @@ class Observer:
             session.tools.see(update)
             changed = quirks.absolute_paths(update, session.cwd)
             if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
-                changed = session.corrections.terminal_text(update) or changed
+                changed = session.updates.corrections.terminal_text(update) or changed
             return session.services.tool_content_for_client(update) or changed
         if kind in OPTION_KINDS:
             former = session.options.current()
@@ -40,25 +39,26 @@ class Observer:
             category, member = OLDER_WORDS[str(kind)]
             session.choices.agent_chose(category, update.get(member))
         if kind == "session_info_update":
-            session.corrections.follow_status(update)
+            session.updates.corrections.follow_status(update)
             return "title" in update and self._titled(update)
         return False
 
     def _titled(self, update: JsonObject) -> bool:
         session = self._session
-        if session.extra.get("named") or self._is_of_recap(update["title"]):
+        if session.entry.named or self._is_of_recap(update["title"]):
             del update["title"]
             return True
         title = update["title"]
-        session.title = title if isinstance(title, str) else None
-        session.save(SessionChanges(title=session.title, updated_at=events.now()))
+        session.entry.retitle(title if isinstance(title, str) else None)
         session.changed()
         return False
 
     def _is_of_recap(self, title: object) -> bool:
         """Whether to drop a title: an agent that has only the recap makes titles from it, or from the last prompts."""
         session = self._session
-        return (session.context_lost and session.title is not None) or transcript.is_recap(title)
+        return (session.recovery.context_lost and session.entry.title is not None) or transcript.is_recap(
+            title
+        )
 
     def mode_said(self, line: bytes) -> bool:
         """Replace a chunk that only announces a mode by a mode update; True if it was one (quirk mode_in_the_chat)."""

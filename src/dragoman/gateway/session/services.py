@@ -261,7 +261,7 @@ class Services:
         self._owners[terminal] = client
         self._session.record("terminal_created", terminalId=terminal)
         self._live.begin(terminal, ours=client is None)
-        self._session.terminals_used()
+        self._session.entry.save_extra(terminals=True)
 
     def _created(self, client: ClientConnection, reply: Reply) -> Reply:
         try:

@@ -19,15 +19,17 @@ Rules of a question:
   its last client ended. The agent gets one answer; what comes later is ignored.
 
 The tables are the only way to change a state. An event that a state does not have is a bug of ours and raises
-`IllegalTransition`.
+`IllegalTransition`: only that session ends, and the others go on.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, Generic, TypeVar
+
+from dragoman.wire.errors import INTERNAL_ERROR, RpcError
 
 log = logging.getLogger(__name__)
 
@@ -162,26 +164,44 @@ QUESTION: Final[Mapping[QuestionState, Mapping[QuestionEvent, QuestionState]]] =
 }
 
 
-class IllegalTransition(Exception):
-    """An event that the present state does not have: a bug of ours."""
+class IllegalTransition(RpcError):
+    """An event that the present state does not have: a bug of ours, which ends the session."""
+
+    def __init__(self, state: Enum, event: Enum, session_id: str) -> None:
+        super().__init__(
+            INTERNAL_ERROR, f"Internal error in the gateway: {state} has no {event} (session {session_id})"
+        )
+
+
+OnIllegal = Callable[[IllegalTransition], None]
 
 
 class Life(Generic[State, Event]):
     """One thing's state. `send` is the only writer; each change is logged here."""
 
-    __slots__ = ("_name", "_table", "state")
+    __slots__ = ("_name", "_on_illegal", "_table", "state")
 
-    def __init__(self, name: str, table: Mapping[State, Mapping[Event, State]], first: State) -> None:
-        """`name` is the session's id, for the log."""
+    def __init__(
+        self,
+        name: str,
+        table: Mapping[State, Mapping[Event, State]],
+        first: State,
+        on_illegal: OnIllegal | None = None,
+    ) -> None:
+        """`name` is the session's id, for the log; `on_illegal` ends that session."""
         self._name = name
         self._table = table
+        self._on_illegal = on_illegal
         self.state = first
 
     def send(self, event: Event) -> None:
         former = self.state
         following = self._table[former].get(event)
         if following is None:
-            raise IllegalTransition(f"{former} has no {event} (session {self._name})")
+            error = IllegalTransition(former, event, self._name)
+            if self._on_illegal is not None:
+                self._on_illegal(error)
+            raise error
         if following is not former:
             self.state = following
             if log.isEnabledFor(logging.DEBUG):
@@ -189,13 +209,13 @@ class Life(Generic[State, Event]):
                 log.debug("state changed", extra=facts)
 
 
-def session_life(session_id: str) -> Life[SessionState, SessionEvent]:
-    return Life(session_id, SESSION, SessionState.NEW)
+def session_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[SessionState, SessionEvent]:
+    return Life(session_id, SESSION, SessionState.NEW, on_illegal)
 
 
-def turn_life(session_id: str) -> Life[TurnState, TurnEvent]:
-    return Life(session_id, TURN, TurnState.ASKED)
+def turn_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[TurnState, TurnEvent]:
+    return Life(session_id, TURN, TurnState.ASKED, on_illegal)
 
 
-def question_life(session_id: str) -> Life[QuestionState, QuestionEvent]:
-    return Life(session_id, QUESTION, QuestionState.OPEN)
+def question_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[QuestionState, QuestionEvent]:
+    return Life(session_id, QUESTION, QuestionState.OPEN, on_illegal)

@@ -22,7 +22,7 @@ from msgspec import Raw
 
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
-from dragoman.gateway.lifecycle import endings, restart_agent
+from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
 from dragoman.gateway.refusals import reason
@@ -30,6 +30,7 @@ from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session import endings
 from dragoman.gateway.session.states import TurnEvent, TurnState, turn_life
 from dragoman.log import LOG_CONTEXT, note, prompts_wanted, redact_prompt
 from dragoman.rpc.request import Reply, Request
@@ -54,7 +55,7 @@ class Turn:
         self.client = client
         self.request = request
         self.call: int | None = None
-        self._life = turn_life(session.id)
+        self._life = turn_life(session.id, session.illegal)
         self.cancelled = False
         """A client asked to cancel it after the agent was sent the prompt."""
         self.recaps = False
@@ -83,7 +84,7 @@ class Turn:
 
     def check(self) -> None:
         """Raise for content that this agent does not support (G-058), or if it does not read its input."""
-        agent = self.session.require_agent()
+        agent = self.session.binding.require()
         self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
         self.session.check_load()
 
@@ -109,21 +110,21 @@ class Turn:
 
     def start(self) -> None:
         session = self.session
-        agent = session.require_agent()
+        agent = session.binding.require()
         flush = agent.peer.flush if not agent.peer.closed else None
         if flush is None:
             self._show_prompt()  # an answer may come before `request` returns
         blocks = self._blocks
         if (
-            session.recap is not None and not self._is_command()
+            session.recovery.recap is not None and not self._is_command()
         ):  # the agent recognizes a command only at the beginning of the prompt
-            blocks = [Raw(session.recap), *blocks]
+            blocks = [Raw(session.recovery.recap), *blocks]
             self.recaps = True
-        session.late_answer()
+        session.updates.publish()
         observed = self._begin()
         if observed is not UNOBSERVED:
-            session.tell_first(observed.first)
-        session.corrections.turn_begins()
+            session.updates.tell_first(observed.first)
+        session.updates.corrections.turn_begins()
         carried = observed.carried if observed is not UNOBSERVED else None
         changes = {"_meta": {**self._meta, **carried}} if carried else {}
         params = prompt_params(self._params, session.agent_session_id, blocks, changes)
@@ -136,7 +137,7 @@ class Turn:
         self._life.send(TurnEvent.SENT)
         agent.origins[self.call] = self.request.id
         self.request.on_cancel = self._cancel_requested
-        session.touch("working")
+        session.entry.touch("working")
         session.silence.turn_begins()
         limit = session.gateway.config.sessions.prompt_timeout
         if limit:
@@ -174,9 +175,8 @@ class Turn:
             for block in self._blocks:
                 update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
                 session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
-        if session.title is None:
-            session.title = _title(self._blocks)
-            session.touch("working", session.title)
+        if session.entry.title is None:
+            session.entry.begin_turn(_title(self._blocks))
         self._shown = True
         if self._on_shown is not None:
             self._on_shown()
@@ -186,7 +186,9 @@ class Turn:
         found = _COMMAND.match(_first_text(self._blocks))
         if found is None:
             return False
-        told = transcript.read_update(self.session.current.get("available_commands_update", b"")) or {}
+        told = (
+            transcript.read_update(self.session.updates.current.get("available_commands_update", b"")) or {}
+        )
         commands = told.get("availableCommands")
         names = [as_object(each).get("name") for each in commands] if isinstance(commands, list) else []
         return not names or found[1] in names
@@ -236,7 +238,7 @@ class Turn:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
             self.session.agent.origins.pop(self.call, None)
-        self.session.forget_first()
+        self.session.updates.forget_first()
         endings.turn_ended(self.session, self, reply, outcome)
         if self.client.peer.flush is not None:
             self.client.peer.flush()
@@ -279,15 +281,14 @@ class Turn:
 
     def _answered(self, reply: Reply) -> None:
         if self.settled:
-            self.session.late_answer()
+            self.session.updates.publish()
         elif reply.ok:
             if self.recaps:  # after a prompt that failed, the next one has the recap again
-                self.session.recap = None
-                self.session.context_lost = False
+                self.session.recovery.recap_sent()
             answer, outcome = _read_result(reply)
             if self._killed(answer, outcome):
                 return  # its link is about to close, which settles the turn; a prompt before that would reach no agent
-            if self.session.corrections.failed(answer):
+            if self.session.updates.corrections.failed(answer):
                 self.session.gateway.spawn(self._fail_in_its_words())
             else:
                 self.settle(answer, outcome)

@@ -170,7 +170,7 @@ class Sessions:
             id=kept.id,
             agent=kept.agent,
             cwd=kept.cwd,
-            title=live.title if live is not None else kept.title,
+            title=live.entry.title if live is not None else kept.title,
             updated_at=kept.updated_at,
             live=live is not None or kept.live,
             state=live.state if live is not None else kept.state,

@@ -14,7 +14,7 @@ from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
-from dragoman.gateway.session.states import QuestionEvent, QuestionState, question_life
+from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
 from dragoman.rpc.request import Request
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
@@ -58,7 +58,12 @@ class Question:
     """One question; `params` are those that clients get."""
 
     def __init__(
-        self, session_id: str, request: Request, params: bytes, options: frozenset[str], id: str | None
+        self,
+        life: Life[QuestionState, QuestionEvent],
+        request: Request,
+        params: bytes,
+        options: frozenset[str],
+        id: str | None,
     ) -> None:
         self.params = params
         self.id = id or new_question_id()
@@ -70,7 +75,7 @@ class Question:
         """The clients that can answer, each with the call of its request; None: it has the journal's record."""
         self.timer: asyncio.TimerHandle | None = None
         self.observed: Observed | None = None
-        self._life = question_life(session_id)
+        self._life = life
 
     @property
     def open(self) -> bool:

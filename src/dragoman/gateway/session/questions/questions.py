@@ -23,6 +23,7 @@ from dragoman.gateway.session.questions.question import (
     Question,
     take_id,
 )
+from dragoman.gateway.session.states import question_life
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 from dragoman.wire.errors import invalid_params, method_not_found
@@ -199,7 +200,8 @@ class Questions:
             given, params = take_id(params)
         if any(question.id == given for question in self._open):
             given = None  # with one id for two questions, one consent would answer both
-        question = Question(self._session.id, request, params, options, given)
+        life = question_life(self._session.id, self._session.illegal)
+        question = Question(life, request, params, options, given)
         self._open.append(question)
         if question.id in self._expected:
             self._expected[question.id].set()

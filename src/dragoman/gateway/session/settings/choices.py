@@ -114,14 +114,12 @@ class Choices:
 
     def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
         session = self._session
-        session.current[str(update["sessionUpdate"])] = update_line(session.id, update)
+        session.updates.note(str(update["sessionUpdate"]), update_line(session.id, update))
         if not session.follows:
             session.publish(update, author)
 
     def _keep(self) -> None:
-        """Update the saved session result, for later clients."""
-        session = self._session
-        session.last_result = session.options.written(session.last_result)
+        self._session.options.write()
 
     def _author(self, request: Request) -> ClientConnection | None:
         clients = (attachment.client for attachment in self._session.attachments)

@@ -13,11 +13,13 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.rewriting import dialects
+from dragoman.rpc.request import Reply
 
 MODE, MODEL = "mode", "model"
 UPDATE = "config_option_update"
+OFFERED = ("modes", "configOptions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Options:
         """By category: the values in the older form, which may differ (codex-acp 2.6: `model[effort]`)."""
         self.stand_ins: dict[str, str] = {}
         """By category: the id of the option that stands in for an old agent's modes or models."""
+        self.result: JsonObject = {}
+        """The session result with modes and options, for clients that attach later."""
+        self._offered: JsonObject = {}
 
     def read_result(self, result: JsonObject) -> bool:
         """Read the result of `session/new` and the like, and add stand-ins and `modes`; True if it changed."""
@@ -72,6 +77,23 @@ class Options:
         if self.stand_ins:
             result["configOptions"] = self.full
         return changed
+
+    def take_result(self, reply: Reply) -> JsonObject:
+        """The result of `session/new`, `load`, `resume` or `fork`, without the session id."""
+        # null is the documentation's answer to session/load (D-36)
+        result = {} if reply.result == b"null" else decode_object(reply.result)
+        self.read_result(result)
+        result.pop("sessionId", None)
+        self.result = result
+        return dict(result)
+
+    def take_offer(self) -> JsonObject:
+        """The modes and options in the result, if they are not those of the last call; else empty."""
+        offer = {name: self.result[name] for name in OFFERED if self.result.get(name)}
+        if offer == self._offered:
+            return {}
+        self._offered = offer or self._offered
+        return offer
 
     def read_update(self, update: JsonObject) -> bool:
         """Read and complete a `config_option_update`, or an older agent's `config_options`; True if it changed."""
@@ -150,8 +172,11 @@ class Options:
         """Whether the value also exists in the older form."""
         return value in self._older.get(category, ())
 
+    def write(self) -> None:
+        """Update the result with the current options and values, for later clients."""
+        self.result = self.written(self.result)
+
     def written(self, result: JsonObject) -> JsonObject:
-        """An earlier session result with the current options and values."""
         told = dict(result)
         if self.full or "configOptions" in told:
             told["configOptions"] = self.full

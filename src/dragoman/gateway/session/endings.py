@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
     """Close what the turn left open and send its answer; `outcome` is the decoded result or error in `reply`."""
     if session.turn is turn:
         session.turn = None
-    session.last_used = time.monotonic()
     session.silence.turn_ends()
     if len(session.questions):
         session.questions.cancel_all("turn_end")
@@ -39,7 +37,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
-        session.settling = session.gateway.spawn(_end_command(session, session.agent, command))
+        session.recovery.settle(session.gateway.spawn(_end_command(session, session.agent, command)))
     ok, stop_reason = reply.ok, outcome.get("stopReason")
     if session.feed.reaches(turn.client) and not session.follows:
         if ok and isinstance(stop_reason, str) and stop_reason in STOP_REASONS:
@@ -49,10 +47,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
             record, update = _end(session.id, session.state, facts)
         session.feed.record(record)
         session.feed.publish(events.STATE, update, turn.client)
-    if ok:
-        session.crashes = 0
-    session.failed = not ok
-    session.stopped = ok and stop_reason == "cancelled"
+    session.recovery.turn_ended(ok=ok, stopped=ok and stop_reason == "cancelled")
     session.after_events(partial(turn.request.answer, reply), turn.client)
 
 
@@ -71,7 +66,7 @@ def _usual_end(session_id: str, state: str, stop_reason: str) -> tuple[bytes, by
 def turn_over(session: Session) -> None:
     """Update directory, parking and watchers, after the answer was sent."""
     if not session.follows:
-        session.touch(session.state)
+        session.entry.touch(session.state)
     session.gateway.idle(session)
     session.changed()
 
@@ -83,33 +78,26 @@ def give_up_agent(session: Session) -> None:
         return
     if session.shares_agent:
         # Updates that the agent still sends for that turn are for an unknown session, and are dropped.
-        agent.sessions.pop(session.agent_session_id, None)
-        session.agent_session_id = ""
         error = internal(f"The agent {session.agent_name} ignored a cancel", "agent_exited")
         _let_go(session, error, crashed=False)
+        session.binding.know("")
         return
     error = internal(f"The agent {session.agent_name} ignored a cancel and was ended", "agent_exited")
     _let_go(session, error, crashed=False)
-    agent.sessions.pop(session.agent_session_id, None)
     session.gateway.spawn(agent.stop())
 
 
 async def _end_command(session: Session, agent: AgentConnection, since: float) -> None:
     """End an agent whose command outlives its cancelled turn; the next prompt restarts the agent (quirk)."""
-    try:
-        await asyncio.sleep(RUN_ON_GRACE)
-        if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
-            return
-        log.info("a command runs on after cancel, ending its agent", extra={"session": session.id})
-        error = internal(
-            f"The agent {session.agent_name} let a cancelled command run on and was ended", "agent_exited"
-        )
-        _let_go(session, error, crashed=False)
-        agent.sessions.pop(session.agent_session_id, None)
-        await agent.stop()
-    finally:
-        if session.settling is asyncio.current_task():
-            session.settling = None
+    await asyncio.sleep(RUN_ON_GRACE)
+    if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
+        return
+    log.info("a command runs on after cancel, ending its agent", extra={"session": session.id})
+    error = internal(
+        f"The agent {session.agent_name} let a cancelled command run on and was ended", "agent_exited"
+    )
+    _let_go(session, error, crashed=False)
+    await agent.stop()
 
 
 def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
@@ -120,8 +108,9 @@ def agent_gone(session: Session, error: RpcError, *, expected: bool) -> None:
 
 
 def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
-    session.lose_agent(error)
-    session.crashes += crashed
+    session.binding.lose(error)
+    if crashed:
+        session.recovery.crashed()
     session.record("agent_exited", message=error.message, expected=not crashed)
     for closing in session.tools.fail_all():
         session.publish(closing)

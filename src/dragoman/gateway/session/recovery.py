@@ -1,0 +1,121 @@
+"""How a session comes back after its agent, its process or its last turn failed, and what the agent still remembers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.wire.errors import RpcError
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+
+
+class SharedLoad:
+    """A load of the session that one client started and others wait for; cancelled when no client waits any more."""
+
+    def __init__(self, client: ClientConnection, task: asyncio.Task[int | None]) -> None:
+        self.client = client
+        """The client whose request started it."""
+        self.task = task
+        self.waiting: Counter[ClientConnection] = Counter()
+
+    async def wait(self, client: ClientConnection) -> int | None:
+        """The result of the task; raises its `RpcError`."""
+        self.waiting[client] += 1
+        try:
+            await asyncio.wait((self.task,))
+        finally:
+            self.waiting[client] -= 1
+            if not self.waiting.total():
+                self.task.cancel()
+        if self.task.cancelled():
+            raise RpcError(-32800, "Request cancelled")
+        return self.task.result()
+
+
+class Recovery:
+    def __init__(self) -> None:
+        self.context_lost = False
+        """The current agent does not have the earlier conversation."""
+        self.recap: bytes | None = None
+        """The recap, sent to a restarted agent with the next prompt."""
+        self.crashes = 0
+        """Number of crashes of the agent since the last turn that ended well."""
+        self.failed = False
+        """The last turn ended with an error."""
+        self.stopped = False
+        """The last turn was cancelled."""
+        self.last_used = time.monotonic()
+        self.restarting: asyncio.Task[JsonObject] | None = None
+        self.settling: asyncio.Task[None] | None = None
+        """Task to wait for before the next request to the agent, which may still run a command or is just starting."""
+        self.adoption: SharedLoad | None = None
+        """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
+        self._loss_untold = False
+
+    def turn_ended(self, *, ok: bool, stopped: bool) -> None:
+        self.last_used = time.monotonic()
+        self.failed, self.stopped = not ok, stopped
+        if ok:
+            self.crashes = 0
+
+    def crashed(self) -> None:
+        self.crashes += 1
+
+    def gave_up(self) -> None:
+        """All tries failed: the next attempt of a user has all of them again."""
+        self.crashes = 0
+
+    # -- what the agent remembers
+
+    def remembers(self) -> None:
+        """The agent loaded the conversation."""
+        self.context_lost = False
+
+    def recap_sent(self) -> None:
+        """The agent answered a prompt that came with the recap."""
+        self.context_lost, self.recap = False, None
+
+    def forgot(self, text: str | None) -> None:
+        """The agent is new and gets `text`, the recap, with its next prompt; None: the journal cannot be read."""
+        self.context_lost = text != ""
+        meta = {"dragoman": {"recap": True}}
+        self.recap = encode({"type": "text", "text": text, "_meta": meta}) if text else None
+
+    def restarted(self) -> None:
+        self._loss_untold = self.context_lost
+
+    def take_loss(self) -> bool:
+        """Whether clients must still be told that the agent does not remember; True once."""
+        untold, self._loss_untold = self._loss_untold, False
+        return untold
+
+    # -- work that others wait for
+
+    def restart(self, task: asyncio.Task[JsonObject]) -> None:
+        self.restarting = task
+        task.add_done_callback(self._done)
+
+    def settle(self, task: asyncio.Task[None]) -> None:
+        self.settling = task
+        task.add_done_callback(self._done)
+
+    def adopt(self, adoption: SharedLoad) -> None:
+        self.adoption = adoption
+        adoption.task.add_done_callback(self._done)
+
+    def end_adoption(self, adoption: SharedLoad) -> None:
+        if self.adoption is adoption:
+            self.adoption = None
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        if self.restarting is task:
+            self.restarting = None
+        if self.settling is task:
+            self.settling = None
+        if self.adoption is not None and self.adoption.task is task:
+            self.adoption = None

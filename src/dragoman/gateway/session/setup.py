@@ -1,0 +1,42 @@
+"""What a session was created with, used again for a restarted agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
+
+
+class Setup:
+    def __init__(
+        self, token_name: str = "", mcp_servers: object = None, directories: list[str] | None = None
+    ) -> None:
+        self.token_name = token_name
+        """Name of the token that made the session live here, for quotas; not the process that holds its lease."""
+        self.directories = directories or []
+        self._mcp_servers = mcp_servers
+
+    def loaded(self, token_name: str, params: JsonObject, directories: list[str]) -> None:
+        """A client loads the session again, maybe with other MCP servers and folders."""
+        self.token_name = self.token_name or token_name
+        self._mcp_servers = params.get("mcpServers", self._mcp_servers)
+        self.directories = directories or self.directories
+
+    def woken_by(self, token_name: str) -> None:
+        self.token_name = token_name
+
+    def servers_for(self, agent: AgentConnection) -> list[JsonObject]:
+        return mcp_servers(self._mcp_servers, agent.capabilities, agent.name)
+
+    def params_for(self, agent: AgentConnection, cwd: str, agent_session_id: str | None) -> bytes:
+        """Params of `session/new`, or of `session/load` and `session/resume` with the agent's id."""
+        params: JsonObject = {"cwd": cwd, "mcpServers": self.servers_for(agent)}
+        if self.directories and agent.capabilities.session("additionalDirectories"):
+            params["additionalDirectories"] = self.directories
+        if agent_session_id is not None:
+            params["sessionId"] = agent_session_id
+        return encode(params)
