@@ -29,9 +29,6 @@ WRITERS = 4
 READERS = 2
 """Threads for reads: slow reads wait for each other instead of starting threads without end."""
 
-EVENT_OVERHEAD = 64
-"""Memory that an event costs beyond its bytes; empty events must not count as free."""
-
 READ_BYTES = 256 * 1024
 """Buffer size for reading a journal file."""
 

@@ -17,9 +17,9 @@ from dragoman.gateway.ports.store import Done, StoreError
 from dragoman.store import limits
 from dragoman.store.failure import explain
 from dragoman.store.locks import SessionLock
-from dragoman.store.writer import Writer
+from dragoman.store.writer import Append, Writer
 
-Group: TypeAlias = "list[tuple[Owned, int, list[bytes], Done]]"
+Group: TypeAlias = "list[tuple[Owned, Append]]"
 """Appends that a thread writes together."""
 
 
@@ -40,33 +40,26 @@ class Disk:
         self._loop = asyncio.get_running_loop()
         self._queues: dict[Owned | None, Group] = {}
         """Appends that wait for the group in progress, by session (None: all sessions)."""
-        self.writes = 0
-        """Number of writes by the event loop."""
-        self._slow_write = -limits.QUICK_WRITES
-        """Value of `writes` at the last slow one."""
-        self._slow = 0
+        self._since_slow = limits.QUICK_WRITES
+        """Number of writes since the last slow one."""
 
-    def add(self, owned: Owned, first_seq: int, events: list[bytes], done: Done) -> None:
-        self.backlog += _size(events)
+    def add(self, owned: Owned, append: Append) -> None:
+        self.backlog += append.size
         key = None if self.durable else owned
         idle = key not in self._queues
-        self._queues.setdefault(key, []).append((owned, first_seq, events, done))
+        self._queues.setdefault(key, []).append((owned, append))
         if idle:
             self._begin(key)
 
-    def loop_was_held(self) -> None:
-        """Note a slow write of the event loop; one may be due to the scheduler, two in close succession to the disk."""
-        if self.writes - self._slow_write < limits.QUICK_WRITES and not self.durable:
-            self._slow, self.inline = limits.QUICK_WRITES, False
-        self._slow_write = self.writes
-
     def took(self, seconds: float, size: int) -> None:
-        """Note how long a thread took to write `size` bytes; called in the event loop."""
+        """Note how long a write took. One that is slow may be due to the scheduler, two close together to the disk."""
+        self._since_slow += 1
+        settled = self._since_slow >= limits.QUICK_WRITES
         if seconds > limits.SLOW_SECONDS + size / limits.SLOW_RATE:
-            self._slow = limits.QUICK_WRITES
-        elif self._slow:
-            self._slow -= 1
-        self.inline = not (self.durable or self._slow)
+            self._since_slow = 0
+            self.inline = self.inline and settled
+        elif settled:
+            self.inline = not self.durable
 
     def _begin(self, key: Owned | None) -> None:
         group = self._queues.pop(key)
@@ -77,28 +70,20 @@ class Disk:
     def _work(self, key: Owned | None, group: Group) -> None:
         """In a thread: write the group, its sessions in parallel, and flush each file once."""
         began = monotonic()
-        appends: dict[Writer, list[tuple[int, list[bytes]]]] = {}
-        for owned, first_seq, events, _ in group:
-            appends.setdefault(owned.writer, []).append((first_seq, events))
-        in_order = self.threads.map if len(appends) > 1 else map
-        written = in_order(Writer.write_all, appends, appends.values())
-        by_writer = {writer: iter(each) for writer, each in zip(appends, written, strict=True)}
-        outcomes = [next(by_writer[owned.writer]) for owned, _, _, _ in group]
-        self._loop.call_soon_threadsafe(self._answer, key, group, outcomes, monotonic() - began)
+        appends: dict[Writer, list[Append]] = {}
+        for owned, append in group:
+            appends.setdefault(owned.writer, []).append(append)
+        at_once = self.threads.map if len(appends) > 1 else map
+        list(at_once(Writer.write_all, appends, appends.values()))
+        self._loop.call_soon_threadsafe(self._answer, key, group, monotonic() - began)
 
-    def _answer(
-        self, key: Owned | None, group: Group, outcomes: list[StoreError | None], seconds: float
-    ) -> None:
-        size = sum(_size(events) for _, _, events, _ in group)
+    def _answer(self, key: Owned | None, group: Group, seconds: float) -> None:
+        size = sum(append.size for _, append in group)
         self.took(seconds, size)
         self.backlog -= size
-        for (owned, _, _, done), outcome in zip(group, outcomes, strict=True):
-            self._loop.call_soon(owned.answer, done, outcome)  # if one raises, the others still run
+        for owned, append in group:
+            self._loop.call_soon(owned.answer, append)  # if one raises, the others still run
         self._begin(key)
-
-
-def _size(events: list[bytes]) -> int:
-    return sum(map(len, events)) + len(events) * limits.EVENT_OVERHEAD
 
 
 class Owned:
@@ -121,20 +106,19 @@ class Owned:
         try:
             if began - self._looked > limits.LEASE_SECONDS and not self.is_ours():
                 return False
-            if self._waiting or not self._disk.inline or sum(map(len, events)) > limits.INLINE_BYTES:
+            size = sum(map(len, events))
+            if self._waiting or not self._disk.inline or size > limits.INLINE_BYTES:
                 self._waiting += 1
                 self._idle.clear()
-                self._disk.add(self, first_seq, events, done)
+                self._disk.add(self, Append(first_seq, events, size, done))
                 return True
-            self._disk.writes += 1
             self.writer.write(first_seq, events)
             outcome = None
         except StoreError as error:
             outcome = error
         except OSError as error:
             outcome = explain(error, self.writer.folder)
-        if monotonic() - began > limits.SLOW_SECONDS:
-            self._disk.loop_was_held()
+        self._disk.took(monotonic() - began, 0)
         done(outcome)
         return True
 
@@ -144,12 +128,12 @@ class Owned:
             self._looked = monotonic() if self.lock.is_ours(self.epoch) else -inf
         return self._looked > -inf
 
-    def answer(self, done: Done, outcome: StoreError | None) -> None:
+    def answer(self, append: Append) -> None:
         """Deliver the outcome of an append that a thread wrote."""
         self._waiting -= 1
         if not self._waiting:
             self._idle.set()
-        done(outcome)
+        append.done(append.outcome)
 
     async def drained(self) -> None:
         """Wait until no append of this session is queued or being written."""

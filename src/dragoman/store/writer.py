@@ -15,10 +15,22 @@ from contextlib import suppress
 from pathlib import Path
 from time import time
 
-from dragoman.gateway.ports.store import BadEvent, OutcomeUnknown, SequenceGap, StoreError
+from msgspec import Struct
+
+from dragoman.gateway.ports.store import BadEvent, Done, OutcomeUnknown, SequenceGap, StoreError
 from dragoman.store import format, limits, segments
 from dragoman.store.failure import explain
 from dragoman.wire.framing import LF
+
+
+class Append(Struct):
+    """An append that a thread writes."""
+
+    first_seq: int
+    events: Sequence[bytes]
+    size: int
+    done: Done
+    outcome: StoreError | None = None
 
 
 class Writer:
@@ -76,18 +88,17 @@ class Writer:
         self._offset += size
         self.next_seq += count
 
-    def write_all(self, appends: Sequence[tuple[int, Sequence[bytes]]]) -> list[StoreError | None]:
-        """Append one after the other, then flush all together if `durable`; returns the outcome of each."""
-        outcomes: list[StoreError | None] = []
-        for first_seq, events in appends:
+    def write_all(self, appends: Sequence[Append]) -> None:
+        """Append one after the other, then flush all together if `durable`; sets the outcome of each."""
+        for append in appends:
             try:
-                self.write(first_seq, events)
-                outcomes.append(None)
+                self.write(append.first_seq, append.events)
             except StoreError as error:
-                outcomes.append(error)
+                append.outcome = error
         failure = self.sync()
-        failed = [failure if first_seq > self.last_seq else None for first_seq, _ in appends]
-        return [known or later for known, later in zip(outcomes, failed, strict=True)]
+        for append in appends:
+            if append.first_seq > self.last_seq:
+                append.outcome = append.outcome or failure
 
     def sync(self) -> StoreError | None:
         """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
