@@ -41,7 +41,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "transports": ("wire", "rpc", "gateway", "terminal"),
     "store": ("wire", "gateway.ports", "config", "machine", "atomic_file"),
-    "upkeep": ("gateway.ports", "store", "machine", "atomic_file"),
+    "upkeep": ("wire", "gateway.ports", "store", "machine", "atomic_file"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
     "builtin": (
         "wire",

@@ -14,6 +14,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.store import FileStore
+from dragoman.wire import timestamps
 from server.conftest import Serve
 from support.clients.bridge_page import Page
 from support.gateway_process import Table, agent
@@ -116,7 +117,7 @@ async def test_a_message_that_is_being_sent_can_not_be_changed_any_more(
 async def test_a_message_among_the_events_is_not_taken_for_one_that_waits(tmp_path: Path) -> None:
     """As a process leaves it that dies between the two."""
     store = await FileStore.open(tmp_path / "dragoman.db", tmp_path / "run")
-    now = events.now()
+    now = timestamps.now()
     record = SessionRecord(
         id="s", agent="a", cwd="/", workspace="/", created_at=now, updated_at=now, state="idle", owner=store.owner.id,
         epoch=1,

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.bridge.events.translate import timestamp, translate
+from dragoman.bridge.events.translate import translate
 from dragoman.gateway.delivery import events
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.wire.timestamps import timestamp
 from support.json_values import OBJECTS
 
 Json = dict[str, Any]

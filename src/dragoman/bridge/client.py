@@ -13,7 +13,7 @@ from dragoman.bridge import limits
 from dragoman.bridge.background_client import BackgroundClient
 from dragoman.bridge.commands import dispatch
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
-from dragoman.bridge.events.translate import lost, timestamp, translate
+from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.session_hub import SessionHub
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.client import Terms
@@ -25,6 +25,7 @@ from dragoman.rpc.link import CodedLink, JournalSink, Link
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
+from dragoman.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
     from dragoman.bridge.bridge import Bridge

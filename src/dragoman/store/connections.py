@@ -18,8 +18,8 @@ from dragoman.store import directory, limits
 from dragoman.store.directory import Columns
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
-from dragoman.store.format import stamp_of
 from dragoman.store.writer import Writer
+from dragoman.wire.timestamps import timestamp
 
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class DirectoryWriter(Threads):
         touched = self._touched.pop(session_id, None)
         if touched is not None:
             writer, state, when, done = touched
-            updated_at = stamp_of(int(when * 1000))
+            updated_at = timestamp(int(when * 1000))
             columns = {"state": state, "updated_at": updated_at, "last_seq": writer.last_seq}
             self._update(session_id, writer.epoch, columns, done, describe=False)
 

@@ -11,17 +11,15 @@ the file ends before them, the whole append is ignored. A reader finds batches b
 
 from __future__ import annotations
 
-import functools
 import re
-import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
 
 from dragoman.gateway.ports.store import Row
+from dragoman.wire.timestamps import milliseconds, timestamp
 
 VERSION = 1
 LONGEST_HEAD = 160
@@ -49,8 +47,8 @@ def join(events: Sequence[bytes]) -> bytes:
 
 def describe(first_seq: int, count: int, lines: bytes, epoch: int, ts: int, more: int = 0) -> bytes:
     """The description of a batch, the line above its event lines; `ts` in milliseconds."""
-    plus, second, rest = b"+%d" % more if more else b"", _text(ts // 1000), ts % 1000
-    sealed = b"#%d %d%b %d %d %b.%03dZ " % (first_seq, count, plus, len(lines), epoch, second, rest)
+    plus = f"+{more}" if more else ""
+    sealed = f"#{first_seq} {count}{plus} {len(lines)} {epoch} {timestamp(ts)} ".encode()
     return b"%b%08x\n" % (sealed, crc32(sealed, crc32(lines)))
 
 
@@ -82,7 +80,9 @@ def read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
     whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
     row = None
     if whole and lines[-1:] == b"\n" and lines.count(b"\n") == count:  # may differ in a forged batch
-        row = Row(first_seq, milliseconds(match[6]), count, lines[:-1], int(match[5]))
+        row = Row(
+            first_seq, milliseconds(match[6].decode(errors="replace")), count, lines[:-1], int(match[5])
+        )
     return Batch(len(head) + length, count, int(match[3] or 0), row)
 
 
@@ -95,21 +95,3 @@ def find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
             if batch is not None and batch.row is not None:
                 return match.start(), seq
     return None
-
-
-def stamp_of(ts: int) -> str:
-    """A time in milliseconds since 1970 as ISO 8601 in UTC."""
-    return f"{_text(ts // 1000).decode()}.{ts % 1000:03d}Z"
-
-
-def milliseconds(stamp: bytes) -> int:
-    """Milliseconds since 1970; 0 if `stamp` is not a time."""
-    try:
-        return round(datetime.fromisoformat(stamp.decode()).timestamp() * 1000)
-    except ValueError:
-        return 0
-
-
-@functools.lru_cache(maxsize=256)
-def _text(second: int) -> bytes:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)).encode()

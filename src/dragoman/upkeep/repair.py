@@ -19,10 +19,11 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.store import SessionHeld, StoreError
-from dragoman.store import directory, format, locks, segments
+from dragoman.store import directory, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explain
 from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.wire.timestamps import timestamp
 
 READ_BYTES = 8 * 1024 * 1024
 ACCEPTED = "lost.json"
@@ -177,7 +178,7 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
 def _unknown(home: Path) -> Described:
     """A description for a session that has none; its times are those of the files."""
     times = [segment.path.stat().st_mtime for segment in segments.segments(home)] or [time.time()]
-    first, last = (format.stamp_of(int(moment * 1000)) for moment in (min(times), max(times)))
+    first, last = (timestamp(int(moment * 1000)) for moment in (min(times), max(times)))
     return Described(UNKNOWN, "/", "/", first, last, title="Recovered: its agent and folder are not known")
 
 

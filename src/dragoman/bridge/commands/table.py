@@ -14,12 +14,13 @@ from dragoman.bridge import limits
 from dragoman.bridge.commands import fields, opening, paths
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.events.summary import summary
-from dragoman.bridge.events.translate import lost, timestamp, translate
+from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.message import Message
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ownership.directory import RUNNING_STATES
 from dragoman.gateway.ports.store import BadCursor, Row
 from dragoman.gateway.session.session import Session
+from dragoman.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
     from dragoman.bridge.client import BridgeClient

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dragoman.bridge.events import shapes
 from dragoman.bridge.events.translate import SESSION_STATES, usage_fields
-from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.delivery import transcript
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
+from dragoman.wire import timestamps
 
 PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
 
@@ -24,7 +25,7 @@ def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
         "title": kept.title,
         "state": _resting_state(kept),
         "live": kept.live,
-        "updatedAt": kept.updated_at or events.now(),
+        "updatedAt": kept.updated_at or timestamps.now(),
         "clients": 0,
         "questions": 0,
         "sandbox": kept.sandbox,
@@ -55,7 +56,7 @@ def _resting_state(kept: SessionEntry) -> str:
 
 def kept_of(session: Session) -> SessionEntry:
     """A directory entry for a new session that the directory does not list yet."""
-    now = events.now()
+    now = timestamps.now()
     return SessionEntry(
         id=session.id,
         agent=session.agent_name,

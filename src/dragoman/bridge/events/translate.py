@@ -8,9 +8,7 @@ call, becomes `unknown_update` too.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,6 +17,7 @@ from dragoman.bridge.events import shapes
 from dragoman.bridge.events.records import translate_record
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
+from dragoman.wire import timestamps
 from dragoman.wire.errors import Malformed
 
 log = logging.getLogger(__name__)
@@ -74,13 +73,7 @@ def translate(session_id: str, seq: int | None, timestamp: str, event: bytes) ->
 def lost(session_id: str, first_seq: int, last_seq: int) -> bytes:
     """The event that replaces damaged events of the journal; its number is that of the last one."""
     about = {"type": "events_lost", "sessionId": session_id, "seq": last_seq, "firstSeq": first_seq}
-    return encode({**about, "timestamp": timestamp(time.time_ns() // 1_000_000)})
-
-
-def timestamp(ts: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(ts / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return encode({**about, "timestamp": timestamps.now()})
 
 
 def _record(event: bytes) -> Fields:

@@ -11,8 +11,6 @@ Updates are stored exactly as clients get them, so that a replay is a copy.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.updates import HISTORY_KINDS
 
@@ -89,8 +87,3 @@ def unkept_words(unkept: JsonObject) -> str:
 
 def read_record(event: bytes) -> JsonObject:
     return decode_object(event[1:])
-
-
-def now() -> str:
-    """The current time as the store saves times: ISO 8601 in UTC with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

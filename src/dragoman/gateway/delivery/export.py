@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -11,6 +10,7 @@ from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.wire.framing import single_line
+from dragoman.wire.timestamps import timestamp
 
 _KINDS = {
     events.HISTORY: (b"update", b"message"),
@@ -40,7 +40,7 @@ async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]
                 )
                 position = row.last_seq
                 continue
-            time = _time(row.ts).encode()
+            time = timestamp(row.ts).encode()
             yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
             position = row.last_seq
 
@@ -56,7 +56,3 @@ async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[byte
     yield f"Session `{record.id}` with {record.agent} in `{record.cwd}`, {record.created_at}\n\n".encode()
     async for piece in transcript.as_markdown(store, record.id):
         yield piece.encode(errors="replace")
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

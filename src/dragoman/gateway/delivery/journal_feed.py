@@ -14,7 +14,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.delivery import actions, events
+from dragoman.gateway.delivery import actions
 from dragoman.gateway.delivery.actions import Action
 from dragoman.gateway.delivery.batch import Batch, Missing, gap_batch
 from dragoman.gateway.delivery.journal_state import (
@@ -27,6 +27,7 @@ from dragoman.gateway.delivery.journal_state import (
     is_taken,
 )
 from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, StoreError
+from dragoman.wire import timestamps
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
@@ -442,7 +443,7 @@ class JournalFeed:
                 self._run(batch)
                 continue
             batch.kept, batch.after = False, self.delivered
-            before = self.missing or Missing(0, events.now())
+            before = self.missing or Missing(0, timestamps.now())
             self.missing = Missing(before.events + len(batch.events), before.since)
             self._show(batch)
 

@@ -19,6 +19,7 @@ from dragoman.gateway.ports.store import (
     StoredSession,
     StoreError,
 )
+from dragoman.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -74,8 +75,7 @@ async def _forget(gateway: Gateway, store: Store) -> None:
     settings = gateway.config.sessions
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)
-        older_than = since.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        expired = await expire(store, older_than)
+        expired = await expire(store, timestamp(int(since.timestamp() * 1000)))
         _tell("sessions.retain_days", expired)
         for each in expired:
             gateway.deleted(each.session_id)

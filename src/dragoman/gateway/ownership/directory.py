@@ -32,6 +32,7 @@ from dragoman.gateway.ports.store import (
 )
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.questions.question import unanswered
+from dragoman.wire import timestamps
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
@@ -124,7 +125,7 @@ class StoreDirectory:
         """Events of unloaded sessions that were not stored, and are not recorded as missing in the journal yet."""
 
     async def create(self, session: Session, original: Session | None) -> None:
-        time = events.now()
+        time = timestamps.now()
         record = SessionRecord(
             id=session.id,
             agent=session.agent_name,
@@ -188,7 +189,7 @@ class StoreDirectory:
         record = await self.store.find(agent, str(info["sessionId"]))
         if record is None:
             cwd = str(info.get("cwd", ""))
-            time = updated_at or events.now()
+            time = updated_at or timestamps.now()
             new = SessionRecord(
                 id=new_session_id(),
                 agent=agent,

@@ -12,6 +12,7 @@ from dragoman.gateway.delivery.journal_state import JournalState, is_taken
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.session.stream import Stream
+from dragoman.wire import timestamps
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class Entry:
 
     def retitle(self, title: str | None) -> None:
         self.title = title
-        self.save(SessionChanges(title=title, updated_at=events.now()))
+        self.save(SessionChanges(title=title, updated_at=timestamps.now()))
 
     def rename(self, title: str) -> None:
         """Set the title that the user chose."""
@@ -93,11 +94,11 @@ class Entry:
         if title is UNSET and self._owed is None and journal.state is JournalState.STORED:
             journal.store.touch(self._stream.id, journal.epoch, state, self._touched)
         else:
-            self.save(SessionChanges(updated_at=events.now(), state=state, title=title))
+            self.save(SessionChanges(updated_at=timestamps.now(), state=state, title=title))
 
     def _touched(self, error: StoreError | None) -> None:
         if error is not None:
-            self._saved(SessionChanges(updated_at=events.now()), error)
+            self._saved(SessionChanges(updated_at=timestamps.now()), error)
 
     def _saved(self, changes: SessionChanges, error: StoreError | None) -> None:
         if error is None:
