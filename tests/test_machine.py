@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,22 @@ def test_a_file_limit_that_is_refused_stays(monkeypatch: pytest.MonkeyPatch, err
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
     monkeypatch.setattr(resource, "setrlimit", Mock(side_effect=error))
     assert machine.raise_file_limit(16384) == 256
+
+
+def test_sockets_of_dead_processes_are_removed_by_the_next(tmp_path: Path) -> None:
+    sockets = tmp_path / "owners"
+    sockets.mkdir()
+    old, new, used = (sockets / f"{name}.sock" for name in ("old", "new", "used"))
+    for each in (old, new, used):
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(each))
+        if each is used:
+            listening.listen()
+            kept = listening
+        else:
+            listening.close()
+    for each in (old, used):
+        os.utime(each, (0, 0))
+    machine.sweep_sockets(sockets)
+    assert sorted(file.name for file in sockets.iterdir()) == ["new.sock", "used.sock"]
+    kept.close()

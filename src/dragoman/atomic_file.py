@@ -1,8 +1,11 @@
-"""Replaces a file in one step: a reader sees the old content or the new one, never a part."""
+"""Replaces a file in one step, and flushes files to the disk."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import sys
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -11,8 +14,8 @@ PRIVATE = 0o600
 def replace_file(path: Path, data: bytes) -> None:
     """Write `data` to a new file beside `path`, private to the user, and rename it over `path`.
 
-    Raises `OSError` and leaves `path` as it was. The new file has a name of its own, so that threads and processes that
-    replace the same file do not write into each other's.
+    A reader sees the old content or the new one, never a part. Raises `OSError` and leaves `path` as it was. The new
+    file has a name of its own, so that threads and processes that replace the same file do not write into each other's.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -24,3 +27,25 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def sync_data(descriptor: int) -> None:
+    """Flush to the disk itself; on macOS `fsync` stops at the drive's cache, so `F_FULLFSYNC` where supported."""
+    if sys.platform == "darwin":
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
+                raise
+            os.fsync(descriptor)
+    else:
+        os.fdatasync(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush a folder, or a file, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

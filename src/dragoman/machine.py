@@ -1,19 +1,24 @@
-"""This machine: its name, boot id and file limit, and whether a folder is on a disk shared with other machines."""
+"""This machine: its name, boot id, file limit, processes, and whether a folder is on a disk that others share."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import platform
 import re
 import resource
+import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 _MACHINE_ID = Path("/etc/machine-id")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MOUNTS = Path("/proc/self/mountinfo")
+
+OLD_SOCKET = 60.0  # seconds
 
 NETWORK = frozenset(
     [
@@ -90,6 +95,21 @@ def runs(pid: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def listens(path: Path) -> bool:
+    """Whether a process listens at this socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT)
+
+
+def sweep_sockets(folder: Path) -> None:
+    """Remove sockets of dead processes; a recent one may belong to a process that is about to listen."""
+    for path in folder.glob("*.sock"):
+        with suppress(OSError):
+            old = time.time() - path.lstat().st_mtime > OLD_SOCKET
+            if old and path.is_socket() and not listens(path):
+                path.unlink()
 
 
 _soft_files = 0

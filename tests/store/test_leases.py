@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import threading
 import time
@@ -316,28 +315,6 @@ async def test_a_session_that_is_live_elsewhere_is_not_deleted(store: FileStore,
         await store.delete("dgm_theirs")
     assert refusal.value.holder.owner.address == about["address"]
     assert await other.ask("delete", "dgm_theirs") is True
-
-
-async def test_sockets_of_dead_processes_are_removed_by_the_next(
-    runtime: Path, path: Path, tmp_path: Path
-) -> None:
-    sockets = runtime / "owners"
-    sockets.mkdir(parents=True)
-    old, new, used = (sockets / f"{name}.sock" for name in ("old", "new", "used"))
-    for each in (old, new, used):
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(str(each))
-        if each is used:
-            listening.listen()
-            kept = listening
-        else:
-            listening.close()
-    for each in (old, used):
-        os.utime(each, (0, 0))
-    store = await FileStore.open(path, runtime)
-    assert sorted(file.name for file in sockets.iterdir()) == ["new.sock", "used.sock"]
-    kept.close()
-    await store.close()
 
 
 async def test_the_lock_says_who_has_the_session_and_who_gave_it_back(store: FileStore, path: Path) -> None:

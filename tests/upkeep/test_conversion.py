@@ -97,7 +97,7 @@ def test_files_are_on_the_disk_before_the_old_record_goes(
 
     checked: list[tuple[str, int]] = []
     monkeypatch.setattr(os, "fsync", note)
-    monkeypatch.setattr(writer, "_sync", note)
+    monkeypatch.setattr(writer, "sync_data", note)
     monkeypatch.setattr(conversion, "_add", check_and_add)
     convert(path)
     assert checked == [(ids[0], 1), (ids[1], 2)]

@@ -285,8 +285,10 @@ async def _listen_to_processes(running: Gateway, store: Store | None) -> Listene
     listener = Listener(
         lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
     )
+    socket = Path(store.owner.address.removeprefix("unix:"))
     try:
-        await listener.unix(Path(store.owner.address.removeprefix("unix:")))
+        machine.sweep_sockets(socket.parent)
+        await listener.unix(socket)
     except ListenError as error:
         log.warning("other processes cannot reach the sessions of this one: %s", error)
         return None

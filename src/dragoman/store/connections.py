@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import time
 from typing import TypeVar
 
 from dragoman.gateway.ports.store import Done, StoreClosed, StoreError
@@ -18,8 +17,6 @@ from dragoman.store import directory, limits
 from dragoman.store.directory import Columns
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
-from dragoman.store.writer import Writer
-from dragoman.wire.timestamps import timestamp
 
 T = TypeVar("T")
 
@@ -56,8 +53,8 @@ class DirectoryWriter(Threads):
         self.connection: sqlite3.Connection | None = None
         """Must be set before the first `run`."""
         self._folder = folder
-        self._touched: dict[str, tuple[Writer, str, float, Done]] = {}
-        """State and time of sessions used lately; held back for up to a second, so that a turn costs no write."""
+        self._touched: dict[str, tuple[int, Columns, Done]] = {}
+        """Epoch and changes of sessions used lately; held back for up to a second, so that a turn costs no write."""
         self._last: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -72,20 +69,23 @@ class DirectoryWriter(Threads):
 
         return self.call(transact)
 
-    def update(self, session_id: str, epoch: int, columns: Columns, done: Done | None) -> None:
-        """Change a record, after all earlier changes of its session."""
-        self._write_touch(session_id)
-        self._update(session_id, epoch, columns, done, describe=True)
+    def update(self, session_id: str, epoch: int, columns: Columns, done: Done) -> None:
+        """Change a record and its description, after all earlier changes of its session."""
+        if session_id in self._touched:
+            self._write(session_id, *self._touched.pop(session_id))
+        self._write(session_id, epoch, columns, done, describe=True)
 
-    def touch(self, session_id: str, writer: Writer, state: str, done: Done) -> None:
-        self._touched[session_id] = (writer, state, time(), done)
+    def touch(self, session_id: str, epoch: int, columns: Columns, done: Done) -> None:
+        """Change a record within a second; of several such changes of a session only the last is written."""
+        self._touched[session_id] = (epoch, columns, done)
         if self._timer is None:
             self._collect()
 
     def flush(self) -> None:
         """Write all touches that are held back."""
-        for session_id in list(self._touched):
-            self._write_touch(session_id)
+        touched, self._touched = self._touched, {}
+        for session_id, change in touched.items():
+            self._write(session_id, *change)
 
     def _collect(self) -> None:
         """Write the first touch at once, and those of the following second together."""
@@ -111,16 +111,8 @@ class DirectoryWriter(Threads):
             await self.call(self.connection.close)
         await super().close()
 
-    def _write_touch(self, session_id: str) -> None:
-        touched = self._touched.pop(session_id, None)
-        if touched is not None:
-            writer, state, when, done = touched
-            updated_at = timestamp(int(when * 1000))
-            columns = {"state": state, "updated_at": updated_at, "last_seq": writer.last_seq}
-            self._update(session_id, writer.epoch, columns, done, describe=False)
-
-    def _update(
-        self, session_id: str, epoch: int, columns: Columns, done: Done | None, *, describe: bool
+    def _write(
+        self, session_id: str, epoch: int, columns: Columns, done: Done, *, describe: bool = False
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             directory.update(connection, session_id, epoch, columns)
@@ -131,8 +123,7 @@ class DirectoryWriter(Threads):
             error = working.exception()
             if error is not None and not isinstance(error, StoreError):
                 raise error
-            if done is not None:
-                done(error)
+            done(error)
 
         self._last = self.run(work)
         self._last.add_done_callback(ended)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
 import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.store import SessionRecord
@@ -19,7 +18,8 @@ _JSON_TYPES: dict[str, Any] = {"additional_directories": tuple[str, ...], "extra
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, n FROM directory"
 _INSERT = f"INSERT INTO directory ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 
-_SEAL_BYTES = 8
+_MARK = 16
+"""Characters at the end of a cursor that say which list it belongs to."""
 
 Columns: TypeAlias = dict[str, Any]
 Filters: TypeAlias = tuple[str | None, str | None, str | None]
@@ -45,12 +45,8 @@ def exists(session_id: str, agent_session_id: object) -> port.SessionExists:
 
 def columns(source: SessionRecord | port.SessionChanges) -> Columns:
     """The column values of a record or of changes; encoded in the caller's thread, so bad values fail there."""
-    values = {name: getattr(source, name) for name in source.__struct_fields__}
-    return {
-        name: msgspec.json.encode(value).decode() if name in _JSON_TYPES else value
-        for name, value in values.items()
-        if value is not msgspec.UNSET
-    }
+    values = {name: value for name, value in structs.asdict(source).items() if value is not msgspec.UNSET}
+    return values | {name: msgspec.json.encode(values[name]).decode() for name in _JSON_TYPES & values.keys()}
 
 
 def create(connection: sqlite3.Connection, columns: Columns) -> None:
@@ -124,27 +120,23 @@ def page(
 
 def seal(position: Position, store_id: str, filters: Filters) -> str:
     """A cursor that is only valid for this store and these filters."""
-    body = msgspec.json.encode(position)
-    return urlsafe_b64encode(_mark(body, store_id, filters) + body).rstrip(b"=").decode()
+    body = msgspec.json.encode(position).hex()
+    return body + _mark(body, store_id, filters)
 
 
 def unseal(cursor: str, store_id: str, filters: Filters) -> Position:
-    try:
-        raw = urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))
-    except (binascii.Error, UnicodeError):
-        raw = b""
-    body = raw[_SEAL_BYTES:]
-    if not body or raw[:_SEAL_BYTES] != _mark(body, store_id, filters):
+    body, mark = cursor[:-_MARK], cursor[-_MARK:]
+    if mark != _mark(body, store_id, filters):
         text = (
             "The cursor is not from this list. Start again without one, and keep the filters between pages."
         )
         raise port.BadCursor(text)
-    return msgspec.json.decode(body, type=tuple[str, int])
+    return msgspec.json.decode(bytes.fromhex(body), type=tuple[str, int])
 
 
-def _mark(body: bytes, store_id: str, filters: Filters) -> bytes:
-    context = msgspec.json.encode(filters)
-    return blake2b(context + b"\n" + body, key=store_id.encode(), digest_size=_SEAL_BYTES).digest()
+def _mark(body: str, store_id: str, filters: Filters) -> str:
+    sealed = msgspec.json.encode((store_id, filters)) + body.encode(errors="replace")
+    return blake2b(sealed, digest_size=_MARK // 2).hexdigest()
 
 
 def columns_of(connection: sqlite3.Connection, session_id: str) -> Columns:

@@ -13,11 +13,13 @@ from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import structs
 
+from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
 from dragoman.store import directory, limits, segments
 from dragoman.store.database import Database, Sync
+from dragoman.store.directory import Columns
 from dragoman.store.leases import Leases
-from dragoman.store.writer import sync_folder
+from dragoman.wire import timestamps
 
 T = TypeVar("T")
 Mode: TypeAlias = Literal["rw", "ro"]
@@ -125,21 +127,23 @@ class FileStore(Leases):
         self, session_id: str, epoch: int, changes: port.SessionChanges, done: port.Done | None = None
     ) -> None:
         columns = directory.columns(changes)
+        self._change(session_id, epoch, columns, done or (lambda error: None), soon=False)
+
+    def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
+        columns = {"state": state, "updated_at": timestamps.now()}
+        self._change(session_id, epoch, columns, done, soon=True)
+
+    def _change(self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool) -> None:
         owned = self._owned.get(session_id)
         if owned is not None:
             columns["last_seq"] = owned.writer.last_seq
         refusal = self._refusal()
-        if refusal is None:
-            self._writer.update(session_id, epoch, columns, done)
-        elif done is not None:
+        if refusal is not None:
             done(refusal)
-
-    def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
-        owned = self._owned.get(session_id)
-        if owned is None or owned.epoch != epoch or self._closed:
-            self.update(session_id, epoch, port.SessionChanges(state=state), done)
+        elif soon:
+            self._writer.touch(session_id, epoch, columns, done)
         else:
-            self._writer.touch(session_id, owned.writer, state, done)
+            self._writer.update(session_id, epoch, columns, done)
 
     async def find(self, agent: str, agent_session_id: str) -> port.SessionRecord | None:
         return await self._query(lambda c: directory.find(c, agent, agent_session_id))

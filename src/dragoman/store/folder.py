@@ -7,8 +7,6 @@ import fcntl
 import os
 import re
 import shutil
-import socket
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ DESCRIPTION = "session.json"
 _DELETED = ".deleted-"
 _SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
-_OLD_SOCKET = 60.0  # seconds
 
 
 class Folder:
@@ -77,18 +74,3 @@ class Folder:
 
     def remove_hidden(self, session_id: str) -> None:
         shutil.rmtree(self.journals / f"{_DELETED}{session_id}", ignore_errors=True)
-
-
-def sweep_sockets(sockets: Path) -> None:
-    """Remove sockets of dead processes; a recent one may belong to a process that is about to listen."""
-    for path in sockets.glob("*.sock"):
-        with suppress(OSError):
-            old = time.time() - path.lstat().st_mtime > _OLD_SOCKET
-            if old and path.is_socket() and not answers(path):
-                path.unlink()
-
-
-def answers(path: Path) -> bool:
-    """Whether a process listens at this socket."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        return probe.connect_ex(str(path)) not in (errno.ECONNREFUSED, errno.ENOENT)

@@ -15,14 +15,15 @@ from typing import TypeVar
 from msgspec import structs
 
 from dragoman import machine
+from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
 from dragoman.store import directory, limits, locks, schema, segments
 from dragoman.store.connections import DirectoryWriter, Threads
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
-from dragoman.store.folder import Folder, answers, sweep_sockets
+from dragoman.store.folder import Folder
 from dragoman.store.owned import Disk, Owned
-from dragoman.store.writer import Writer, sync_folder
+from dragoman.store.writer import Writer
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,6 @@ class Leases:
                 for session_id in self._folder.hidden():
                     directory.delete(connection, session_id)
                     self._folder.remove_hidden(session_id)
-                sweep_sockets(self._socket.parent)
                 self._writer.connection = connection
             else:
                 self._database.prepare_reading()
@@ -162,7 +162,7 @@ class Leases:
             return None
         socket = self._socket.with_name(f"{record.owner}.sock")
         node = record.node or self.owner.node
-        return port.Owner(node, record.owner, f"unix:{socket}") if answers(socket) else None
+        return port.Owner(node, record.owner, f"unix:{socket}") if machine.listens(socket) else None
 
     async def _locked(
         self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False

@@ -6,10 +6,7 @@ repeating a write that failed, or whose outcome is unknown, overwrites it and ne
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +14,7 @@ from time import time
 
 from msgspec import Struct
 
+from dragoman.atomic_file import sync_data, sync_folder
 from dragoman.gateway.ports.store import BadEvent, Done, OutcomeUnknown, SequenceGap, StoreError
 from dragoman.store import format, limits, segments
 from dragoman.store.failure import explain
@@ -95,23 +93,24 @@ class Writer:
                 self.write(append.first_seq, append.events)
             except StoreError as error:
                 append.outcome = error
-        failure = self.sync()
-        for append in appends:
-            if append.first_seq > self.last_seq:
-                append.outcome = append.outcome or failure
+        try:
+            self.sync()
+        except StoreError as error:
+            for append in appends:
+                if append.first_seq > self.last_seq:
+                    append.outcome = append.outcome or error
 
-    def sync(self) -> StoreError | None:
+    def sync(self) -> None:
         """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
         if self._safe is None or self._descriptor < 0:
-            return None
+            return
         try:
-            _sync(self._descriptor)
+            sync_data(self._descriptor)
         except OSError as error:
             failure = explain(error, self.folder)
             self._offset, self.next_seq = self._safe
-            return failure if self._cut() else OutcomeUnknown(str(failure))
+            raise failure if self._cut() else OutcomeUnknown(str(failure)) from error
         self._safe = self._offset, self.next_seq
-        return None
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -121,9 +120,7 @@ class Writer:
     __del__ = close
 
     def _begin_segment(self) -> None:
-        failure = self.sync()
-        if failure is not None:
-            raise failure
+        self.sync()
         path = self.folder / segments.name(self.next_seq, self.epoch)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self.close()
@@ -153,25 +150,3 @@ def _batches(first_seq: int, epoch: int, ts: int, events: Sequence[bytes], size:
         behind += len(head) + len(lines)
         parts[:0] = [head, lines]
     return parts
-
-
-def _sync(descriptor: int) -> None:
-    """Flush to the disk itself; on macOS `fsync` stops at the drive's cache, so `F_FULLFSYNC` where supported."""
-    if sys.platform == "darwin":
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EINVAL):
-                raise
-            os.fsync(descriptor)
-    else:
-        os.fdatasync(descriptor)
-
-
-def sync_folder(path: Path) -> None:
-    """Flush a folder, or a file, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

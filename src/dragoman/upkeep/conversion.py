@@ -20,12 +20,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import Row, SessionExists, StoreCorrupt, StoreError
 from dragoman.store import directory, locks, schema, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
-from dragoman.store.writer import Writer, sync_folder
+from dragoman.store.writer import Writer
 from dragoman.upkeep.old_owners import is_alive
 
 log = logging.getLogger(__name__)
@@ -182,24 +183,18 @@ def _write_rows(rows: Iterator[Row], target: Path, old: Old) -> None:
     try:
         for row in rows:
             if row.first_seq != writer.next_seq:
-                _flush(writer)
+                writer.sync()
                 writer.close()
                 end = segments.End(row.first_seq, row.first_seq - 1)
                 writer = Writer(target, end, old.epoch, durable=True)
             writer.write(row.first_seq, row.events(), row.ts)
-        _flush(writer)
+        writer.sync()
         if writer.next_seq <= old.last_seq or not segments.segments(
             target
         ):  # the end is lost, or all was pruned
             segments.begin(target, old.last_seq + 1, old.epoch)
     finally:
         writer.close()
-
-
-def _flush(writer: Writer) -> None:
-    failure = writer.sync()
-    if failure is not None:
-        raise failure
 
 
 def _compare(rows: Iterator[Row], target: Path, old: Old) -> None:

@@ -24,11 +24,11 @@ from typing import IO
 
 import msgspec
 
+from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from dragoman.store import schema
 from dragoman.store.failure import explain
 from dragoman.store.folder import Folder
-from dragoman.store.writer import sync_folder
 from dragoman.upkeep import archive
 from dragoman.upkeep.archive import DATABASE, Manifest, Say
 from dragoman.upkeep.old_owners import is_alive
