@@ -7,7 +7,6 @@ from functools import partial
 
 from msgspec import UNSET, UnsetType, structs
 
-from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.journal_state import JournalState, is_taken
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import SessionChanges, StoreError
