@@ -157,9 +157,4 @@ def text_of(content: object) -> str:
 
 def spoken(update: JsonObject) -> str:
     """The text of a chunk for a terminal; a chunk that is only a Markdown fence is left out."""
-    return "" if facts_of(update).get("fence") is True else text_of(update.get("content"))
-
-
-def facts_of(update: JsonObject) -> JsonObject:
-    """`_meta.dragoman` of an update or a result."""
-    return own_meta(update)
+    return "" if own_meta(update).get("fence") is True else text_of(update.get("content"))

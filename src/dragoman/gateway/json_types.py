@@ -16,6 +16,12 @@ def own_meta(holder: JsonObject) -> JsonObject:
     return as_object(as_object(holder.get("_meta")).get("dragoman"))
 
 
+def with_own_meta(holder: JsonObject, **facts: object) -> JsonObject:
+    """The object with these facts added to its `_meta.dragoman`."""
+    meta = as_object(holder.get("_meta"))
+    return {**holder, "_meta": {**meta, "dragoman": {**own_meta(holder), **facts}}}
+
+
 def decode_object(raw: bytes | Raw) -> JsonObject:
     try:
         value = msgspec.json.decode(raw)

@@ -101,7 +101,7 @@ def _update(event: bytes) -> Fields:
 
 def _user_message(update: JsonObject) -> Fields:
     fields: Fields = {"type": "user_message", "content": shapes.block(update.get("content"))}
-    message_id = _own(update).get("clientMessageId")
+    message_id = own_meta(update).get("clientMessageId")
     return {**fields, "clientMessageId": message_id} if isinstance(message_id, str) else fields
 
 
@@ -133,7 +133,7 @@ def tool_fields(tool: JsonObject) -> Fields | None:
     fields = shapes.tool_call({name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None})
     if not isinstance(fields, dict):
         return None
-    return {**fields, "told": True} if _own(tool).get("told") is True else fields
+    return {**fields, "told": True} if own_meta(tool).get("told") is True else fields
 
 
 def _tool_started(update: JsonObject) -> Fields | None:
@@ -251,7 +251,7 @@ def usage_fields(update: JsonObject) -> Fields:
 
 
 def _session_info(update: JsonObject) -> Fields:
-    own = _own(update)
+    own = own_meta(update)
     fields = {name: value for name, value in {**update, **own}.items() if name not in _HEADER}
     state = fields.get("state")
     if not isinstance(state, str) or state not in SESSION_STATES:
@@ -267,10 +267,6 @@ def _notice(update: JsonObject) -> Fields:
         "title": shapes.text(update.get("title")),
         "severity": shapes.one_of(shapes.SEVERITIES, "info")(update.get("severity")),
     }
-
-
-def _own(update: JsonObject) -> JsonObject:
-    return own_meta(update)
 
 
 UPDATES: dict[str, Callable[[JsonObject], Fields | None]] = {

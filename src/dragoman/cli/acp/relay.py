@@ -14,12 +14,11 @@ import logging
 import signal
 from pathlib import Path
 
-from msgspec import Raw
-
 from dragoman.agents.remote.agent import RemoteAgent
 from dragoman.agents.remote.trouble import RemoteError
-from dragoman.gateway.json_types import as_object, decode_object, encode
+from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.ports.agent import AgentUnavailable
+from dragoman.gateway.rewriting.rewrite import with_own_params
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.stdio import StdioLink
@@ -152,7 +151,7 @@ class _Relay:
             if envelope.method == "session/prompt":
                 self._prompt_begins(envelope)
             elif envelope.method in NAMES_AGENT and self._agent is not None:
-                return _with_agent(line, self._agent)
+                return with_own_params(line, agent=self._agent)
         except Malformed as error:
             log.info("passed on unread: %s", error.message)
         return line
@@ -182,18 +181,6 @@ class _Relay:
 
 def _may_name(line: bytes) -> bool:
     return b'"session/new"' in line or b'"initialize"' in line
-
-
-def _with_agent(line: bytes, agent: str) -> bytes:
-    """The message with the agent's name added; an agent that the client names stays."""
-    envelope = message.members(line)
-    params = message.members(envelope.get("params", Raw(b"{}")))
-    meta = as_object(decode_object(params["_meta"])) if "_meta" in params and params["_meta"] != _NULL else {}
-    meta["dragoman"] = {"agent": agent, **as_object(meta.get("dragoman"))}
-    return encode({**envelope, "params": Raw(encode({**params, "_meta": meta}))})
-
-
-_NULL = Raw(b"null")
 
 
 async def _first(*events: asyncio.Event, timeout: float | None = None) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections import deque
 
 from dragoman.cli.compose import gateway, run_loop
-from dragoman.cli.conversation import Conversation, Question, facts_of
+from dragoman.cli.conversation import Conversation, Question
 from dragoman.cli.exec.approval import ask_person
 from dragoman.cli.sessions.find import find
 from dragoman.cli.terminal.keyboard import Keyboard
@@ -23,7 +23,7 @@ from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.wire.errors import RpcError
 
@@ -78,10 +78,10 @@ class Visit:
         record = self._record
         params = {"sessionId": record.id, "cwd": record.cwd, "mcpServers": []}
         loaded = await conversation.result("session/load", params)
-        self._others_turn = facts_of(loaded).get("state") in RUNNING
+        self._others_turn = own_meta(loaded).get("state") in RUNNING
         self._screen.end_line()
         if self._keyboard.terminal:
-            state = str(facts_of(loaded).get("state") or "attached").replace("_", " ")
+            state = str(own_meta(loaded).get("state") or "attached").replace("_", " ")
             self._narrator.say(
                 f"{record.agent} in {record.cwd}: {state}. Type a prompt; Ctrl-D leaves.", dim=True
             )

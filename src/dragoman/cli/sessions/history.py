@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.cli.conversation import facts_of, text_of
+from dragoman.cli.conversation import text_of
 from dragoman.cli.terminal.narrator import describe_tool
 from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.wire.errors import Malformed
 
@@ -116,7 +116,7 @@ def _note(history: History, seq: int, ts: int, event: bytes) -> None:
     elif tag == events.PROMPT:
         _note_prompt(history, ts, event)
     elif tag == events.STATE and b'"silent"' in event:
-        seconds = facts_of(read_update(event[1:]) or {}).get("seconds")
+        seconds = own_meta(read_update(event[1:]) or {}).get("seconds")
         history.silent_seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
 
 

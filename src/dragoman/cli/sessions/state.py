@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.cli.conversation import Conversation, facts_of
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.cli.conversation import Conversation
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ownership.directory import RUNNING_STATES, examine
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import Owner, SessionRecord, Store
@@ -87,7 +87,7 @@ async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
                 for info in page.get("sessions") or []:
                     key = str(as_object(info).get("sessionId"))
                     if key in ids:
-                        found[key] = str(facts_of(info).get("state"))
+                        found[key] = str(own_meta(info).get("state"))
                 if len(found) == len(ids) or not isinstance(page.get("nextCursor"), str):
                     break
                 cursor = {"cursor": page["nextCursor"]}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dragoman.cli.conversation import Question, facts_of, spoken, text_of
+from dragoman.cli.conversation import Question, spoken, text_of
 from dragoman.cli.terminal.screen import Screen, one_line
 from dragoman.gateway.delivery import events
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.rewriting import tool_text
 from dragoman.gateway.rewriting.tool_text import ToolContents, said_already
 
@@ -172,7 +172,7 @@ def describe_tool(tool: JsonObject, titles: dict[str, str] | None = None) -> str
 
 def turn_facts(update: JsonObject) -> JsonObject | None:
     """How a turn ended, if the update reports that; else None."""
-    facts = facts_of(update)
+    facts = own_meta(update)
     if update.get("sessionUpdate") != "session_info_update":
         return None
     if facts.get("state") == "interrupted":

@@ -30,15 +30,6 @@ def after_seq(params: JsonObject) -> int | None:
     return value
 
 
-def with_after_seq(params: JsonObject, position: int) -> JsonObject:
-    """The params with `afterSeq` set to `position`."""
-    meta = as_object(params.get("_meta"))
-    return {
-        **params,
-        "_meta": {**meta, "dragoman": {**as_object(meta.get("dragoman")), "afterSeq": position}},
-    }
-
-
 def is_intact(line: bytes) -> bool:
     """Whether a stored line is still JSON: a disk may corrupt it, and a client may disconnect on invalid JSON."""
     try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.feed import DirectFeed
 from dragoman.gateway.delivery.journal_attachment import JournalAttachment, reads_journal
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_own_meta
 from dragoman.gateway.lifecycle.create import setup_params
 from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGone
 from dragoman.gateway.rewriting.rewrite import reply_for_client
@@ -81,7 +81,7 @@ async def _from_owner(
         await _give_up(session, feed, attachment, was_attached=was_attached)
         if not (owner.alive or owner.cut_off or request.answered):
             if attachment.reads_journal:  # the client already has what the attachment read
-                request.params = encode(replay.with_after_seq(params, attachment.position))
+                request.params = encode(with_own_meta(params, afterSeq=attachment.position))
             gone = owner.gone_error()
             raise OwnerGone(gone.code, gone.message, gone.data)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))

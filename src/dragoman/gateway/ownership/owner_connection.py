@@ -18,7 +18,7 @@ from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.agent import AgentConnection, Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
-from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, encode, with_own_meta
 from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.rewriting.rewrite import session_of
@@ -179,18 +179,10 @@ def _for_owner(capabilities: JsonObject) -> JsonObject:
     Questions have ids, replays are marked and all updates are numbered; a client that did not ask for numbers ignores
     `_meta`. Options come complete, and `models` only as the agent sent them: they are adapted to each client here.
     """
-    meta = as_object(capabilities.get("_meta"))
-    own = {
-        **as_object(meta.get("dragoman")),
-        "questions": True,
-        "replays": True,
-        "seq": True,
-        "models": False,
-    }
     session = as_object(capabilities.get("session"))
     options = {**as_object(session.get("configOptions")), "boolean": {}}
     told = {**capabilities, "session": {**session, "configOptions": options}}
-    return {**told, "_meta": {**meta, "dragoman": own}}
+    return with_own_meta(told, questions=True, replays=True, seq=True, models=False)
 
 
 async def _go_on(session: Session) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Raw
 
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, with_own_meta
 from dragoman.gateway.rewriting import dialects
 from dragoman.rpc.request import Reply
 from dragoman.wire import message
@@ -44,6 +44,15 @@ def without_session(params: bytes) -> bytes:
 def with_session(params: bytes, session_id: str) -> bytes:
     """The params with another session id."""
     return with_members(params, sessionId=session_id)
+
+
+def with_own_params(line: bytes, **facts: object) -> bytes:
+    """The message with these facts in `_meta.dragoman` of its params; those that the client gave stay."""
+    envelope = message.members(line)
+    params = message.members(envelope.get("params", Raw(message.EMPTY)))
+    meta = {"_meta": decode_object(params["_meta"])} if "_meta" in params else {}
+    own = with_own_meta(meta, **{**facts, **own_meta(meta)})
+    return encode({**envelope, "params": Raw(encode({**params, **own}))})
 
 
 def with_members(params: bytes, **changes: object) -> bytes:

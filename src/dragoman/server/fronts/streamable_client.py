@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.gateway.client import ClientConnection
-from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.rewriting.rewrite import session_of, with_members
+from dragoman.gateway.rewriting.rewrite import session_of, with_members, with_own_params
 from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError
@@ -89,7 +88,7 @@ class StreamableClient:
                 bytes(id), asked
             )  # a reused id is refused by the peer; the first request keeps its entry
         if asked.method == RESUME and asked.session_id in self._last_seen:
-            body = with_position(body, self._last_seen.pop(asked.session_id))
+            body = with_own_params(body, afterSeq=self._last_seen.pop(asked.session_id))
         self.client.peer.link_messages([body])
 
     def touch(self) -> None:
@@ -248,13 +247,3 @@ def named(line: bytes, session_id: str) -> bytes:
     if "result" not in members:
         return line
     return with_members(line, result=Raw(with_members(bytes(members["result"]), sessionId=session_id)))
-
-
-def with_position(line: bytes, seq: int) -> bytes:
-    """Add the last event that the client has to a resume, unless the client did."""
-    members = message.members(line)
-    params = message.members(members["params"])
-    meta = as_object(decode_object(params["_meta"])) if "_meta" in params else {}
-    meta["dragoman"] = {"afterSeq": seq, **as_object(meta.get("dragoman"))}
-    told = Raw(encode({**params, "_meta": Raw(encode(meta))}))
-    return encode({**members, "params": told})
