@@ -9,7 +9,6 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
-from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.session.questions.policy import choose_option
 from dragoman.rpc.request import Request
 from dragoman.transports.dial import UnixDialer
@@ -99,7 +98,7 @@ class Conversation(GatewayClient):
     async def _begin(self) -> None:
         reply = await self.initialize(CAPABILITIES, "dragoman-cli", "Dragoman")
         if not reply.ok:
-            raise as_error(reply)
+            raise reply.as_error()
 
     # -- requests
 

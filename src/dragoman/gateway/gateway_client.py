@@ -15,14 +15,13 @@ from dragoman import __version__
 from dragoman.gateway.client import ClientConnection, Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.lifecycle.restart_agent import as_error
-from dragoman.rpc.peer import Peer
-from dragoman.rpc.request import OnReply, Reply, Request
+from dragoman.rpc.peer import Peer, Receiver
+from dragoman.rpc.request import OnReply, Reply
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+from dragoman.wire.errors import Malformed, RpcError, internal
 
 
-class GatewayClient:
+class GatewayClient(Receiver):
     """`Receiver` of the gateway's messages, and the `Link` that it sends them on.
 
     A subclass that is a `JournalLink` is sent journals instead of updates, one that is a `SplitLink` has a stream for
@@ -67,7 +66,7 @@ class GatewayClient:
         """Send a request and return its result; raises `RpcError`."""
         reply = await self.call(method, params, seen)
         if not reply.ok:
-            raise as_error(reply)
+            raise reply.as_error()
         try:
             return decode_object(reply.result)
         except Malformed:
@@ -105,18 +104,6 @@ class GatewayClient:
             self.peer.link.close()
 
     # -- Receiver
-
-    def peer_request(self, request: Request) -> None:
-        raise method_not_found(request.method)
-
-    def peer_notification(self, method: str, params: bytes) -> None:
-        pass
-
-    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        return False
-
-    def peer_writable(self, writable: bool) -> None:
-        """Ignored: requests never fill a stream."""
 
     def peer_closed(self, reason: str | None) -> RpcError:
         return internal("Dragoman is shutting down", "shutdown")

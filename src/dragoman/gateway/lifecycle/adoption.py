@@ -15,7 +15,6 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import encode
-from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.rewriting.rewrite import reply_for_client
 from dragoman.gateway.session.recovery import SharedLoad
 from dragoman.rpc.request import Reply
@@ -104,7 +103,7 @@ class Adoption(SharedLoad):
         patience = session.gateway.config.limits.session_timeout
         reply = await agent.call("session/load", encode(params), heard=self._heard, patience=patience)
         if not reply.ok:
-            raise restart_agent.as_error(reply_for_client(reply, session.agent_session_id, session.id))
+            raise reply_for_client(reply, session.agent_session_id, session.id).as_error()
         session.options.take_result(reply)
 
     def _heard(self, reply: Reply) -> None:

@@ -231,7 +231,7 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
     if agent is not None and agent.capabilities.session("delete"):
         reply = await agent.ask("session/delete", encode({"sessionId": agent_session_id}), CLOSE_TIMEOUT)
         if not reply.ok and not client.gateway.journaling:
-            raise restart_agent.as_error(reply)
+            raise reply.as_error()
     elif not client.gateway.journaling:
         raise method_not_found("session/delete")
 

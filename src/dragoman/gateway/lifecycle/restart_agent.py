@@ -216,7 +216,7 @@ async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObjec
     finally:
         agent.session_created(session if created else None)
     if not reply.ok:
-        raise as_error(reply)
+        raise reply.as_error()
     agent.release_early(session)
     journal = session.journal
     assert journal is not None
@@ -244,7 +244,7 @@ def _check_failure(agent: AgentConnection, reply: Reply) -> None:
     if not agent.alive:
         raise agent.gone_error()
     if error.get("code") == -32000 and not dialects.is_session_lost(error):
-        raise as_error(reply)
+        raise reply.as_error()
 
 
 def new_agent_session(agent: AgentConnection, reply: Reply) -> str:
@@ -253,11 +253,3 @@ def new_agent_session(agent: AgentConnection, reply: Reply) -> str:
     if not isinstance(agent_session_id, str):
         raise internal(f"The agent {agent.name} answered without a sessionId", "agent_error")
     return agent_session_id
-
-
-def as_error(reply: Reply) -> RpcError:
-    error = decode_object(reply.error)
-    code = error.get("code")
-    return RpcError(
-        code if isinstance(code, int) else INTERNAL_ERROR, str(error.get("message")), error.get("data")
-    )

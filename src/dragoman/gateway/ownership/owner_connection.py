@@ -19,7 +19,6 @@ from dragoman.gateway.agent import AgentConnection, Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
 from dragoman.gateway.json_types import JsonObject, as_object, encode, with_own_meta
-from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.rewriting.updates import UpdateHead
@@ -169,7 +168,7 @@ async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -
         session.unbind()
         feed.replay_ended()
         session.gateway.pool.reap(owner)
-        raise restart_agent.as_error(reply)
+        raise reply.as_error()
     await feed.replayed()
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.ports.store import SessionChanges, SessionRecord, Store, StoreError
 from dragoman.rpc.request import Reply
@@ -198,7 +197,7 @@ async def _unless_gone(
 
 def _result(reply: Reply) -> JsonObject:
     if not reply.ok:
-        raise HttpError.refused(as_error(reply))
+        raise HttpError.refused(reply.as_error())
     return decode_object(reply.result)
 
 

@@ -21,7 +21,6 @@ from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.gateway.lifecycle.restart_agent import as_error
 from dragoman.gateway.ownership.takeover import unknown
 from dragoman.gateway.ports.store import LIST_PAGE, StoreError
 from dragoman.gateway.rewriting.rewrite import session_of
@@ -149,7 +148,7 @@ class SharedClient(GatewayClient):
         reply = await asyncio.shield(self._ready)
         if not reply.ok:
             self.close()
-            raise as_error(reply)
+            raise reply.as_error()
 
     async def fetch(self, method: str, params: bytes, session_id: str | None) -> Reply:
         """Send a request about a session, attached to it until the reply."""
