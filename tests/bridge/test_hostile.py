@@ -176,7 +176,8 @@ BLOCKS: list[object] = [
 INPUTS: list[object] = [
     None, 7, "", [], [None], {"command": {}}, {"command": [None, 7]}, {"command": ""}, {"file_path": 7}, {"path": None},
     {"old_string": 7, "new_string": {}}, {"content": []}, {"url": "http://["},
-    dict.fromkeys(NAMES, 1), {"a": [[[[[[]]]]]]},
+    dict.fromkeys(NAMES, 1), {"a": [[[[[[]]]]]]}, {"toString": 7, "valueOf": None},
+    json.loads('{"exit_code":' * 60 + "3" + "}" * 60),
 ]  # fmt: skip
 STRANGE: list[Json] = [
     *({"sessionUpdate": "agent_message_chunk", "content": content} for content in BLOCKS),
@@ -222,6 +223,16 @@ STRANGE: list[Json] = [
         "_meta": 7,
     },
     {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": None, "title": None, "status": None},
+    *(
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": f"i{number}",
+            "status": "completed",
+            "content": [{"type": "content", "content": {"type": "text", "text": "done"}}],
+            "rawOutput": told,
+        }
+        for number, told in enumerate(INPUTS)
+    ),
     {"sessionUpdate": "tool_call_update", "toolCallId": "never told", "status": "completed"},
     {"sessionUpdate": "usage_update", "used": 1e308, "size": 0},
     {"sessionUpdate": "usage_update", "used": -1, "size": -5},

@@ -11,6 +11,7 @@ import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } 
 import { Draft } from "./draft";
 import { afterTold, repeats, withoutStop } from "./repetition";
 import { isWellFormed } from "./shapes";
+import { textOf } from "./untrusted";
 
 type Of<T extends JournalEvent["type"]> = Extract<JournalEvent, { type: T }>;
 type Handlers = { [T in JournalEvent["type"]]: (draft: Draft, event: Of<T>, at: number) => void };
@@ -104,7 +105,15 @@ function applyOne(draft: Draft, event: Incoming): void {
   const known = (number === undefined ? { ...event, seq } : event) as JournalEvent;
   const handler = HANDLERS[known.type] as ((draft: Draft, event: JournalEvent, at: number) => void) | undefined;
   if (handler === undefined || !isWellFormed(event)) unknown(draft, event, seq, at);
-  else handler(draft, known, at);
+  else {
+    try {
+      handler(draft, known, at);
+    } catch (error) {
+      // A bug of ours: it costs this event, and not the session, which would have it again at every load.
+      console.error(error);
+      unknown(draft, event, seq, at);
+    }
+  }
 }
 
 const HANDLERS: Handlers = {
@@ -404,7 +413,7 @@ function tool(draft: Draft, fields: ToolCallFields & { seq: number }, at: number
 /** As ACP tells it: the result back where it stood, in the content or by itself. */
 function unfolded({ result, content, ...fields }: Of<"tool_call_completed">): ToolCallFields & { seq: number } {
   if (content === undefined) return { ...fields, rawOutput: result };
-  const text: ToolContent = { type: "content", content: { type: "text", text: String(result) } };
+  const text: ToolContent = { type: "content", content: { type: "text", text: textOf(result) } };
   const placed = content.some((part) => part.type === "result");
   return {
     ...fields,

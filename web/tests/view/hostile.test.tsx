@@ -164,6 +164,18 @@ it("no event of a hostile agent empties the page", async () => {
   );
 }, 120_000);
 
+it("an object that cannot become a text costs the page nothing", async () => {
+  const odd = { toString: 7, valueOf: null };
+  const requestedSchema = { properties: { a: { enum: [odd], default: odd }, b: { default: odd, minItems: odd } } };
+  const text = await draw([
+    { type: "tool_call_started", toolCallId: "t", title: "A call", arguments: odd },
+    { type: "tool_call_completed", toolCallId: "t", status: "completed", result: odd, content: [{ type: "result" }] },
+    { type: "elicitation_request", requestId: "e", mode: "form", message: "Fill it in", requestedSchema },
+  ]);
+  expect(text).not.toContain("could not be shown");
+  expect(text).toContain("A call");
+});
+
 it.each(["constructor", "toString", "__proto__", "hasOwnProperty"])(
   "the name %s is a name like any other",
   async (name) => {

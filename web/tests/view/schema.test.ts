@@ -52,6 +52,22 @@ describe("what was filled in", () => {
     expect(Object.keys(read(all, {}).errors)).toEqual([name]);
   });
 
+  it("may have a default and options that cannot become a text", () => {
+    const odd = { toString: 7 };
+    const all = fields({
+      properties: {
+        a: { enum: [odd] },
+        b: { default: odd },
+        c: { type: "array", default: [odd], items: { enum: ["x"] } },
+      },
+    });
+    expect(all[0]?.options).toEqual([{ value: '{"toString":7}', label: '{"toString":7}' }]);
+    expect(initialValues(all)).toEqual({ a: "", b: '{"toString":7}', c: ['{"toString":7}'] });
+    expect(
+      read(fields({ properties: { a: { type: "array", minItems: odd, items: { enum: ["x"] } } } }), { a: [] }).errors,
+    ).toEqual({});
+  });
+
   it("is left out when it is empty and not needed", () =>
     expect(sent({ type: "string" }, "")).toEqual({ content: {}, errors: {} }));
 

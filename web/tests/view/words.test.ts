@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createElement } from "react";
 import { renderToStaticMarkup } from "react-dom/server";
+import type { JsonValue } from "../../src/bridge/events";
 import { endOf } from "../../src/view/message/ends";
 import { mentions } from "../../src/view/message/mentions";
 import { commandOf, exitOf, furtherOutput, isEmpty, pathOf, unfence } from "../../src/view/tool/input";
@@ -90,6 +91,11 @@ describe("what a call is about", () => {
       exitOf([1]),
       exitOf({ exitCode: { a: 1 } }),
     ]).toEqual([null, null, null, null, null]);
+  });
+  it("is read in one go however deep it is", () => {
+    let output: JsonValue = 3;
+    for (let depth = 0; depth < 200; depth++) output = { exit_code: output };
+    expect(exitOf(output)).toBe("Exit code 3");
   });
   it("may be fenced whole", () => {
     expect(unfence("```sh\na\nb\n```\n")).toEqual({ text: "a\nb", language: "sh" });

@@ -1,7 +1,7 @@
 /** Why a turn ended, in plain words. */
 
 import type { TurnEndItem } from "../../model/conversation";
-import { own } from "../../model/own";
+import { own } from "../../model/untrusted";
 
 export interface End {
   readonly severity: "info" | "warning" | "error";

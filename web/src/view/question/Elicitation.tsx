@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useId, useMemo, useState } from "react";
 import { useActions } from "../../model/actions";
 import type { ElicitationItem } from "../../model/conversation";
-import { own } from "../../model/own";
+import { own } from "../../model/untrusted";
 import { CopyButton } from "../CopyButton";
 import { Icon, Spinner } from "../icons";
 import { safeAddress } from "../markdown/safety";

@@ -1,5 +1,5 @@
 import { useId } from "react";
-import { own } from "../../model/own";
+import { own } from "../../model/untrusted";
 import type { Field } from "./schema";
 import styles from "./Question.module.css";
 

@@ -1,6 +1,6 @@
 import { memo } from "react";
 import type { PermissionItem } from "../../model/conversation";
-import { own } from "../../model/own";
+import { own } from "../../model/untrusted";
 import { Icon, type IconName } from "../icons";
 import { plainTitle, Title } from "../tool/Title";
 import styles from "./Question.module.css";

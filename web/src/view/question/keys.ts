@@ -1,7 +1,7 @@
 /** Which key answers with which option: yes once and no once. What holds for longer takes a click. */
 
 import type { PermissionOption } from "../../bridge/events";
-import { own } from "../../model/own";
+import { own } from "../../model/untrusted";
 
 const LETTERS: Record<string, string> = { allow_once: "y", reject_once: "n" };
 

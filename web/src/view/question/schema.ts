@@ -1,7 +1,7 @@
 /** A form from the flat JSON schema of an elicitation, and what its fields' contents must be. */
 
 import type { JsonObject, JsonValue } from "../../bridge/events";
-import { own } from "../../model/own";
+import { own, textOf } from "../../model/untrusted";
 
 export interface Option {
   readonly value: string;
@@ -67,8 +67,8 @@ function optionsOf(property: JsonObject): Option[] {
     return options.map((each) => ({ value: string(each.const), label: string(each.title) || string(each.const) }));
   const names = list(property.enumNames);
   return list(property.enum).map((value, index) => ({
-    value: String(value),
-    label: string(names[index]) || String(value),
+    value: textOf(value),
+    label: string(names[index]) || textOf(value),
   }));
 }
 
@@ -78,9 +78,9 @@ export function initialValues(all: readonly Field[]): Values {
 
 function initialOf({ kind, initial }: Field): string | boolean | readonly string[] {
   if (kind === "boolean") return initial === true;
-  if (kind === "choices") return list(initial).map(String);
+  if (kind === "choices") return list(initial).map((value) => textOf(value));
   if (kind === "json") return initial === undefined ? "" : JSON.stringify(initial);
-  return initial === undefined || initial === null ? "" : String(initial);
+  return initial === undefined || initial === null ? "" : textOf(initial);
 }
 
 /** The answer, or what is wrong with which field. */
@@ -113,9 +113,10 @@ function readOne(field: Field, value: string | boolean | readonly string[]): Res
 }
 
 function readChoices(field: Field, value: readonly string[]): Result {
-  const least = Number(field.schema.minItems ?? (field.required ? 1 : 0));
+  const { minItems, maxItems } = field.schema;
+  const least = typeof minItems === "number" ? minItems : field.required ? 1 : 0;
   if (value.length < least) return [undefined, `Choose at least ${least}.`];
-  const most = Number(field.schema.maxItems ?? Infinity);
+  const most = typeof maxItems === "number" ? maxItems : Infinity;
   return value.length > most ? [undefined, `Choose at most ${most}.`] : [[...value], null];
 }
 

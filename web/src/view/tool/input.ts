@@ -66,16 +66,12 @@ export function exitOf(output: JsonValue | undefined): string | null {
   if (output === undefined || output === null || typeof output !== "object" || Array.isArray(output)) return null;
   const told = Object.keys(output).filter((key) => !isEmpty(output[key]));
   const code = field(output, CODE_KEYS);
-  if (
-    told.length === 0 ||
-    !told.every((key) => EXIT_KEYS.has(key)) ||
-    (typeof code === "object" && exitOf(code) === null)
-  )
-    return null;
+  const inner = typeof code === "object" ? exitOf(code) : "";
+  if (told.length === 0 || !told.every((key) => EXIT_KEYS.has(key)) || inner === null) return null;
   const signal = field(output, ["signal"]);
   if (field(output, TIMEOUT_KEYS) === true) return "Timed out";
   if (typeof signal === "string") return `Ended by ${signal}`;
-  if (typeof code === "object") return exitOf(code);
+  if (typeof code === "object") return inner;
   return code === undefined || code === 0 ? "" : `Exit code ${String(code)}`;
 }
 
