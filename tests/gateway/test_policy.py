@@ -34,6 +34,26 @@ class TestDecide:
         assert decide(policy, {"kind": "search"}) == Verdict("allow", "rule 2")
         assert decide(policy, {"kind": "execute"}) == Verdict("deny", "rule 3")
 
+    def test_a_rule_on_other_facts_never_allows(self) -> None:
+        command = PolicyRule(decision="allow", command=[["git", "status"]])
+        assert decide(PolicyConfig(rules=[command]), {"kind": "execute"}) == Verdict("ask", "default")
+        assert (
+            decide(PolicyConfig(rules=[command, rule("allow", "read")]), {"kind": "read"}).decision == "allow"
+        )
+        assert decide(PolicyConfig(rules=[command, rule("deny")]), {"kind": "execute"}).decision == "deny"
+
+    @pytest.mark.parametrize("decision", ["deny", "ask"])
+    @pytest.mark.parametrize("table", ["rules", "narrow"])
+    def test_a_rule_on_other_facts_that_may_restrict_asks(self, decision: Decision, table: str) -> None:
+        outside = PolicyRule(decision=decision, name="outside", access="write", outside_workspace=True)
+        only_edits = PolicyRule(decision=decision, name="edits", kind=["edit"], paths=["/etc/**"])
+        everything = rule("allow", name="all")
+        asked = PolicyConfig(**{"rules": [everything], table: [everything, outside]})
+        assert decide(asked, {"kind": "edit"}) == Verdict("ask", "outside")
+        limited = PolicyConfig(**{"rules": [everything], table: [everything, only_edits]})
+        assert decide(limited, {"kind": "edit"}) == Verdict("ask", "edits")
+        assert decide(limited, {"kind": "read"}).decision == "allow"
+
     @pytest.mark.parametrize("tool", [{}, {"kind": None}, {"kind": ""}, {"kind": "other"}])
     def test_a_tool_without_a_kind_is_of_kind_other(self, tool: dict[str, Any]) -> None:
         assert decide(PolicyConfig(rules=[rule("allow", "other")]), tool).decision == "allow"

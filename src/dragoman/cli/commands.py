@@ -18,6 +18,10 @@ COMMANDS = {
         "List, show, attach to, export, find, take over, close and delete sessions.",
     ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
+    "policy": (
+        "dragoman.cli.policy:policy",
+        "Show, check and try the rules that answer permission questions.",
+    ),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Put a back-up in the place of the state folder."),
     "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),

@@ -321,11 +321,52 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PolicyRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to answer to a permission request that matches."""
+    """What to answer to a permission request that matches. All keys have to hold; items of a list are alternatives."""
 
     decision: Annotated[Decision, Meta(description="The answer.")]
     kind: Annotated[list[str], Meta(description="The kinds of tool call it is for; empty: all.")] = []
     name: Annotated[str | None, Meta(description="What the audit calls this rule.")] = None
+    command: Annotated[
+        list[list[str | list[str]]],
+        Meta(
+            description='First words of commands, such as `["git", ["status", "diff"]]`; a list is a choice.'
+        ),
+    ] = []
+    match: Annotated[list[str], Meta(description="Lines that it must match; `policy check` tries them.")] = []
+    not_match: Annotated[list[str], Meta(description="Lines that it must not match.")] = []
+    access: Annotated[
+        Literal["read", "write"] | None,
+        Meta(description="What is done to paths; a command's `write` includes `read`."),
+    ] = None
+    outside_workspace: Annotated[
+        bool | None,
+        Meta(description="Whether paths are outside the workspace; unset: allow-rules cover none."),
+    ] = None
+    paths: Annotated[
+        list[str], Meta(description="Absolute globs; `{workspace}` and `~/` work, `**` is any depth.")
+    ] = []
+    hosts: Annotated[list[str], Meta(description="Names of hosts; `*` works.")] = []
+    mcp: Annotated[list[str], Meta(description="Tools of MCP servers, as `server/tool`; `*` works.")] = []
+    tool: Annotated[list[str], Meta(description="Names of tools; `*` works.")] = []
+    agent: Annotated[list[str], Meta(description="Names of agents.")] = []
+    mode: Annotated[list[str], Meta(description="Modes of the session.")] = []
+    boxed: Annotated[bool | None, Meta(description="Whether the agent runs in a sandbox.")] = None
+    watched: Annotated[bool | None, Meta(description="Whether a person who may answer is attached.")] = None
+    prompted_by: Annotated[
+        list[str], Meta(description="Who sent the prompt: names of tokens, or `local`.")
+    ] = []
+    expires: Annotated[
+        str | None, Meta(description="When the rule ends, such as `2027-01-31` or `2027-01-31T18:00+01:00`.")
+    ] = None
+    trust_label: Annotated[bool, Meta(description="Allow also what only the agent's own label says.")] = False
+    approvals: Annotated[
+        int, Meta(ge=1, le=9, description="How many people must agree; more than one needs `ask`.")
+    ] = 1
+    approvers: Annotated[
+        list[str],
+        Meta(description="Who may answer: names of tokens, or `role:approve` for that role or higher."),
+    ] = []
+    reason: Annotated[str | None, Meta(description="Told to the agent when it is denied.")] = None
 
 
 class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -72,7 +72,9 @@ def words(described: inspect.Type) -> str:
     if isinstance(described, inspect.LiteralType):
         return "one of " + ", ".join(f'"{value}"' for value in described.values)
     if isinstance(described, inspect.ListType):
-        return f"a list of {_PLURALS.get(type(bare(described.item_type)), 'tables')}"
+        if isinstance(inner := bare(described.item_type), inspect.ListType):
+            return "a list of lists of words"
+        return f"a list of {_PLURALS.get(type(inner), 'tables')}"
     if isinstance(described, inspect.DictType):
         inner = bare(described.value_type)
         return "a table of tables" if isinstance(inner, inspect.StructType) else "a table of strings"
@@ -112,6 +114,10 @@ def problems(value: Any, described: inspect.Type, path: KeyPath = ()) -> Iterato
     elif isinstance(described, inspect.ListType) and isinstance(value, list):
         for index, item in enumerate(value):
             yield from problems(item, described.item_type, (*path, f"[{index}]"))
+    elif isinstance(described, inspect.UnionType) and isinstance(value, list):
+        lists = [member for member in described.types if isinstance(member, inspect.ListType)]
+        for member in lists:
+            yield from problems(value, member, path)
     elif not _fits(value, described):
         yield Problem(
             path, f"expected {words(described)}, got {_got(value, path)}{_choice_hint(value, described)}"
@@ -132,6 +138,8 @@ def _struct_problems(value: dict[str, Any], struct: inspect.StructType, path: Ke
 
 def _fits(value: Any, described: inspect.Type) -> bool:
     match described:
+        case inspect.UnionType():
+            return any(_fits(value, bare(member)) for member in described.types)
         case inspect.LiteralType():
             return isinstance(value, str) and value in described.values
         case inspect.BoolType():

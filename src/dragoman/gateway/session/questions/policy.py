@@ -1,4 +1,8 @@
-"""Policy rules that answer a permission question instead of the user (G-100)."""
+"""Policy rules that answer a permission question instead of the user (G-100).
+
+Only the kind of a tool call is known here. A rule on anything else never allows: it is left out if it would, and where
+it would ask or deny, the user is asked.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +29,9 @@ class Verdict:
 def decide(policy: PolicyConfig, tool: JsonObject) -> Verdict:
     """The first matching rule, or a stricter one that the workspace adds; without any, the user is asked."""
     verdict = _first(policy.rules, tool) or Verdict("ask", "default")
-    narrowed = _first(policy.narrow, tool)
-    if narrowed is not None and _STRICTNESS[narrowed.decision] > _STRICTNESS[verdict.decision]:
-        return narrowed
+    for stricter in (_first(policy.narrow, tool), _asked_for_facts(policy, tool)):
+        if stricter is not None and _STRICTNESS[stricter.decision] > _STRICTNESS[verdict.decision]:
+            verdict = stricter
     return verdict
 
 
@@ -57,6 +61,29 @@ def _name(rule: PolicyRule, index: int) -> str:
 def _first(rules: list[PolicyRule], tool: JsonObject) -> Verdict | None:
     kind = tool.get("kind") or "other"
     for index, rule in enumerate(rules):
-        if not rule.kind or kind in rule.kind:
+        if not _needs_facts(rule) and (not rule.kind or kind in rule.kind):
             return Verdict(rule.decision, _name(rule, index))
     return None
+
+
+def _asked_for_facts(policy: PolicyConfig, tool: JsonObject) -> Verdict | None:
+    """Ask where a rule on other facts than the kind may ask or deny."""
+    kind = tool.get("kind") or "other"
+    for rules in (policy.rules, policy.narrow):
+        for index, rule in enumerate(rules):
+            if rule.decision != "allow" and _needs_facts(rule) and (not rule.kind or kind in rule.kind):
+                return Verdict("ask", _name(rule, index))
+    return None
+
+
+def _needs_facts(rule: PolicyRule) -> bool:
+    """Whether a rule has a key that cannot be decided by the kind alone."""
+    return any(getattr(rule, key) != getattr(_ON_KIND, key) for key in _FACTS)
+
+
+_ON_KIND = PolicyRule(decision="ask")
+_FACTS = tuple(
+    key
+    for key in _ON_KIND.__struct_fields__
+    if key not in ("decision", "kind", "name", "match", "not_match", "reason")
+)

@@ -13,7 +13,7 @@ from dragoman.policy.shell.walk import move
 Reason: TypeAlias = Callable[[str], None]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SET = re.compile(r"[-+][euxvfCbhm]+|[-+]o|pipefail|errexit|nounset|xtrace|--")
+_SET = re.compile(r"[-+][euxvfCbhm]+|[-+][euxvfCbhm]*o|pipefail|errexit|nounset|xtrace|--")
 
 
 def run_builtin(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> None:

@@ -12,6 +12,7 @@ from dragoman.policy.shell.values import Arg, fixed
 
 _NO_FILES = names(
     """
+    cd pushd popd
     echo printf true false : test [ sleep wait kill seq yes expr basename dirname whoami id groups uname nproc
     arch uptime free ps pgrep which type printenv tput locale getconf logname tty exit return break continue
     shift umask ulimit times set unset export readonly declare local typeset read cal numfmt factor hostname

@@ -53,8 +53,11 @@ PROGRAMS: dict[str, Options] = {
     "uniq": Options(),
     "yq": Options(writes=("-i", "--inplace", "-s", "--split-exp")),
     "less": Options(
-        writes=("-o", "-O", "--log-file", "--LOG-FILE"), runs=("-k", "--lesskey", "-D"), words=(r"\+.*",)
+        writes=("-o", "-O", "--log-file", "--LOG-FILE"),
+        runs=("-k", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"),
+        words=(r"\+.*",),
     ),
+    "history": Options(writes=("-a", "-w", "-c", "-d"), runs=("-s", "-p", "-r", "-n")),
     "more": Options(words=(r"\+.*",)),
     "most": Options(runs=("-k",)),
     "man": Options(runs=("-P", "--pager", "-H", "--html", "-C", "--config-file", "-p", "--preprocessor")),

@@ -52,9 +52,10 @@ class Reader:
         self.simples: list[Simple] = []
         """Every simple command, in the order of the line."""
         self._lexer = Lexer(text, self._note, self._substitution)
-        self._token: Token = self._lexer.next()
         self._heredocs: list[Redirect] = []
         self._depth = 0
+        self._token = Token("end", "", (0, 0))
+        self._token = self._lexer.next()
 
     def read(self) -> Node:
         node = self._list(())

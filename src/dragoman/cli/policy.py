@@ -1,0 +1,154 @@
+"""`dragoman policy`: show, check and try the rules."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.settings import load_settings
+from dragoman.cli.terminal.table import print_table
+
+if TYPE_CHECKING:
+    from dragoman.config.load import Loaded
+    from dragoman.config.paths import Paths
+    from dragoman.policy.decide import Policy, Verdict
+    from dragoman.policy.rules import Rule
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+CWD = click.option(
+    "--cwd",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of the session [default: the current one].",
+)
+
+
+@click.group(context_settings=SETTINGS)
+def policy() -> None:
+    """Show, check and try the rules that answer permission questions.
+
+    The gateway itself still decides by the kind of a tool call: where a rule names anything else, it asks.
+    """
+
+
+@policy.command()
+@CWD
+@AS_JSON
+def show(cwd: Path | None, as_json: bool) -> None:
+    """Show the rules in force, in the order of their authority."""
+    made, _ = _load(cwd)
+    rules = [*made.administrator, *made.narrow, *made.user]
+    if as_json:
+        facts = {"rules": [_facts(rule) for rule in rules], "protected": list(made.protected)}
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    rows = [[rule.source, rule.name, rule.decision, _conditions(rule)] for rule in rules]
+    print_table(
+        ["FROM", "RULE", "DECISION", "WHEN"], rows, {"deny": "red", "allow": "green", "ask": "yellow"}
+    )
+
+
+@policy.command()
+@CWD
+@AS_JSON
+@click.pass_context
+def check(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
+    """Find rules that cannot match, contradict themselves or fail their own examples; exit code 1 if there are any."""
+    from dragoman.policy.check import check_policy
+
+    made, loaded = _load(cwd)
+    problems = check_policy(made, list(loaded.config.agents))
+    if as_json:
+        found = [{"file": one.file, "rule": one.rule, "problem": one.text} for one in problems]
+        click.echo(json.dumps({"ok": not found, "problems": found}, indent=2, ensure_ascii=False))
+    else:
+        for problem in problems:
+            click.echo(str(problem))
+        if not problems:
+            count = len(made.user) + len(made.narrow) + len(made.administrator)
+            click.echo(f"{count} rule{'' if count == 1 else 's'}, no problem found")
+    ctx.exit(1 if problems else 0)
+
+
+@policy.command()
+@click.argument("command", required=False, default="")
+@click.option(
+    "--kind", default="execute", show_default=True, help="Kind of the tool call, if there is no COMMAND."
+)
+@click.option("--agent", default="", help="Name of the agent.")
+@click.option("--mode", default="", help="Mode of the session.")
+@click.option("--tool", default="", help="Name of the tool.")
+@CWD
+@AS_JSON
+def test(command: str, kind: str, agent: str, mode: str, tool: str, cwd: Path | None, as_json: bool) -> None:
+    """Decide about COMMAND, a shell line, without running it.
+
+    Prints the decision, the rule that made it, why, and the facts that were seen.
+    """
+    from dragoman.config.root import find_root
+    from dragoman.policy.load import act_of_command
+
+    made, _ = _load(cwd)
+    folder = os.path.realpath(cwd if cwd is not None else Path.cwd())
+    workspace = str(find_root(Path(folder)))
+    act = act_of_command(
+        command, cwd=folder, workspace=workspace, kind=kind, agent=agent, mode=mode, tool=tool
+    )
+    verdict = made.decide(act)
+    if as_json:
+        click.echo(json.dumps(verdict.facts(), indent=2, ensure_ascii=False))
+    else:
+        _print(verdict)
+
+
+def _load(cwd: Path | None) -> tuple[Policy, Loaded]:
+    from dragoman.agents.known import known_layer
+    from dragoman.config.load import load
+    from dragoman.config.root import find_root
+    from dragoman.policy.load import load_policy
+
+    paths: Paths
+    paths, loaded = load_settings(quiet=True)
+    if cwd is not None:
+        loaded = load(paths, known=known_layer(), workspace=find_root(cwd.absolute()))
+    made, warnings = load_policy(loaded, paths)
+    for warning in warnings:
+        click.echo(warning, err=True)
+    return made, loaded
+
+
+def _facts(rule: Rule) -> dict[str, Any]:
+    import msgspec
+
+    config = msgspec.to_builtins(rule.config)
+    given = {
+        key: value
+        for key, value in config.items()
+        if value not in ([], None, False) and (key, value) != ("approvals", 1) and key != "name"
+    }
+    return {"name": rule.name, "from": rule.source, "file": rule.file, **given}
+
+
+def _conditions(rule: Rule) -> str:
+    hidden = ("name", "from", "file", "decision", "match", "not_match", "reason")
+    shown = {key: value for key, value in _facts(rule).items() if key not in hidden}
+    return (
+        "; ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in shown.items())
+        or "always"
+    )
+
+
+def _print(verdict: Verdict) -> None:
+    click.echo(f"{verdict.decision}: {verdict.why}")
+    for command in verdict.act.commands:
+        click.echo(f"  runs     {' '.join(command.words)}{''.join(f' {one}' for one in command.redirects)}")
+    for path in dict.fromkeys(verdict.act.all_paths):
+        click.echo(
+            f"  {path.access + 's':8} {path.path}{'  (outside the workspace)' if path.outside else ''}"
+        )
+    for host in verdict.act.facts()["hosts"]:
+        click.echo(f"  reaches  {host}")

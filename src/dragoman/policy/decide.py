@@ -1,0 +1,187 @@
+"""The order of authority: who decides about an act, and why.
+
+1. Any deny, from anywhere; the built-in ones are lifted by nothing.
+2. An ask-rule with `approvals` or `approvers`, which nothing remembered answers.
+3. The stricter of what administrator, workspace and `policy.narrow` say; this level only restricts.
+4. What a person told us to remember.
+5. The user's rules: for each part of the act the first allow- or ask-rule; allowed when all parts are.
+6. Ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from dragoman.config.model import Decision
+from dragoman.policy.act import Act
+from dragoman.policy.protected import denied_place
+from dragoman.policy.rules import Part, Rule, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    rule: str
+    """Name of the rule that decided; `built in` and `default` are ours."""
+    why: str
+    act: Act
+    reason: str | None = None
+    """For the agent, so that it can do something else."""
+    approvals: int = 1
+    approvers: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "decision": self.decision,
+            "rule": self.rule,
+            "why": self.why,
+            "act": self.act.facts(),
+        }
+        if self.reason is not None:
+            shown["reason"] = self.reason
+        if self.decision == "ask" and (self.approvals > 1 or self.approvers):
+            shown |= {"approvals": self.approvals, "approvers": list(self.approvers)}
+        return shown
+
+
+@dataclass(slots=True)
+class Policy:
+    """All rules in force, ready for matching. `protected` are our own folders, as real paths."""
+
+    user: list[Rule] = field(default_factory=list)
+    narrow: list[Rule] = field(default_factory=list)
+    administrator: list[Rule] = field(default_factory=list)
+    protected: tuple[str, ...] = ()
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _restricting: _Index = field(init=False)
+    _granting: _Index = field(init=False)
+
+    def __post_init__(self) -> None:
+        everything = [*self.administrator, *self.narrow, *self.user]
+        self._restricting = _Index([rule for rule in everything if rule.decision != "allow"])
+        self._granting = _Index([rule for rule in self.user if rule.decision != "deny"])
+
+    def decide(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
+        """What holds for an act, by whom and why."""
+        now = self.now()
+        if (place := denied_place(act, self.protected)) is not None:
+            return Verdict(
+                "deny", "built in", f"no agent may write to {place}", act, "This place is protected."
+            )
+        parts = parts_of(act)
+        seen = [
+            *parts,
+            *(Part(command) for command in (*act.wrappers, *(one for one in act.commands if one.neutral))),
+        ]
+        doubt: Rule | None = None
+        approving: Rule | None = None
+        asking: Rule | None = None
+        for rule in (*self._restricting.about(act), *(one for one in remembered if one.decision == "deny")):
+            match = rule.touches(act, seen, now)
+            if match == "no":
+                continue
+            if match == "maybe":
+                doubt = doubt or rule
+            elif rule.decision == "deny":
+                return Verdict("deny", rule.name, f"denied by {_named(rule)}", act, rule.config.reason)
+            elif rule.approved:
+                approving = approving or rule
+            elif rule.source != "user":
+                asking = asking or rule
+        if approving is not None:
+            config = approving.config
+            why = f"{_named(approving)} wants {_people(approving)}"
+            return Verdict(
+                "ask", approving.name, why, act, None, max(config.approvals, 1), tuple(config.approvers)
+            )
+        if doubt is not None and doubt.decision == "deny":
+            return Verdict("ask", doubt.name, f"an unknown word may make it one for {_named(doubt)}", act)
+        if asking is not None:
+            return Verdict("ask", asking.name, f"{_named(asking)} asks", act)
+        return self._granted(act, parts, remembered, now)
+
+    def _granted(self, act: Act, parts: list[Part], remembered: Sequence[Rule], now: datetime) -> Verdict:
+        if remembered and parts:
+            covering = [
+                next((one for one in remembered if one.covers(part, act, now) is None), None)
+                for part in parts
+            ]
+            if covering[0] is not None and all(covering):
+                return Verdict("allow", covering[0].name, f"remembered: {covering[0].name}", act)
+        if not parts:
+            parts = [Part()]  # builtins alone: rules on kind may still allow the call as such
+        deciding: list[Rule] = []
+        for part in parts:
+            found, why = self._first(part, act, now)
+            if found is None:
+                return Verdict("ask", "default", why, act)
+            if found.decision == "ask":
+                return Verdict("ask", found.name, f"{_named(found)} asks about {part.shown()}", act)
+            deciding.append(found)
+        names = list(dict.fromkeys(rule.name for rule in deciding))
+        return Verdict("allow", names[0], "allowed by " + " and ".join(names), act)
+
+    def _first(self, part: Part, act: Act, now: datetime) -> tuple[Rule | None, str]:
+        """The first of the user's rules for a part; without one, the reason of the nearest."""
+        nearest = ""
+        for rule in self._granting.about(act, part):
+            if rule.decision == "ask":
+                if rule.touches(act, [part], now) != "no":
+                    return rule, ""
+                continue
+            missing = rule.covers(part, act, now)
+            if missing is None:
+                return rule, ""
+            if (
+                part.command is not None
+                and part.command.names[0] in rule.programs
+                and missing != "its words are others"
+            ):
+                nearest = nearest or f"rule {rule.name} does not cover {part.shown()}: {missing}"
+        if act.opaque is not None and not nearest:
+            return None, f"the line is not understood: {act.opaque}"
+        return None, nearest or f"no rule is about {part.shown()}"
+
+
+class _Index:
+    """Rules by the program that they are about, in their order: of hundreds of rules few concern one command."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._general = [(order, rule) for order, rule in enumerate(rules) if not rule.programs]
+        self._programs: dict[str, list[tuple[int, Rule]]] = {}
+        for order, rule in enumerate(rules):
+            for program in rule.programs:
+                self._programs.setdefault(program, []).append((order, rule))
+
+    def about(self, act: Act, part: Part | None = None) -> list[Rule]:
+        commands = [part.command] if part is not None and part.command is not None else []
+        if part is None:
+            commands = [*act.commands, *act.wrappers]
+        found = dict(self._general)
+        for command in commands:
+            for name in (command.names[0], command.words[0]):
+                if name in self._programs:
+                    found.update(self._programs[name])
+            if not command.names[0]:  # an expansion: any rule may be about it
+                for rules in self._programs.values():
+                    found.update(rules)
+        if len(found) == len(self._general):
+            return [rule for _, rule in self._general]
+        return [found[order] for order in sorted(found)]
+
+
+def _named(rule: Rule) -> str:
+    return (
+        f"rule {rule.name} of {rule.file}"
+        if not rule.name.startswith("rule ")
+        else f"{rule.name} of {rule.file}"
+    )
+
+
+def _people(rule: Rule) -> str:
+    count = max(rule.config.approvals, 1)
+    who = f" of {', '.join(rule.config.approvers)}" if rule.config.approvers else ""
+    return f"{count} approval{'s' if count > 1 else ''}{who}"

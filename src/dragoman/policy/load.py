@@ -1,0 +1,99 @@
+"""The rules in force for a workspace: the user's, the workspace's, and the administrator's file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Loaded, parse, read
+from dragoman.config.model import PolicyRule
+from dragoman.config.paths import Paths
+from dragoman.policy.act import Act
+from dragoman.policy.decide import Policy
+from dragoman.policy.rules import Rule, make_rules
+from dragoman.policy.shell.line import read_line
+
+ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
+"""`DRAGOMAN_HOME` does not move it: whoever sets that variable must not choose the administrator's rules."""
+
+
+def load_policy(
+    loaded: Loaded, paths: Paths, administrator: Path = ADMINISTRATOR
+) -> tuple[Policy, list[str]]:
+    """The policy of a loaded configuration, and warnings."""
+    rules, warnings = administrator_rules(administrator)
+    config = loaded.config.policy
+    policy = Policy(
+        user=make_rules(config.rules, "user", loaded.origin("policy", "rules")),
+        narrow=make_rules(config.narrow, "narrow", loaded.origin("policy", "narrow")),
+        administrator=rules,
+        protected=protected_folders(paths),
+    )
+    return policy, warnings
+
+
+def protected_folders(paths: Paths) -> tuple[str, ...]:
+    """Our own folders, which no agent may write to, as real paths."""
+    folders = (paths.config_file.parent, paths.state_dir, paths.runtime_dir)
+    return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders))
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    rules: list[PolicyRule] = []
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    policy: _Table = _Table()
+
+
+def administrator_rules(file: Path = ADMINISTRATOR) -> tuple[list[Rule], list[str]]:
+    """The administrator's rules, and a warning if the file cannot be trusted. A broken file is an error."""
+    content = read(file)
+    if content is None:
+        return [], []
+    if (why := _writable_by_others(file)) is not None:
+        return [], [f"{file}: ignored, {why}: `chown root {file}; chmod 644 {file}` (its folder: 755)"]
+    try:
+        made = msgspec.convert(parse(file, content), _File)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file}: {error}") from error
+    return make_rules(made.policy.rules, "administrator", str(file)), []
+
+
+def _writable_by_others(file: Path) -> str | None:
+    for place in (file, file.parent):
+        facts = place.stat()
+        if facts.st_uid != 0:
+            return f"{place} does not belong to root"
+        if facts.st_mode & 0o022:
+            return f"others than root may write to {place}"
+    return None
+
+
+def act_of_command(
+    line: str,
+    *,
+    cwd: str,
+    workspace: str,
+    kind: str = "execute",
+    agent: str = "",
+    mode: str = "",
+    tool: str = "",
+) -> Act:
+    """The act of running a shell line. A line is an `execute`, whatever the agent calls it."""
+    read_facts = read_line(line, cwd=cwd, workspace=workspace)
+    return Act(
+        agent=agent,
+        workspace=workspace,
+        tool=tool,
+        kind="execute" if line.strip() else kind,
+        commands=read_facts.commands,
+        wrappers=read_facts.wrappers,
+        paths=read_facts.paths,
+        mode=mode,
+        opaque=read_facts.opaque,
+        label_only=not line.strip(),
+    )
