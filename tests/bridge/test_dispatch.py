@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.bridge import limits
-from dragoman.bridge.commands.dispatch import Seen
+from dragoman.bridge.bridge import Seen
 
 
 async def test_a_command_that_is_being_done_is_never_forgotten() -> None:

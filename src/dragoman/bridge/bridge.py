@@ -12,8 +12,8 @@ from dragoman import __version__
 from dragoman.bridge import limits
 from dragoman.bridge.background_client import BackgroundClients, Tokens
 from dragoman.bridge.client import BridgeClient
-from dragoman.bridge.commands.dispatch import Seen
-from dragoman.bridge.errors import unknown_session
+from dragoman.bridge.commands.table import Outcome
+from dragoman.bridge.errors import BridgeError, unknown_session
 from dragoman.bridge.events.summary import summary
 from dragoman.bridge.restore import Restored, restore_state
 from dragoman.bridge.session_hub import SessionHub
@@ -27,6 +27,43 @@ from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
+
+
+Key = tuple[str, str]
+"""Token name and command id; stored per token, so that one token cannot push out the entries of another."""
+
+
+class Seen:
+    """Outcomes of recent commands."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, dict[str, Outcome]] = {}
+        """By token, oldest first."""
+
+    def get(self, key: Key) -> Outcome | None:
+        token, command = key
+        return self._outcomes.get(token, {}).get(command)
+
+    def begin(self, key: Key) -> Outcome:
+        token, command = key
+        outcome: Outcome = asyncio.get_running_loop().create_future()
+        known = self._outcomes.setdefault(token, {})
+        known[command] = outcome
+        if len(known) > limits.REMEMBERED_COMMANDS:
+            # Running commands stay, to be recognized when sent again; their number has a limit of its own.
+            over = next((each for each, former in known.items() if former.done()), None)
+            if over is not None:
+                del known[over]
+        return outcome
+
+    def end(self, key: Key, found: str | BridgeError | None) -> None:
+        """Set the outcome; a failed command is dropped and may be tried again under the same id."""
+        outcome = self.get(key)
+        if outcome is not None and not outcome.done():
+            outcome.set_result(found)
+        if isinstance(found, BridgeError):
+            token, command = key
+            self._outcomes.get(token, {}).pop(command, None)
 
 
 class Bridge:

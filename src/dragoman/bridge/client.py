@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import msgspec
 
 from dragoman.bridge import limits
 from dragoman.bridge.background_client import BackgroundClient
-from dragoman.bridge.commands import dispatch
+from dragoman.bridge.commands.table import COMMANDS, Outcome, Repeated
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.session_hub import SessionHub
@@ -25,10 +26,10 @@ from dragoman.rpc.link import CodedLink, JournalSink, Link
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import Frame, FramingError
-from dragoman.wire.timestamps import timestamp
+from dragoman.wire.timestamps import second, timestamp
 
 if TYPE_CHECKING:
-    from dragoman.bridge.bridge import Bridge
+    from dragoman.bridge.bridge import Bridge, Key
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ class BridgeClient:
 
     async def _run(self, command: JsonObject, size: int) -> None:
         try:
-            await dispatch.run(self, command)
+            await self._do(command)
         except (BridgeError, RpcError, StoreError) as error:
             self.fail(as_bridge_error(error), command)
         except Exception as error:  # the page gets an answer even after a bug of the bridge
@@ -142,6 +143,61 @@ class BridgeClient:
             self._pending -= 1
             self._pending_bytes -= size
             self._pace()
+
+    async def _do(self, command: JsonObject) -> None:
+        """Do a command once, however often it is sent; a long one finishes while the next commands run."""
+        known = COMMANDS.get(command["type"])
+        if known is None:
+            names = "Known are " + ", ".join(COMMANDS) + "."
+            raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", names)
+        if not known.observers:
+            self.gateway_client.client.check(command["type"])
+        message_id, seen, key = _message_id(command), self.bridge.seen, None
+        if message_id is not None and not known.observers:
+            about = (command["type"], str(command.get("sessionId"))[: limits.ID_LENGTH], message_id)
+            key = (self.terms.identity.name, "\n".join(about))
+            former = seen.get(key)
+            if former is not None:
+                self.bridge.gateway.spawn(self._finish(command, None, asyncio.shield(former), duplicate=True))
+                return
+            seen.begin(key)
+        try:
+            result = await known.handler(self, command)
+        except Repeated as repeated:
+            self._done(command, key, repeated.session_id, duplicate=True)
+            return
+        except Exception as error:  # a repeated command must not wait for this one
+            if key is not None:
+                seen.end(key, as_bridge_error(error))
+            raise
+        if isinstance(result, asyncio.Future):
+            self.bridge.gateway.spawn(self._finish(command, key, result))
+        else:
+            self._done(command, key, result)
+
+    async def _finish(
+        self, command: JsonObject, key: Key | None, result: Outcome, *, duplicate: bool = False
+    ) -> None:
+        self._done(command, key, await result, duplicate=duplicate)
+
+    def _done(
+        self,
+        command: JsonObject,
+        key: Key | None,
+        found: str | BridgeError | None,
+        *,
+        duplicate: bool = False,
+    ) -> None:
+        """Answer with `ack` or `error`."""
+        if key is not None:
+            self.bridge.seen.end(key, found)
+        if isinstance(found, BridgeError):
+            self.fail(found, command)
+        elif "clientMessageId" in command:
+            ack: JsonObject = {"type": "ack", "clientMessageId": command["clientMessageId"]}
+            if found is not None:
+                ack["sessionId"] = found
+            self.tell({**ack, "duplicate": True} if duplicate else ack)
 
     # -- events
 
@@ -277,7 +333,7 @@ class Watch:
             first_seq, events = first_seq + known, events[known:]
             if not events:
                 return
-        send, hub, stamp = self._send, self.hub, timestamp(ts)
+        send, hub, stamp = self._send, self.hub, f"{second(ts // 1000)}.{ts % 1000:03d}Z"
         shared = hub.watchers > 1
         for seq, event in enumerate(events, first_seq):
             send(hub.encoded(seq, stamp, event) if shared else translate(hub.session_id, seq, stamp, event))
@@ -288,3 +344,16 @@ class Watch:
             self.open()
         for event in events:
             self._send(translate(self.hub.session_id, None, timestamp(ts), event))
+
+
+def _message_id(command: JsonObject) -> str | None:
+    given = command.get("clientMessageId")
+    if given is None:
+        command.pop("clientMessageId", None)
+        return None
+    if not isinstance(given, str) or not 0 < len(given) <= limits.ID_LENGTH:
+        del command["clientMessageId"]
+        raise BridgeError(
+            "bad_request", f"`clientMessageId` must be a text of at most {limits.ID_LENGTH} letters."
+        )
+    return given

@@ -12,14 +12,14 @@ the file ends before them, the whole append is ignored. A reader finds batches b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 from zlib import crc32
 
 from msgspec import Struct
 
 from dragoman.gateway.ports.store import Row
-from dragoman.wire.timestamps import milliseconds, timestamp
+from dragoman.wire.timestamps import milliseconds
 
 VERSION = 1
 LONGEST_HEAD = 160
@@ -38,18 +38,6 @@ def file_version(start: bytes) -> int | None:
     line, end, _ = start.partition(b"\n")
     version = line[len(_MAGIC) :].split(b" ")[0]
     return int(version) if end and line.startswith(_MAGIC) and version.isdigit() else None
-
-
-def join(events: Sequence[bytes]) -> bytes:
-    """The event lines of a batch."""
-    return b"%b\n" % b"\n".join(events)
-
-
-def describe(first_seq: int, count: int, lines: bytes, epoch: int, ts: int, more: int = 0) -> bytes:
-    """The description of a batch, the line above its event lines; `ts` in milliseconds."""
-    plus = f"+{more}" if more else ""
-    sealed = f"#{first_seq} {count}{plus} {len(lines)} {epoch} {timestamp(ts)} ".encode()
-    return b"%b%08x\n" % (sealed, crc32(sealed, crc32(lines)))
 
 
 class Batch(Struct, frozen=True, gc=False):

@@ -22,8 +22,7 @@ from dragoman.store.connections import DirectoryWriter, Threads
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
-from dragoman.store.owned import Disk, Owned
-from dragoman.store.writer import Writer
+from dragoman.store.writer import Disk, Owned, Writer
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ def now() -> str:
 
 def timestamp(ts: int) -> str:
     """The text for a time in milliseconds since 1970."""
-    return f"{_second(ts // 1000)}.{ts % 1000:03d}Z"
+    return f"{second(ts // 1000)}.{ts % 1000:03d}Z"
 
 
 def milliseconds(stamp: str) -> int:
@@ -25,5 +25,6 @@ def milliseconds(stamp: str) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _second(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+def second(seconds: int) -> str:
+    """A time without its fraction; remembered, since many messages are dated within one second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -88,11 +88,11 @@ class MappedRewriter(UpdateRewriter):
 
         super().__init__(agent_session_id, session_id, translate_and_see)
         self._paths = paths
-        self._plain = tuple(self._before + start for start in TEXT_CHUNKS)
+        self.usual = tuple(self._before + start for start in TEXT_CHUNKS)
 
     def splice(self, line: bytes, size: int = -1) -> bytes:
-        if line.startswith(self._plain) and self.is_all(line, size):
-            return self._after + line[self.cut :]
+        if line.startswith(self.usual) and self.is_all(line, size):
+            return self.after + line[self.cut :]
         if path_fields.URI_MEMBER in line:
             return super().splice(self._translated(line))
         return super().splice(line, size)

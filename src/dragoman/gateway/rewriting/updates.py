@@ -118,15 +118,19 @@ class UpdateRewriter:
     def __init__(self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool]) -> None:
         start = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
         self._before = start % encode(agent_session_id)
-        self._after = start % encode(session_id)
+        self.after = start % encode(session_id)
         self.cut = len(self._before)
+        self.around = self.cut + len(_END)
+        """Bytes of such a line that are not the update."""
+        self.usual: bytes | tuple[bytes, ...] = self._before
+        """First bytes of lines in which only `cut` bytes change: the session id (`AgentUpdates.receive`)."""
         self._session_id = Raw(encode(session_id))
         self._see = see
 
     def splice(self, line: bytes, size: int = -1) -> bytes:
         """The line with our session id and no other byte changed; `size`: length of the update, if known."""
         if line.startswith(self._before) and self.is_all(line, size):
-            return self._after + line[self.cut :]
+            return self.after + line[self.cut :]
         envelope = message.members(line)
         params = message.members(envelope["params"])
         return self._rebuild(envelope, params, params["update"])
@@ -170,7 +174,7 @@ class UpdateRewriter:
 
     def _usual_line(self, update: JsonObject) -> bytes:
         """The line that almost all agents write: nothing but session id and update."""
-        return self._after + encode(update) + _END
+        return self.after + encode(update) + _END
 
     def _rebuild(self, envelope: dict[str, Raw], params: dict[str, Raw], update: bytes | Raw) -> bytes:
         params = {**params, "sessionId": self._session_id, "update": Raw(bytes(update))}

@@ -55,7 +55,10 @@ class AgentUpdates:
         if line[mode_at : mode_at + 1] == b"[" and self._says_mode(line):
             return
         if kind not in LOOKED_AT:
-            feed.publish(events.tag_of(kind), rewriter.splice(line, size))
+            if size == len(line) - rewriter.around and line.startswith(rewriter.usual):
+                feed.publish(events.tag_of(kind), rewriter.after + line[rewriter.cut :])
+            else:
+                feed.publish(events.tag_of(kind), rewriter.splice(line, size))
             return
         kind = dialects.RENAMED_KINDS.get(kind, kind)
         for shown in rewriter.rewrite(line, size):
