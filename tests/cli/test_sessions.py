@@ -586,13 +586,13 @@ async def test_who_only_watches_changes_nothing(shell: CommandLine, dragoman: St
         await editor.next_message(is_request("session/request_permission"))
         editor.leave()
         assert await asyncio.to_thread(watching.wait, 30) == 0
-        assert "Nobody runs this session now." in watching.stdout.read()
+        assert "No process runs this session any more." in watching.stdout.read()
 
 
 def test_watching_a_session_that_nobody_runs_shows_it_and_ends(shell: CommandLine) -> None:
     session = shell.session("say done")
     done = shell.run("sessions", "attach", "--read-only", session)
-    assert done.stdout.splitlines() == ["> say done", "done", "Nobody runs this session now."]
+    assert done.stdout.splitlines() == ["> say done", "done", "No process runs this session any more."]
 
 
 # -- bad stores

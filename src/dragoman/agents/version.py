@@ -50,7 +50,7 @@ async def ask_version(spawn: Spawn, name: str, least: tuple[int, int, int], upda
             await program.wait_closed()
     except TimeoutError as error:
         await program.stop(0)
-        raise _broken(name, f"did not tell its version within {PATIENCE:g} s", update) from error
+        raise _broken(name, f"did not report its version within {PATIENCE:g} s", update) from error
     text = " ".join(listener.printed)
     found = _VERSION.search(text)
     if found is None:

@@ -44,7 +44,7 @@ HINTS = {
     "too_many_commands": "Wait for the answers to some of them, then send it again.",
     "pruned": "What is left begins later; the list of sessions shows how much is kept.",
     "queue_full": "Wait for the end of the turn, or drop a message that waits.",
-    "already_answered": "Somebody else was faster, or the agent does not wait for it any more.",
+    "already_answered": "Another client answered first, or the agent no longer waits for it.",
     "role": "Ask for a token that may do this.",
     "content_type": "Send it as text or as a file in the workspace, or pick another agent.",
     "cwd": "Name a folder that exists, with its whole path.",

@@ -54,7 +54,7 @@ def _state_folder() -> Path | None:
     try:
         return find_paths().state_dir / "builtin"
     except ConfigError as error:
-        logging.getLogger(__name__).warning("sessions are not kept: %s", error)
+        logging.getLogger(__name__).warning("sessions are not saved: %s", error)
         return None
 
 

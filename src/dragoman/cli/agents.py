@@ -89,7 +89,7 @@ def _advice(row: dict[str, Any]) -> str:
 
 @agents.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--timeout", type=click.FloatRange(min=0.1), help="Seconds to wait for each.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), help="Seconds to wait for each agent.")
 @AS_JSON
 @click.pass_context
 def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
@@ -174,10 +174,16 @@ def capabilities(advertised: dict[str, Any], above: str = "") -> list[str]:
 @agents.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--env", "variables", multiple=True, metavar="KEY=VALUE", help="Add to its environment.")
-@click.option("--sandbox", metavar="NAME", help="Where it runs.")
-@click.option("--url", help="Where a remote agent listens; then there is no command.")
-@click.option("--force", is_flag=True, help="Replace an agent of that name.")
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a variable in the agent's environment.",
+)
+@click.option("--sandbox", metavar="NAME", help="Sandbox that the agent runs in.")
+@click.option("--url", help="URL of a remote agent, instead of a command.")
+@click.option("--force", is_flag=True, help="Replace an existing agent of this name.")
 @click.pass_context
 def add(
     ctx: click.Context,
@@ -213,7 +219,7 @@ def _pair(ctx: click.Context, text: str) -> tuple[str, str]:
 @agents.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """Take an agent out of your configuration."""
+    """Remove an agent from your configuration."""
     paths, loaded = load_settings()
     if name in KNOWN and loaded.origin("agents", name) == "known agent":
         raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')

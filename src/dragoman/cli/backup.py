@@ -69,7 +69,7 @@ def _warn(database: Path) -> None:
 
 @click.command(cls=StoreCommand, context_settings=SETTINGS)
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Move what is in the state folder aside first.")
+@click.option("--replace", is_flag=True, help="Move the present contents of the state folder aside first.")
 def restore(file: Path, replace: bool) -> None:
     """Put the state folder back as it was when FILE was written by `dragoman backup`.
 

@@ -23,11 +23,11 @@ COMMANDS = {
         "Show, check and try the rules that answer permission questions.",
     ),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
-    "restore": ("dragoman.cli.backup:restore", "Put a back-up in the place of the state folder."),
-    "config": ("dragoman.cli.config:config", "Show, find, start and trust configuration."),
+    "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
+    "config": ("dragoman.cli.config:config", "Show, find, create and trust configuration."),
     "doctor": (
         "dragoman.cli.doctor:doctor",
-        "Find what is wrong with stored sessions and sandboxes, and repair what can be repaired.",
+        "Check stored sessions and sandboxes, and repair what can be repaired.",
     ),
     "serve": (
         "dragoman.cli.serve.command:serve",
@@ -70,7 +70,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings=SETTINGS)
 @click.version_option(dragoman.__version__, message="dragoman %(version)s")
 def root() -> None:
-    """One gateway between everything that wants to talk to a coding agent and every coding agent there is."""
+    """One gateway between clients and coding agents."""
 
 
 def dispatch(arguments: list[str]) -> NoReturn:

@@ -126,7 +126,10 @@ def _custody_records(paths: Paths) -> Path | None:
     try:
         return paths.ensure(paths.state_dir / "custody")
     except ConfigError as error:
-        log.info("the next gateway will not know what this one leaves if it is killed: %s", error)
+        log.info(
+            "no record of started processes, so a later gateway cannot end them if this one is killed: %s",
+            error,
+        )
         return None
 
 
@@ -200,7 +203,7 @@ def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:
         try:
             return load(paths, known=known_layer(), workspace=Path(workspace)).config.policy
         except ConfigError as error:
-            log.error("the workspace's policy is not readable, everything is asked: %s", error)
+            log.error("the workspace's policy cannot be read; every permission is asked for: %s", error)
             ask = PolicyRule(decision="ask", name="unreadable workspace policy")
             return PolicyConfig(rules=config.policy.rules, narrow=[ask])
 
@@ -223,7 +226,7 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
             await asyncio.to_thread(convert_old_sessions, paths)
         return store, None
     except (StoreError, ConfigError) as error:
-        log.error("sessions are not kept: %s", error)
+        log.error("sessions are not saved: %s", error)
         unwritable = isinstance(error, StoreReadOnly | ConfigError) and paths.database.exists()
         return await _open_for_reading(paths) if unwritable else None, str(error)
 

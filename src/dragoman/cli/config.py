@@ -21,11 +21,11 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.group(context_settings=SETTINGS)
 def config() -> None:
-    """Show, find, start and trust configuration."""
+    """Show, find, create and trust configuration."""
 
 
 @config.command()
-@click.option("--all", "everything", is_flag=True, help="Show the agents that are only known, too.")
+@click.option("--all", "everything", is_flag=True, help="Also show known agents that are not configured.")
 @AS_JSON
 def show(everything: bool, as_json: bool) -> None:
     """Show the resolved configuration and where each value comes from; secrets are masked."""
@@ -40,7 +40,7 @@ def show(everything: bool, as_json: bool) -> None:
 
 @config.command()
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Show all places.")
+@click.option("--all", "everything", is_flag=True, help="Show all paths.")
 @AS_JSON
 def path(name: str | None, everything: bool, as_json: bool) -> None:
     """Print the path of your configuration file, or of NAME: state, database, socket, ..."""
@@ -55,7 +55,7 @@ def path(name: str | None, everything: bool, as_json: bool) -> None:
     else:
         from dragoman.config.schema import suggest
 
-        raise ConfigError(f'there is no place "{name}"{suggest(str(name), places)}')
+        raise ConfigError(f'there is no path named "{name}"{suggest(str(name), places)}')
 
 
 def _places(paths: Paths) -> dict[str, str]:
@@ -76,7 +76,7 @@ def _places(paths: Paths) -> dict[str, str]:
 
 
 @config.command()
-@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def init(force: bool) -> None:
     """Write a configuration file with every key in it, commented out."""
     from dragoman.config.reference import template
@@ -90,7 +90,7 @@ def init(force: bool) -> None:
 
 @config.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
-@click.option("--remove", is_flag=True, help="Take the trust back.")
+@click.option("--remove", is_flag=True, help="Revoke the trust.")
 def trust(directory: Path, remove: bool) -> None:
     """Let this workspace's .dragoman/config.toml name commands to run, until the file changes."""
     paths = find_paths()

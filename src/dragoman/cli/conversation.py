@@ -133,7 +133,7 @@ class Conversation(GatewayClient):
 
     def peer_closed(self, reason: str | None) -> RpcError:
         self.closed.set()
-        return internal("The process that has the session ended", "connection_closed")
+        return internal("The process that owns the session has ended", "connection_closed")
 
     def _heard(self, line: bytes) -> bool:
         assert self._journal_sink is not None

@@ -13,9 +13,13 @@ from dragoman.log import LEVELS
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--log-level", type=click.Choice(list(LEVELS)), help="How much to log.  [default: info]"),
+    click.option(
+        "--log-level", type=click.Choice(list(LEVELS)), help="Least severe level to log.  [default: info]"
+    ),
     click.option("--log-file", metavar="FILE", help="Log to FILE instead of stderr."),
-    click.option("--log-format", type=click.Choice(["text", "json"]), help="How to log.  [default: text]"),
+    click.option(
+        "--log-format", type=click.Choice(["text", "json"]), help="Format of log lines.  [default: text]"
+    ),
 )
 
 

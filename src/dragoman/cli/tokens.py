@@ -26,7 +26,9 @@ class Lifetime(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         match = re.fullmatch(r"([0-9]{1,6})([mhdw])", str(value))
         if match is None or not int(match[1]):
-            self.fail(f'"{value}" is no lifetime: a number with m, h, d or w, such as 30d', param, ctx)
+            self.fail(
+                f'"{value}" is not a lifetime: expected a number with m, h, d or w, such as 30d', param, ctx
+            )
         return float(int(match[1]) * UNITS[match[2]])
 
 
@@ -41,7 +43,7 @@ def tokens() -> None:
 @tokens.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tokens(as_json: bool) -> None:
-    """Show names, roles and ends; the secrets are not kept."""
+    """Show names, roles and expiry; the secrets are not stored."""
     known = _file().read()
     if as_json:
         click.echo(json.dumps([each.facts() for each in known], indent=2))
@@ -54,11 +56,11 @@ def list_tokens(as_json: bool) -> None:
 @tokens.command()
 @click.argument("name")
 @click.option("--role", type=click.Choice(list(ROLES)), default="control", show_default=True)
-@click.option("--expires", type=Lifetime(), metavar="TIME", help="How long it is good: 12h, 30d, 8w.")
-@click.option("--requests", type=click.IntRange(0), metavar="N", help="Requests a minute.")
-@click.option("--bytes", "bytes_", type=click.IntRange(0), metavar="N", help="Bytes a minute.")
-@click.option("--sessions", type=click.IntRange(0), metavar="N", help="Live sessions.")
-@click.option("--turns", type=click.IntRange(0), metavar="N", help="Turns at once.")
+@click.option("--expires", type=Lifetime(), metavar="TIME", help="Lifetime, such as 12h, 30d or 8w.")
+@click.option("--requests", type=click.IntRange(0), metavar="N", help="Most requests per minute.")
+@click.option("--bytes", "bytes_", type=click.IntRange(0), metavar="N", help="Most bytes per minute.")
+@click.option("--sessions", type=click.IntRange(0), metavar="N", help="Most live sessions.")
+@click.option("--turns", type=click.IntRange(0), metavar="N", help="Most turns at once.")
 def create(
     name: str,
     role: str,
@@ -88,7 +90,7 @@ def create(
 @tokens.command()
 @click.argument("name")
 def revoke(name: str) -> None:
-    """Make a token invalid; whoever is connected with it is sent out."""
+    """Revoke a token and disconnect its clients."""
     _file().revoke(name)
     click.echo(f"revoked {name}")
 

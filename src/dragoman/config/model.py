@@ -29,7 +29,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = None
     share: Annotated[
         Literal["session", "workspace", "all"],
-        Meta(description="Who shares one process: nobody, the sessions of one workspace, or all sessions."),
+        Meta(description="Which sessions share one process: none, those of one workspace, or all."),
     ] = "session"
     serve_fs: Annotated[
         bool,
@@ -56,10 +56,10 @@ class AgentConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ] = True
     continue_command: Annotated[
         list[str],
-        Meta(description="Tells a `claude` or `codex` agent at its turn limit to go on: prints open tasks."),
+        Meta(description="Prints open tasks; then a `claude` or `codex` agent at its turn limit continues."),
     ] = []
     continue_limit: Annotated[
-        int, Meta(ge=0, le=100, description="How often it goes on by itself in one turn.")
+        int, Meta(ge=0, le=100, description="Most automatic continuations in one turn.")
     ] = 5
     url: Annotated[
         str | None,
@@ -116,8 +116,8 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     elsewhere: Annotated[
         bool,
         Meta(
-            description="The files inside are another machine's, as with `ssh` or an engine that is not here: the "
-            "agent is offered none of this one's."
+            description="The box has another machine's files, as with `ssh` or a remote engine: the agent is "
+            "not offered files of this machine."
         ),
     ] = False
     image: Annotated[str | None, Meta(description="The image of a `podman` or `docker` box.")] = None
@@ -154,9 +154,7 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             description="The home inside, empty but for login files; unset: `/root`, in bubblewrap your own path."
         ),
     ] = None
-    user: Annotated[
-        str | None, Meta(description="Who the agent is in a container, as `--user` takes it.")
-    ] = None
+    user: Annotated[str | None, Meta(description="The user in a container, as `--user` takes it.")] = None
     memory: Annotated[str | None, Meta(description="The most memory, such as `2g`.")] = None
     cpus: Annotated[float, Meta(ge=0, description="The most processors of a container; 0: no limit.")] = 0.0
     processes: Annotated[int, Meta(ge=0, description="The most processes; 0: no limit.")] = 0
@@ -173,7 +171,7 @@ class SandboxConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class QuotaConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much each token may ask of `dragoman serve`; a token may have limits of its own. 0 means no limit."""
+    """Limits of each token at `dragoman serve`; a token may have its own. 0 means no limit."""
 
     requests_per_minute: Annotated[
         int, Meta(ge=0, description="HTTP requests, and requests on a WebSocket.")
@@ -196,7 +194,7 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     auth_token: Annotated[
         str | None,
         Meta(
-            description="The token, instead of one that is made at the first start; beyond loopback of at least 16 "
+            description="The token, instead of a random one; to listen beyond loopback it needs at least 16 "
             "characters."
         ),
     ] = None
@@ -204,11 +202,14 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         list[str], Meta(description="Host names it is reached by, besides `localhost` and addresses.")
     ] = []
     origins: Annotated[
-        list[str], Meta(description="Web pages of others that may call: `https://example.org`.")
+        list[str], Meta(description="Origins of other web pages that may connect: `https://example.org`.")
     ] = []
     ping_interval: Annotated[
         float,
-        Meta(gt=0, description="Seconds between WebSocket pings; who is silent twice as long is gone."),
+        Meta(
+            gt=0,
+            description="Seconds between WebSocket pings; a peer silent for twice as long is disconnected.",
+        ),
     ] = 20.0
     keep_alive: Annotated[
         float, Meta(gt=0, description="Seconds of silence before a comment keeps an event stream open.")
@@ -218,12 +219,12 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     allow_from: Annotated[
         list[str],
         Meta(
-            description="Names of the tokens that may come in; empty: every valid one. At `acp --port` the holder of "
-            "its token is `admin`, and who needs none is `local`."
+            description="Names of the tokens that are accepted; empty: every valid one. At `acp --port` a client "
+            "with the token is named `admin`, one without `local`."
         ),
     ] = []
     deny_by_default: Annotated[
-        bool, Meta(description="Let nobody in over the network while `allow_from` is empty.")
+        bool, Meta(description="Accept no network client while `allow_from` is empty.")
     ] = False
     connections_per_address: Annotated[
         int,
@@ -232,7 +233,7 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     trusted_proxies: Annotated[
         list[str],
         Meta(
-            description="Addresses and networks of proxies whose `X-Forwarded-*` and `Forwarded` are believed, "
+            description="Addresses and networks of proxies whose `X-Forwarded-*` and `Forwarded` headers are trusted, "
             "such as `10.0.0.0/8`."
         ),
     ] = []
@@ -240,7 +241,7 @@ class ServeConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class LimitsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much is too much, and how long is too long."""
+    """Sizes, counts and timeouts."""
 
     max_sessions: Annotated[
         int, Meta(ge=1, description="Live sessions at once; parked and stored ones do not count.")
@@ -282,7 +283,7 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     on_disconnect: Annotated[
         Literal["keep", "cancel"],
-        Meta(description="What a turn does when its network client goes; the end of stdin always cancels."),
+        Meta(description="What happens to a turn when its network client leaves; the end of stdin cancels."),
     ] = "keep"
     park_after: Annotated[
         float,
@@ -308,7 +309,7 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0.0
     silent_after: Annotated[
         float,
-        Meta(ge=0, description="Seconds without a word until a turn is shown as silent; 0: it never is."),
+        Meta(ge=0, description="Seconds without an update until a turn is shown as silent; 0: never."),
     ] = 60.0
     expire_after: Annotated[
         float, Meta(ge=0, description="Seconds without use until a session is closed; 0: never.")
@@ -370,7 +371,7 @@ class PolicyRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who answers a permission request before, or instead of, a person."""
+    """Rules that answer a permission request before, or instead of, a person."""
 
     rules: Annotated[
         list[PolicyRule], Meta(description="Tried in order; the first that matches decides.")
@@ -392,7 +393,7 @@ class WorkspaceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What Dragoman says about its own doings; never on stdout."""
+    """Log lines; never on stdout."""
 
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
@@ -402,8 +403,8 @@ class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["text", "json"],
         Meta(description="`text` is for people on a terminal, `key=value` elsewhere."),
     ] = "text"
-    file: Annotated[str | None, Meta(description="Written to instead of stderr.")] = None
-    prompts: Annotated[bool, Meta(description="Also write what people ask; off, no line holds it.")] = False
+    file: Annotated[str | None, Meta(description="File to log to, instead of stderr.")] = None
+    prompts: Annotated[bool, Meta(description="Also log the text of prompts.")] = False
 
 
 class TracesConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -140,7 +140,7 @@ class AgentConnection:
         if not reply.ok:
             refusal = as_object(decode_object(reply.error))
             why = str(refusal.get("message"))
-            told = why if "Its last words" in why else f"{why}{self._stderr()}"
+            told = why if "Its last lines on stderr" in why else f"{why}{self._stderr()}"
             raise internal(
                 f"The agent {self.name} refused to start: {told}",
                 "agent_unavailable",
@@ -466,7 +466,7 @@ class AgentConnection:
 
     def _stderr(self) -> str:
         tail = self.handle.end().stderr_tail.strip() if self.handle is not None else ""
-        return f". Its last words:\n{self._outside(tail)}" if tail else ""
+        return f". Its last lines on stderr:\n{self._outside(tail)}" if tail else ""
 
     def _outside(self, text: str) -> str:
         """A text from the agent for the user, with host paths."""

@@ -140,7 +140,7 @@ class Reaper:
             async with asyncio.timeout(END_PATIENCE):
                 await ended.wait()
         except TimeoutError:
-            log.warning("the box did not say that its processes have ended")
+            log.warning("the box did not confirm that its processes have ended")
         self._ended.pop(token, None)
 
     async def close(self) -> None:

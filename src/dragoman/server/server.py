@@ -141,7 +141,7 @@ class Server:
             if not keys.stays(identity):
                 what = "token" if not keys.holds(identity) else "login"
                 log.info(
-                    "client sent out: its %s is not valid any more", what, extra={"token": identity.name}
+                    "client disconnected: its %s is no longer valid", what, extra={"token": identity.name}
                 )
                 send_out(client.peer.link)
 

@@ -123,7 +123,7 @@ async def test_a_program_that_refuses_its_configuration_says_where_to_correct_it
         await gateway.new_session(workspace)
     told = " ".join(failure.value.message.split())
     assert all(word in told for word in words.split(".*"))
-    assert told.count("Its last words") <= 1
+    assert told.count("Its last lines on stderr") <= 1
 
 
 @both

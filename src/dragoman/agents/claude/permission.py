@@ -10,7 +10,7 @@ from dragoman.wire.json_types import JsonObject, as_object, objects
 SCOPES = {
     "session": "in this session",
     "localSettings": "in this project",
-    "projectSettings": "in this project, for everybody",
+    "projectSettings": "in this project, for all its users",
     "userSettings": "in all projects",
     "cliArg": "in this session",
 }

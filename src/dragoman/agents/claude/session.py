@@ -424,7 +424,7 @@ class Session:
         tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
         if "No conversation found" in tail:
             return session_not_found(self.id)
-        redact_prompt = f". Its last words:\n{tail}" if tail else ""
+        redact_prompt = f". Its last lines on stderr:\n{tail}" if tail else ""
         step = f"\n{NEXT_STEP}" if self._starting is not None else ""
         name = self._handle.name
         return internal(f"The agent {name} {how}{redact_prompt}{step}", "agent_exited", agent=name)

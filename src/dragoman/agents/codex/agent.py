@@ -111,13 +111,13 @@ class CodexAgent(NativeAgent[Thread]):
         try:
             await self._server.ask("thread/unsubscribe", {"threadId": conversation.id})
         except RpcError as error:
-            log.info("codex keeps the thread: %s", error, extra={"agent_session": conversation.id})
+            log.info("codex did not close the thread: %s", error, extra={"agent_session": conversation.id})
 
     async def _list_models(self) -> list[JsonObject]:
         try:
             return objects((await self._server.ask("model/list", {})).get("data"))
         except RpcError as error:
-            log.warning("codex does not tell its models: %s", error, extra={"agent": self.native.name})
+            log.warning("codex does not report its models: %s", error, extra={"agent": self.native.name})
             return []
 
     async def _open(self, method: str, params: JsonObject, **members: object) -> tuple[Thread, JsonObject]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dragoman.wire.json_types import JsonObject, objects
 
 INIT = (
-    "Look through this repository and write a file AGENTS.md for whoever works in it next: how it is laid out, how it "
+    "Look through this repository and write a file AGENTS.md for the next developers: how it is laid out, how it "
     "is built and tested, which conventions it follows. Keep it short and true. If there is one already, improve it."
 )
 

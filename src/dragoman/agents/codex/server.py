@@ -91,7 +91,7 @@ class Server:
 
     def failed(self, how: str) -> RpcError:
         tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
-        said = f". Its last words:\n{tail}" if tail else ""
+        said = f". Its last lines on stderr:\n{tail}" if tail else ""
         step = "" if self._ready else f"\n{_next_step(tail)}"
         return internal(f"The agent {self._name} {how}{said}{step}", "agent_exited", agent=self._name)
 

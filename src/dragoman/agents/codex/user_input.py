@@ -35,7 +35,7 @@ async def _form(handle: Upstream, session_id: str, params: JsonObject) -> JsonOb
     try:
         given = await handle.ask("elicitation/create", {"sessionId": session_id, **asked})
     except RpcError as error:
-        log.info("nobody can be asked what an MCP server wants to know: %s", error)
+        log.info("no client can answer the question of an MCP server: %s", error)
         return {**CANCELLED, "action": "decline"}
     return {"action": given.get("action", "cancel"), "content": given.get("content"), "_meta": None}
 

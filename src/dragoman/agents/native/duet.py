@@ -292,7 +292,7 @@ async def _again(guest: AgentAdapter, former_id: str, setup: JsonObject) -> str 
     try:
         await guest.requests["session/resume"]({**setup, "sessionId": former_id})
     except RpcError as error:
-        log.info("the other agent begins anew: %s", error.message)
+        log.info("the other agent starts a new session: %s", error.message)
         return None
     return former_id
 

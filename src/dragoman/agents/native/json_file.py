@@ -30,4 +30,4 @@ class JsonFile:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self._file, json.dumps(kept, indent=1).encode() + b"\n")
         except OSError as error:
-            log.warning("%s is not kept: %s", self._file.name, error)
+            log.warning("%s could not be saved: %s", self._file.name, error)

@@ -265,7 +265,7 @@ class RemoteAgent:
         if answer.error is not ABSENT:
             error = msgspec.json.decode(answer.error)
             said = error.get("message") if isinstance(error, dict) else error
-            raise RemoteError(f"{self._where} does not take the session up again: {said}", lasting=True)
+            raise RemoteError(f"{self._where} does not resume the session: {said}", lasting=True)
         return answer
 
     def _is_private(self, line: bytes) -> bool:

@@ -269,7 +269,7 @@ class HttpChannel:
                 if self._connection_id:
                     await self._client.delete(self._address.url, headers=self._headers(None))
         except (httpx2.HTTPError, TimeoutError) as error:
-            log.debug("goodbye was not heard: %s", error)
+            log.debug("the server did not receive the end of the connection: %s", error)
         self._stop_tasks()
         self._handler.link_closed(None)
 

@@ -75,6 +75,6 @@ def unreachable(address: Address, error: OSError | TimeoutError) -> RemoteError:
         )
     if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:
         return RemoteError(
-            f"nobody listens at {address}: start `dragoman serve` there, or correct `url` of this agent"
+            f"nothing listens at {address}: start `dragoman serve` there, or correct `url` of this agent"
         )
     return RemoteError(f"{address} cannot be reached: {error.strerror or error}")

@@ -12,7 +12,7 @@ from dragoman.cli.log_options import log_flags, log_options
 
 @click.command()
 @click.argument("agent", required=False)
-@click.option("--stdio", is_flag=True, help="Speak on stdin and stdout, which is also the default.")
+@click.option("--stdio", is_flag=True, help="Use stdin and stdout (the default).")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -23,7 +23,7 @@ from dragoman.cli.log_options import log_flags, log_options
 @click.option(
     "--token",
     envvar="DRAGOMAN_TOKEN",
-    help="What a TCP client must send in initialize; better given as DRAGOMAN_TOKEN.",
+    help="Token that TCP clients must send in initialize; better given as DRAGOMAN_TOKEN.",
 )
 @click.option(
     "--connect",

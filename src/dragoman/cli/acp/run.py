@@ -61,7 +61,7 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
     serve = running.config.serve
     refusal = name_refusal(identity.name, serve.allow_from, serve.deny_by_default)
     if refusal is not None:
-        log.warning("no client will get in: %s", refusal)
+        log.warning("no client will be accepted: %s", refusal)
     terms = Terms(agent=options.agent, token=options.token, keep_sessions=keep, refusal=refusal)
     limit = running.config.limits.max_message_bytes
     listener = Listener(lambda: running.connect(terms), limit, strict_start=True)
@@ -79,7 +79,7 @@ def _check_address(options: AcpOptions) -> None:
     if options.token:
         check_token(options.token, host, "--token")
     elif not is_loopback(host):
-        raise ConfigError(f"listening on {host} lets others in: give --token, which clients must then send")
+        raise ConfigError(f"other machines can reach {host}: give --token, which clients must then send")
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:

@@ -68,7 +68,7 @@ def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
         if always:
             option = "--port" if options.port is not None else "--sandbox"
             raise ConfigError(
-                f"--connect always cannot be combined with {option}: what it asks for happens here"
+                f"--connect always cannot be combined with {option}, which needs a gateway in this process"
             )
         return None
     if paths.socket.exists():

@@ -15,8 +15,10 @@ from dragoman.cli.settings import load_settings
 
 @click.command("exec")
 @click.argument("prompt", required=False)
-@click.option("-a", "--agent", metavar="NAME", help="Who does it; otherwise as the configuration says.")
-@click.option("-s", "--session", metavar="ID", help="Go on in this session; the beginning of its id will do.")
+@click.option("-a", "--agent", metavar="NAME", help="Agent to use.  [default: as configured]")
+@click.option(
+    "-s", "--session", metavar="ID", help="Continue this session; the beginning of its id is enough."
+)
 @click.option("-f", "--file", type=click.File("rb"), help="Read the prompt from a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every message as a line of JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the agent's last message and nothing else.")
@@ -26,7 +28,7 @@ from dragoman.cli.settings import load_settings
     help="What the agent may do without asking. [default: ask on a terminal, else none]",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it then."
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Cancel after SECONDS."
 )
 @click.option("--sandbox", metavar="NAME", help="Run the agent in this sandbox.")
 @click.option("-C", "--cwd", metavar="DIR", help="The folder to work in. [default: the current one]")
@@ -104,7 +106,7 @@ def _folder(ctx: click.Context, cwd: str | None) -> str:
     try:
         folder = Path(os.path.abspath(cwd or "."))  # noqa: PTH100 (not resolved: the path as the user knows it)
     except FileNotFoundError as error:
-        raise click.UsageError("the current folder is gone: give --cwd", ctx) from error
+        raise click.UsageError("the current folder does not exist any more: give --cwd", ctx) from error
     if not folder.is_dir():
         raise click.UsageError(f"--cwd: {folder} is not a folder", ctx)
     return str(folder)

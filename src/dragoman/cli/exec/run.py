@@ -134,7 +134,7 @@ class Execution:
         """Resume a session without a replay: a script wants the answer to its own prompt only."""
         store = self._running.store
         if store is None:
-            why = self._running.trouble or "sessions are not kept: sessions.journal is false"
+            why = self._running.trouble or "sessions are not saved: sessions.journal is false"
             raise ConfigError(f"session {given} cannot be continued: {why}")
         record = await find(store, given)
         self._agent = record.agent

@@ -29,10 +29,10 @@ class ServeOptions:
     metavar="N",
     help="The port to listen on; 0 takes a free one.  [default: 8420]",
 )
-@click.option("--agent", metavar="NAME", help="The agent of all sessions that come in at /acp.")
+@click.option("--agent", metavar="NAME", help="Agent of all sessions that are created at /acp.")
 @click.option("--open", "open_", is_flag=True, help="Open the web page in a browser.")
-@click.option("--url", is_flag=True, help="Print the address of the one that runs, with its token, and end.")
-@click.option("--insecure", is_flag=True, help="Listen beyond this machine without TLS.")
+@click.option("--url", is_flag=True, help="Print the URL of the running server, with its token, and exit.")
+@click.option("--insecure", is_flag=True, help="Let other machines connect without TLS.")
 @log_options
 @click.pass_context
 def serve(

@@ -38,7 +38,7 @@ def run(given: str, config: Config, paths: Paths) -> int:
 async def _run(given: str, config: Config, paths: Paths) -> int:
     async with gateway(config, paths) as running:
         if running.store is None:
-            raise ConfigError(running.trouble or "sessions are not kept: sessions.journal is false")
+            raise ConfigError(running.trouble or "sessions are not saved: sessions.journal is false")
         record = await find(running.store, given)
         conversation = await Conversation.inside(running, Terms(start_ahead=False, leave_turns=True))
         try:

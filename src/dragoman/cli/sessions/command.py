@@ -59,10 +59,12 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@click.option("--cwd", metavar="DIR", help="Only those in this folder.")
-@click.option("-a", "--agent", metavar="NAME", help="Only those of this agent.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many.")
-@click.option("--all", "show_all", is_flag=True, help="All of them.")
+@click.option("--cwd", metavar="DIR", help="Only sessions in this folder.")
+@click.option("-a", "--agent", metavar="NAME", help="Only sessions of this agent.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most sessions to list."
+)
+@click.option("--all", "show_all", is_flag=True, help="List all sessions.")
 @AS_JSON
 def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool, as_json: bool) -> None:
     """Show sessions, the latest first."""
@@ -132,7 +134,7 @@ def _home(path: str) -> str:
 @click.argument("id")
 @AS_JSON
 def show(id: str, as_json: bool) -> None:
-    """Show one session: what goes on in it, its turns, its last events."""
+    """Show one session: its state, its turns and its last events."""
     from dragoman.cli.sessions.find import find, with_store
     from dragoman.cli.sessions.history import read_history
     from dragoman.cli.sessions.show import as_json as facts
@@ -252,10 +254,10 @@ def close(id: str) -> None:
 
 @sessions.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_context
 def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
-    """Delete sessions with all that was said in them, for good."""
+    """Delete sessions and their history for good."""
     from dragoman.cli.sessions.end import delete as remove
     from dragoman.cli.sessions.find import find, with_store
     from dragoman.cli.sessions.state import look
@@ -280,7 +282,7 @@ def _confirm(ctx: click.Context, views: list[View]) -> None:
     from dragoman.cli.terminal.screen import one_line
 
     if sys.stdin is None or not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask: give --yes", ctx)
+        raise click.UsageError("without a terminal there is no confirmation: give --yes", ctx)
     for view in views:
         running = f" ({view.words})" if view.live else ""
         click.echo(f"  {view.record.id}  {one_line(view.record.title or '', 60)}{running}", err=True)
@@ -290,7 +292,7 @@ def _confirm(ctx: click.Context, views: list[View]) -> None:
 
 @sessions.command()
 @click.argument("id")
-@click.option("--read-only", is_flag=True, help="Only watch.")
+@click.option("--read-only", is_flag=True, help="Show the session without taking part in it.")
 @click.pass_context
 def attach(ctx: click.Context, id: str, read_only: bool) -> None:
     """Follow a session in the terminal and take part in it.

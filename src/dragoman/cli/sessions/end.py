@@ -66,5 +66,5 @@ class _Owner:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
             raise AgentUnavailable(
-                "the process that has the session does not answer; end it, then try again"
+                "the process that owns the session does not answer; end it, then try again"
             ) from None

@@ -53,7 +53,7 @@ class Watch:
             await self._read()
             if not live:
                 self._screen.end_line()
-                self._narrator.say("Nobody runs this session now.", dim=True)
+                self._narrator.say("No process runs this session any more.", dim=True)
                 return
             await asyncio.sleep(LOOK_AGAIN)
 

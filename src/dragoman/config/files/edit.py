@@ -85,9 +85,7 @@ def _write(paths: Paths, text: str, expected: dict[str, Any]) -> None:
     except tomllib.TOMLDecodeError:
         done = False
     if not done:
-        raise ConfigError(
-            f"{paths.config_file}: is written in a way that only you can change: please edit it"
-        )
+        raise ConfigError(f"{paths.config_file}: cannot be changed automatically: edit it by hand")
     write_file(paths, text)
 
 

@@ -51,7 +51,7 @@ QUIRKS = (
     Quirk(
         "terminal_in_meta",
         ("codex-acp 2.6.0",),
-        "refers to terminals that nobody made and puts their output into `_meta`",
+        "refers to terminals that were never created and puts their output into `_meta`",
         "test_terminal_output_in_meta_becomes_content",
     ),
     Quirk(

@@ -60,8 +60,8 @@ class Api:
                 refusals={409: "It came with a token, which is revoked instead."},
             ),
             Operation("GET", "/api/openapi.json", "This API as an OpenAPI document", self._openapi, dict),
-            Operation("GET", "/api/docs", "This API for people", self._docs, content=text),
-            Operation("GET", "/api/docs.css", "How that page looks", self._style, content="text/css"),
+            Operation("GET", "/api/docs", "This API as a web page", self._docs, content=text),
+            Operation("GET", "/api/docs.css", "The style sheet of that page", self._style, content="text/css"),
         )
         # fmt: on
 
@@ -105,26 +105,26 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         Operation(
             "GET", all_, "Sessions, the most recently used first", sessions.list, SessionList,
             query={
-                "cwd": "Only those that work in this folder.",
-                "agent": "Only those of this agent.",
+                "cwd": "Only sessions that work in this folder.",
+                "agent": "Only sessions of this agent.",
                 "cursor": "The next page: `nextCursor` of the one before.",
             },
         ),
         Operation(
-            "POST", all_, "Begin a session", sessions.create, SessionView, status=201, body=NewSession,
+            "POST", all_, "Create a session", sessions.create, SessionView, status=201, body=NewSession,
             role=control, refusals={502: "The agent did not start.", 503: "There are too many sessions."},
         ),
         Operation("GET", one, "One session", sessions.get, SessionView, refusals=NO_SESSION),
         Operation(
-            "PATCH", one, "Name a session", sessions.edit, SessionView, body=SessionEdit, role=control,
+            "PATCH", one, "Rename a session", sessions.edit, SessionView, body=SessionEdit, role=control,
             refusals=HELD,
         ),
         Operation(
-            "DELETE", one, "Delete a session and all that was said in it", sessions.delete, status=204,
+            "DELETE", one, "Delete a session and its history", sessions.delete, status=204,
             role=control, refusals=HELD,
         ),
         Operation(
-            "POST", f"{one}/prompt", "Say something, and wait until the turn has ended", sessions.prompt, Turn,
+            "POST", f"{one}/prompt", "Send a prompt and wait for the end of the turn", sessions.prompt, Turn,
             body=Prompt, role=control,
             refusals={**NO_SESSION, 409: "A prompt is in flight already.", 502: "The agent failed."},
         ),
@@ -159,11 +159,11 @@ def _tokens(tokens: Tokens) -> tuple[Operation, ...]:
     return (
         Operation("GET", all_, "The named tokens", tokens.every, TokenList, role=admin),
         Operation(
-            "POST", all_, "Make a token", tokens.create, MadeToken, status=201, body=NewToken, role=admin,
+            "POST", all_, "Create a token", tokens.create, MadeToken, status=201, body=NewToken, role=admin,
             refusals={409: "There is a token of this name."},
         ),
         Operation(
-            "DELETE", one, "Revoke a token; whoever is connected with it is sent out", tokens.revoke, status=204,
+            "DELETE", one, "Revoke a token and disconnect its clients", tokens.revoke, status=204,
             role=admin, refusals={404: "There is no such token."},
         ),
     )

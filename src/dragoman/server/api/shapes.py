@@ -19,7 +19,7 @@ class SessionView(Struct, rename="camel", kw_only=True):
     cwd: Annotated[str, Meta(description="The folder that it works in.")]
     title: str | None
     updated_at: Annotated[str | None, Meta(description="ISO 8601, UTC.")]
-    live: Annotated[bool, Meta(description="Some process has it open.")]
+    live: Annotated[bool, Meta(description="Whether a process has it open.")]
     state: Annotated[
         str,
         Meta(
@@ -38,7 +38,7 @@ class SessionView(Struct, rename="camel", kw_only=True):
 
 
 class Answer(Struct, rename="camel", forbid_unknown_fields=True):
-    """What is decided."""
+    """The answer to a question."""
 
     option_id: Annotated[str, Meta(description="The `optionId` of one of the question's options.")]
 
@@ -53,7 +53,7 @@ class SessionList(Struct, rename="camel", omit_defaults=True):
 
 
 class NewSession(Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
-    """What a new session shall be."""
+    """The session to create."""
 
     cwd: Annotated[str, Meta(description="The absolute path of the folder to work in.")]
     agent: Annotated[str | None, Meta(description="The agent; unset: the workspace's or the default.")] = None
@@ -61,15 +61,15 @@ class NewSession(Struct, rename="camel", kw_only=True, forbid_unknown_fields=Tru
 
 
 class SessionEdit(Struct, forbid_unknown_fields=True):
-    """What shall be different."""
+    """Changes to a session."""
 
     title: Annotated[
-        str, Meta(min_length=1, max_length=200, description="Its name; agents do not change it.")
+        str, Meta(min_length=1, max_length=200, description="The title; agents do not change it afterwards.")
     ]
 
 
 class Prompt(Struct, forbid_unknown_fields=True):
-    """What to tell the agent."""
+    """The prompt to send."""
 
     prompt: Annotated[
         str | list[dict[str, JsonValue]], Meta(description="A text, or content blocks as ACP has them.")
@@ -84,33 +84,33 @@ class Turn(Struct, rename="camel"):
         Meta(description="`end_turn`, `max_tokens`, `max_turn_requests`, `refusal` or `cancelled`."),
     ]
     text: Annotated[str, Meta(description="What the agent said, without thoughts and tool calls.")]
-    truncated: Annotated[bool, Meta(description="It said more than fits; the export has all of it.")] = False
+    truncated: Annotated[bool, Meta(description="Whether `text` is cut; the export has all of it.")] = False
 
 
 class AgentView(Struct, kw_only=True):
-    """An agent by name."""
+    """An agent."""
 
     name: str
     kind: str
     default: Annotated[bool, Meta(description="Sessions that name no agent get this one.")]
-    sandbox: Annotated[str | None, Meta(description="Where it runs, if not plainly on this machine.")]
+    sandbox: Annotated[str | None, Meta(description="The sandbox that it runs in; null: none.")]
 
 
 class AgentList(Struct):
-    """The agents that can be asked for."""
+    """The agents that a session can use."""
 
     agents: list[AgentView]
 
 
 class Used(Struct):
-    """How much of it is used now."""
+    """The present use of the limits."""
 
     sessions: Annotated[int, Meta(description="Live sessions; parked ones do not count.")]
     clients: int
 
 
 class Limits(Struct):
-    """How much is too much: `limits` as the configuration has it."""
+    """The configured `limits`, and their present use."""
 
     limits: dict[str, JsonValue]
     used: Used
@@ -122,7 +122,7 @@ class TokenView(Struct, kw_only=True):
     name: str
     role: str
     created: Annotated[str, Meta(description="ISO 8601, UTC.")]
-    expires: Annotated[str | None, Meta(description="ISO 8601, UTC; null: when it is revoked.")]
+    expires: Annotated[str | None, Meta(description="ISO 8601, UTC; null: it does not expire.")]
     expired: bool
     quotas: Annotated[dict[str, int], Meta(description="Where it differs from `[serve.quotas]`.")]
 
@@ -134,16 +134,16 @@ class TokenList(Struct):
 
 
 class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a new token shall be."""
+    """The token to create."""
 
     name: Annotated[str, Meta(description="Up to 64 letters, digits, `-`, `_`, `.` and `@`.")]
     role: Annotated[
         Literal["observe", "control", "admin"],
-        Meta(description="What it may: read along; everything with sessions; tokens as well."),
+        Meta(description="`observe` reads, `control` also works with sessions, `admin` also manages tokens."),
     ] = "control"
     lifetime: Annotated[
         Annotated[float, Meta(gt=0, le=MAX_LIFETIME)] | None,
-        Meta(description="Seconds that it is good, 100 years at most."),
+        Meta(description="Seconds until it expires, 100 years at most."),
     ] = None
     quotas: Annotated[
         dict[str, int], Meta(description="Limits of its own, by the keys of `[serve.quotas]`.")
@@ -153,11 +153,11 @@ class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
 class MadeToken(TokenView, kw_only=True):
     """A new token."""
 
-    secret: Annotated[str, Meta(description="Told now and never again.")]
+    secret: Annotated[str, Meta(description="The token itself; only this response shows it.")]
 
 
 class Problem(Struct):
     """What went wrong."""
 
     error: Annotated[str, Meta(description="One sentence for people.")]
-    code: Annotated[str, Meta(description="The same for programs.")]
+    code: Annotated[str, Meta(description="The kind of error, for programs.")]

@@ -179,9 +179,9 @@ def _one(known: list[Token], name: str) -> Token:
 
 def _check(name: str, role: str, quotas: dict[str, int]) -> None:
     if not _NAME.fullmatch(name):
-        raise ValueError(f'"{name}" is no name for a token: up to 64 letters, digits, - _ . and @')
+        raise ValueError(f'"{name}" is not a name for a token: up to 64 letters, digits, - _ . and @')
     if name in TAKEN_NAMES:
         raise ValueError(f'the name "{name}" is taken: it stands for the instance\'s own token')
     if role not in ROLES:
-        raise ValueError(f'"{role}" is no role: expected {", ".join(ROLES)}')
+        raise ValueError(f'"{role}" is not a role: expected {", ".join(ROLES)}')
     msgspec.convert(quotas, QuotaConfig)

@@ -64,13 +64,13 @@ METRICS = (
     Metric(
         "dragoman_agent_start_seconds", "histogram", ("agent",), "From the start to the answer to initialize."
     ),
-    Metric("dragoman_agent_crashes_total", "counter", ("agent",), "Agents that ended without being told to."),
+    Metric("dragoman_agent_crashes_total", "counter", ("agent",), "Agents that ended unexpectedly."),
     Metric("dragoman_questions_open", "gauge", (), "Questions of agents that wait for a person."),
     Metric(
         "dragoman_questions_total",
         "counter",
         ("kind", "by"),
-        "Answered questions by kind and by who answered.",
+        "Answered questions by kind and by the source of the answer.",
     ),
     Metric("dragoman_question_wait_seconds", "histogram", ("kind",), "How long questions waited."),
     Metric(
@@ -80,7 +80,10 @@ METRICS = (
         "Answered requests of clients; unknown methods are `other`.",
     ),
     Metric(
-        "dragoman_request_errors_total", "counter", ("method",), "Those that were answered with an error."
+        "dragoman_request_errors_total",
+        "counter",
+        ("method",),
+        "Requests of clients that were answered with an error.",
     ),
     Metric("dragoman_http_responses_total", "counter", ("status",), "HTTP responses that were begun."),
     Metric(
@@ -110,9 +113,14 @@ METRICS = (
     Metric("process_start_time_seconds", "gauge", (), "When this process started, in seconds since 1970."),
     Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
     Metric(
-        "process_resident_memory_bytes", "gauge", (), "Resident memory of this process, where /proc tells."
+        "process_resident_memory_bytes",
+        "gauge",
+        (),
+        "Resident memory of this process, where /proc is available.",
     ),
-    Metric("process_open_fds", "gauge", (), "Open files and sockets of this process, where /proc tells."),
+    Metric(
+        "process_open_fds", "gauge", (), "Open files and sockets of this process, where /proc is available."
+    ),
 )
 
 

@@ -52,7 +52,7 @@ function tell(item: PermissionItem): Told {
 /** What ends a question that nobody answered, as the gateway names it. */
 const ENDS: Record<string, string> = {
   cancel: "the turn was stopped",
-  timeout: "nobody answered in time",
+  timeout: "not answered in time",
   turn_end: "the turn ended",
   agent_exited: "the agent ended",
   restart: "Dragoman was restarted",

@@ -332,5 +332,5 @@ class Questions:
             option = policy.choose_option("deny", decode_object(question.params).get("options"))
             if option is not None:
                 answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
-        self._session.notice(f"Nobody answered within {timeout:g} s (sessions.question_timeout): denied.")
+        self._session.notice(f"There was no answer within {timeout:g} s (sessions.question_timeout): denied.")
         self._settle(question, Reply(result=answer), "timeout")
