@@ -19,7 +19,7 @@ from bench.peers.client import Conversation
 from bench.peers.talk import ConversationError
 
 PEERS = Path(__file__).resolve().parent / "peers"
-# -I and -S keep site-packages out, so the agent's own start is short and the same for everybody.
+# -I and -S keep site-packages out, so the agent's own start is short and the same for all contenders.
 AGENT = [sys.executable, "-I", "-S", str(PEERS / "agent.py")]
 
 DIRECT = "direct"
@@ -114,7 +114,7 @@ class Arena:
         return home
 
     def start(self, command: list[str], journal: bool = True, home: Path | None = None) -> Conversation:
-        """Start a process with an environment of its own, so that nobody's settings take part."""
+        """Start a process with an environment of its own, so that no settings of the user take part."""
         return Conversation(command, self.environment(home or self.home(journal)), self.workspace)
 
     def environment(self, home: Path) -> dict[str, str]:

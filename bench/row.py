@@ -41,7 +41,7 @@ class Row:
     musts: tuple[Must, ...]
     rounds: int | None = None
     served: bool = False
-    """Both sides work through a service, whose processor time looks like somebody else's."""
+    """Both sides work through a service, whose processor time looks like another process's."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ STALLS = {WEBSOCKET: stalled_websocket, HTTP2: stalled_http2}
 
 
 def stalled_memory_probe(kind: str, journal: bool) -> Probe:
-    """How much the gateway grows while 160 MB wait for somebody who does not read."""
+    """How much the gateway grows while 160 MB wait for a client that does not read."""
 
     @contextmanager
     def probe(arena: Arena) -> Iterator[Measure]:
@@ -112,7 +112,7 @@ def stalled_memory_probe(kind: str, journal: bool) -> Probe:
 
 
 def neighbour_probe(reading: bool) -> Probe:
-    """Another client's echo while one session floods somebody who reads, or does not."""
+    """Another client's echo while one session floods a client that reads, or does not."""
 
     @contextmanager
     def probe(arena: Arena) -> Iterator[Measure]:

@@ -183,7 +183,7 @@ def start_probe(count: int) -> Probe:
 
 @contextmanager
 def stored_memory_probe(arena: Arena) -> Iterator[Measure]:
-    """What 9,900 more sessions that nobody uses cost a process that lists them."""
+    """What 9,900 more unused sessions cost a process that lists them."""
 
     def measure() -> float:
         resident = []

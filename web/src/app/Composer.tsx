@@ -191,7 +191,7 @@ export function Composer({ conversation, cwd, handle }: Props) {
           disabled={observer}
           placeholder={
             observer
-              ? "You may look, but not write here"
+              ? "You may read this session, but not write"
               : working
                 ? "Queue a message…"
                 : "Message, / for commands, @ for files"

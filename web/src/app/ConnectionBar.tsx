@@ -13,7 +13,7 @@ export function ConnectionBar() {
   );
 }
 
-/** Shorter interruptions are nobody's business: a server restart takes a second. */
+/** Shorter interruptions are not shown: a server restart takes a second. */
 const PATIENCE = 700;
 
 function Trouble() {

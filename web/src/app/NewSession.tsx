@@ -172,7 +172,7 @@ function FirstMessage({ field, value, commands, onChange, send }: FirstMessagePr
         id="first-message"
         className={styles.text}
         value={value}
-        placeholder={commands.length > 0 ? "What shall it do? / for commands" : "What shall it do?"}
+        placeholder={commands.length > 0 ? "What should the agent do? / for commands" : "What should the agent do?"}
         aria-autocomplete="list"
         aria-controls={open ? "first-suggestions" : undefined}
         aria-activedescendant={open ? `first-suggestions-${control.active}` : undefined}

@@ -1,4 +1,4 @@
-/** Tells somebody who looks elsewhere that a session waits: the tab's title, and a notification when allowed. */
+/** Tells a user who looks elsewhere that a session waits: the tab's title, and a notification when allowed. */
 
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import type { SessionSummary } from "../bridge/events";

@@ -302,7 +302,7 @@ export class BridgeClient {
   private refuse(id: string, error: BridgeError): void {
     const entry = this.outbox.get(id);
     const { code, message, hint } = error;
-    // A message that somebody typed is kept, whatever happened; anything else is over.
+    // A message that the user typed is kept in any case; anything else is over.
     if (entry?.command.type === "send_message")
       this.outbox.mark(id, "failed", hint === undefined ? { code, message } : { code, message, hint });
     else this.outbox.remove(id);

@@ -288,7 +288,7 @@ export type LooseEvent =
   | { type: "caught_up"; sessionId: string; lastSeq: number } // everything until now has been sent; what follows is live
   | { type: "history"; sessionId: string; events: JournalEvent[]; more: boolean; clientMessageId?: string }
   | { type: "session_list"; sessions: SessionSummary[]; nextCursor?: string; clientMessageId?: string }
-  | { type: "session_changed"; session: SessionSummary } // to everybody who listed sessions
+  | { type: "session_changed"; session: SessionSummary } // to all pages that listed sessions
   | { type: "session_deleted"; sessionId: string }
   | {
       type: "paths";

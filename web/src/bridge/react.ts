@@ -3,7 +3,7 @@
  *
  *     const { isConnected, messages, currentStreamingMessage, sendMessage } = useACPBridge("ws://127.0.0.1:8420/bridge?token=…");
  *
- * The client lives as long as the component. Whoever shows several sessions takes `BridgeClient` itself.
+ * The client lives as long as the component. To show several sessions, use `BridgeClient` itself.
  */
 
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";

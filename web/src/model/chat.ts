@@ -125,7 +125,7 @@ export class Chat {
     this.store.setState({ nextCursor: event.nextCursor ?? null });
   }
 
-  /** Nothing is kept from before the connection: what was deleted or answered meanwhile was told to nobody here. */
+  /** Nothing is kept from before the connection: this page was not told what was deleted or answered meanwhile. */
   private listAnew(sessions: readonly SessionSummary[]): void {
     const told = this.told ?? new Map();
     this.told = null;
@@ -267,7 +267,7 @@ export class Chat {
     void this.ask({ type: "close_session", sessionId });
   }
 
-  /** Gone from the list at once, from the gateway when nobody pressed Undo. */
+  /** Gone from the list at once, from the gateway unless the user pressed Undo. */
   remove(sessionId: string): void {
     const session = this.store.getState().sessions?.get(sessionId);
     const stays = () => this.update(({ leaving }) => ({ leaving: minus(leaving, sessionId) }));
@@ -291,7 +291,7 @@ export class Chat {
     this.update(({ leaving }) => ({ leaving: new Set(leaving).add(sessionId) }));
   }
 
-  /** The page goes away: what was said to be deleted is deleted, there is nobody left to undo it. */
+  /** The page goes away: pending deletions are done, since they cannot be undone any more. */
   leavePage(): void {
     for (const forGood of [...this.doomed.values()]) forGood();
   }

@@ -29,7 +29,7 @@ interface ItemBase {
   readonly key: string;
   /** The journal's number of the event that began it. What is not in the journal yet has Infinity: it comes last. */
   readonly seq: number;
-  /** When it began, in milliseconds since 1970; 0 when nobody said. */
+  /** When it began, in milliseconds since 1970; 0 if unknown. */
   readonly at: number;
 }
 
@@ -37,7 +37,7 @@ export interface UserItem extends ItemBase {
   readonly kind: "user";
   readonly content: readonly ContentBlock[];
   readonly clientMessageId: string | null;
-  /** Nobody said it here: the agent says that it was said, as in the history of a session that only it knew. */
+  /** Reported by the agent, not typed here, as in the history of a session that only the agent knew. */
   readonly told?: boolean;
   /** `offline`: waits for the connection. `sending`: on its way. `queued`: the gateway has it, another turn runs. */
   readonly state: "offline" | "sending" | "queued" | "sent" | "failed";
@@ -82,7 +82,7 @@ export interface ToolItem extends ItemBase {
   readonly asking: boolean;
   /** The message after it says the same again. */
   readonly told?: boolean;
-  /** Somebody said no to it. */
+  /** The user refused it. */
   readonly refused?: boolean;
 }
 
@@ -101,7 +101,7 @@ export interface PermissionItem extends ItemBase {
   readonly toolCall: ToolCallFields;
   readonly options: readonly PermissionOption[];
   readonly answer: Answer | null;
-  /** The option that this page has sent and that nobody has confirmed yet. */
+  /** The option that this page has sent and the gateway has not confirmed yet. */
   readonly sending: string | null;
   /** Answered by this page: "Allowed by you", not "Allowed elsewhere". */
   readonly mine: boolean;

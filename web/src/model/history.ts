@@ -84,7 +84,7 @@ function joinedThought(item: ThoughtItem, late: ThoughtItem): ThoughtItem {
   return { ...late, seq: item.seq, at: item.at, text: item.text + late.text };
 }
 
-/** A question whose answer is in the newer half; or what nobody will finish, because its turn has ended since. */
+/** A question whose answer is in the newer half; or a call that will not finish, because its turn has ended. */
 function finished(item: Item, newer: Conversation): Item {
   const stray =
     item.kind === "permission" || item.kind === "elicitation" ? newer.answers.get(item.requestId) : undefined;

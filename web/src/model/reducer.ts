@@ -329,7 +329,7 @@ const HANDLERS: Handlers = {
     if (event.expected) mark(draft, event.seq, at, event.message);
     else notice(draft, event.seq, at, "error", "The agent stopped", event.message);
   },
-  agent_revived: (draft, event, at) => mark(draft, event.seq, at, "The agent is back"),
+  agent_revived: (draft, event, at) => mark(draft, event.seq, at, "The agent was restarted"),
   session_parked: (draft, event, at) =>
     mark(draft, event.seq, at, "Parked: the agent was stopped to save memory and comes back with your next message"),
   unknown_update: (draft, event, at) => unknown(draft, event, event.seq, at),
@@ -352,7 +352,7 @@ function settle(draft: Draft, at: number): void {
     draft.replace(draft.length - 1, { ...last, streaming: false, endedAt: at || last.endedAt });
 }
 
-/** The turn is over: nobody will finish its calls, and nobody waits for its questions. */
+/** The turn is over: its open calls will not finish, and its questions are void. */
 function abandon(draft: Draft, at: number, stopped: boolean): void {
   for (let index = draft.length - 1; index >= 0; index -= 1) {
     const item = draft.at(index) as Item;

@@ -1,5 +1,5 @@
 /**
- * Popups are fetched when somebody reaches for one: until then their trigger is a plain button of the same look,
+ * Popups are fetched when the user reaches for one: until then their trigger is a plain button of the same look,
  * which keeps the first load small and a list of a hundred rows cheap.
  */
 

@@ -7,7 +7,7 @@ import styles from "./PlanPanel.module.css";
 
 const WORDS = { pending: "open", in_progress: "in work", completed: "done" } as const;
 
-/** Where it stands beside the conversation (SessionPane.module.css). Above the composer it is one line until somebody opens it. */
+/** Where it stands beside the conversation (SessionPane.module.css). Above the composer it is one line until the user opens it. */
 const BESIDE = "(min-width: 1704px)";
 
 /** What the agent means to do, and how far it is. */

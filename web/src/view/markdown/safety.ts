@@ -157,7 +157,7 @@ const LONGEST = 60_000;
 /** So are those with more signs than this: marked's time grows with their square (20,000 of them took 1.4 s). */
 const MOST_SIGNS = 4_000;
 
-/** Quotations or lists this deep nobody reads, and every level costs a parser's and a browser's stack. */
+/** Quotations or lists this deep are not readable, and every level costs a parser's and a browser's stack. */
 const TOO_DEEP = /^[ \t]*(?:>[ \t]*){40}|^ {160}/m;
 
 export function renderBlock(block: string, defined: Definitions): string {

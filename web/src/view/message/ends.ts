@@ -39,7 +39,7 @@ export function endOf(item: Pick<TurnEndItem, "stopReason" | "error">): End | nu
       hint: item.error.hint ?? null,
     };
   }
-  if (item.stopReason === null) return { severity: "warning", title: "The turn ended without saying why.", hint: null };
+  if (item.stopReason === null) return { severity: "warning", title: "The turn ended without a reason.", hint: null };
   const known = own(REASONS, item.stopReason);
   if (known !== undefined) return known;
   return { severity: "info", title: `The turn ended: ${item.stopReason.replaceAll("_", " ")}.`, hint: null };

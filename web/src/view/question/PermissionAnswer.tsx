@@ -49,7 +49,7 @@ function tell(item: PermissionItem): Told {
   );
 }
 
-/** What ends a question that nobody answered, as the gateway names it. */
+/** What ends an unanswered question, as the gateway names it. */
 const ENDS: Record<string, string> = {
   cancel: "the turn was stopped",
   timeout: "not answered in time",

@@ -24,7 +24,7 @@ export class Heights {
   private validUntil = 0;
   private places = new Map<string, number>();
 
-  /** The list as it is now. `guess` says how tall an item may be that nobody has measured. */
+  /** The list as it is now. `guess` says how tall an item may be that was not measured. */
   arrange(keys: readonly string[], guess: (index: number) => number): void {
     this.guess = guess;
     const common = sharedStart(this.keys, keys);

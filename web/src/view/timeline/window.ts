@@ -67,7 +67,7 @@ class Place {
     const target = this.stuck ? box.scrollHeight - box.clientHeight : this.anchor && this.heights.find(this.anchor);
     if (target !== null && Math.abs(box.scrollTop - target) >= 1) box.scrollTop = target;
     this.top = box.scrollTop;
-    // Nobody can scroll back to the end of what does not scroll.
+    // A list that does not scroll cannot be scrolled back to its end.
     if (!this.stuck && box.scrollHeight - this.top - box.clientHeight <= NEAR) this.stuck = true;
   }
 
@@ -205,7 +205,7 @@ function resized(place: Place, entries: readonly ResizeObserverEntry[], redraw: 
   if (!place.covers(place.wanted())) redraw();
 }
 
-/** Somebody opens a card: it must open under the pointer, not be pushed away by following the end. */
+/** The user opens a card: it must open under the pointer, not be pushed away by following the end. */
 function holdStill(place: Place, event: MouseEvent): void {
   if (!(event.target instanceof Element) || event.target.closest("[aria-expanded]") === null) return;
   place.stuck = false;
