@@ -125,10 +125,8 @@ def raise_file_limit(wanted: int) -> int:
         return wanted if soft == resource.RLIM_INFINITY else soft
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    except (
-        OSError,
-        ValueError,
-    ):  # macOS refuses more than kern.maxfilesperproc, whatever the hard limit says
+    except (OSError, ValueError):
+        # macOS refuses more than kern.maxfilesperproc, whatever the hard limit says.
         return soft
     _soft_files = _soft_files or soft
     return most

@@ -67,9 +67,8 @@ class Paths:
         while not part.is_dir():
             missing.append(part)
             part = part.parent
-        for part in reversed(
-            missing
-        ):  # one by one: `parents=True` would give the upper ones the default mode
+        # One by one: `parents=True` would give the upper ones the default mode.
+        for part in reversed(missing):
             try:
                 part.mkdir(mode=PRIVATE_DIR, exist_ok=True)
             except OSError as error:
@@ -102,9 +101,8 @@ _CACHE = {"darwin": "Library/Caches"}
 
 def _xdg(env: Mapping[str, str], name: str) -> Path | None:
     value = env.get(name, "")
-    return (
-        Path(value) if value.startswith("/") else None
-    )  # the XDG specification says to ignore relative ones
+    # The XDG specification says to ignore relative ones.
+    return Path(value) if value.startswith("/") else None
 
 
 def _run_user() -> Path | None:

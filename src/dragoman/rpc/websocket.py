@@ -53,33 +53,18 @@ def accept_key(key: str) -> str:
     return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
 
 
-def _text_head(size: int) -> bytes:
-    """The head of one whole text frame without a mask, as servers send it."""
-    if size < 126:
-        return b"\x81%c" % size
-    if size < 65536:
-        return b"\x81\x7e" + size.to_bytes(2)
-    return b"\x81\x7f" + size.to_bytes(8)
-
-
-_TABLED = 8192
-_HEADS = [_text_head(size) for size in range(_TABLED)]
-
-
-def frame_text(payload: bytes) -> bytes:
-    return _text_head(len(payload)) + payload
-
-
 def join_frames(messages: list[bytes]) -> bytes:
-    """Frame many messages for one write; the heads of short messages come from a table."""
-    heads = _HEADS
-    return b"".join(
-        [
-            part
-            for each in messages
-            for part in (heads[len(each)] if len(each) < _TABLED else _text_head(len(each)), each)
-        ]
-    )
+    """Each message as one whole text frame without a mask, as servers send it, for one write."""
+    parts: list[bytes] = []
+    for message in messages:
+        size = len(message)
+        if size < 126:
+            parts += (b"\x81%c" % size, message)
+        elif size < 65536:
+            parts += (b"\x81\x7e", size.to_bytes(2), message)
+        else:
+            parts += (b"\x81\x7f", size.to_bytes(8), message)
+    return b"".join(parts)
 
 
 def join_masked_frames(messages: list[bytes]) -> bytes:
@@ -300,9 +285,8 @@ class WebSocket(asyncio.Protocol):
             return
         self._scheduled = True
         if self._frames.client and not delay:
-            self._loop.call_soon(
-                self._read_frames
-            )  # an agent that this process connected to does not wait behind floods of clients
+            # An agent that this process connected to does not wait behind floods of clients.
+            self._loop.call_soon(self._read_frames)
         elif delay:
             self._loop.call_later(delay, self._budget.later, self._read_frames)
         else:

@@ -28,9 +28,8 @@ class StdioLink(StreamLink):
         """Take over stdin and stdout; later prints to stdout go to stderr."""
         link = cls(handler, max_bytes)
         stdin, stdout = os.dup(0), os.dup(1)
-        os.dup2(
-            os.open(os.devnull, os.O_RDONLY), 0
-        )  # a child that reads stdin must not consume the client's bytes
+        # A child that reads stdin must not consume the client's bytes.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)
         sys.stdout = sys.stderr
         await link._open_writer(os.fdopen(stdout, "wb", 0))

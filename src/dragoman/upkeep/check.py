@@ -100,9 +100,8 @@ def _sessions(
     path: Path, folder: Folder, known: dict[str, Numbers], old: set[str], say: Say | None = None
 ) -> Findings:
     with closing(repair.reader(path)) as connection:
-        schema.version(
-            connection
-        )  # connected meanwhile: else each repair would empty the log when it is done
+        # Connected meanwhile: else each repair would empty the log when it is done.
+        schema.version(connection)
         ids = sorted(known.keys() | set(folder.sessions()))
         for number, session_id in enumerate(ids, 1):
             if say is not None:

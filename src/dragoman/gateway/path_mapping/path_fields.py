@@ -94,9 +94,8 @@ _Walk = Callable[[Any, Translation], bool]
 def asked(method: str, params: bytes, translation: Translation) -> bytes:
     """The params of a request with translated paths."""
     walk = _ASKED.get(method)
-    if walk is None or (
-        method in _URIS_ONLY and URI_MEMBER not in params
-    ):  # a prompt may hold megabytes of images
+    # A prompt may hold megabytes of images.
+    if walk is None or (method in _URIS_ONLY and URI_MEMBER not in params):
         return params
     return _rewritten(walk, params, translation)
 

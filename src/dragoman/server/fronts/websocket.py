@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from dragoman.rpc.link import LinkHandler
-from dragoman.rpc.websocket import NORMAL, PING_INTERVAL, PROTOCOL_ERROR, WebSocket, accept_key, frame_text
+from dragoman.rpc.websocket import NORMAL, PING_INTERVAL, PROTOCOL_ERROR, WebSocket, accept_key
 from dragoman.server import limits
 from dragoman.wire import message
 from dragoman.wire.errors import PARSE_ERROR, Malformed
@@ -20,7 +20,6 @@ __all__ = [
     "RESTART",
     "WebSocketLink",
     "accept_key",
-    "frame_text",
 ]
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,6 @@ from dragoman.server.hypercorn import protocols
 log = logging.getLogger(__name__)
 
 
-protocols.install()
-
-
 class Connection(TCPServer):
     """A connection that ends even if the peer does not read, and does not start if the peer has left already."""
 
@@ -102,6 +99,7 @@ class HypercornConnection:
     """Serves an ASGI application on connections that it is handed."""
 
     def __init__(self, app: Callable[..., Any], max_message_bytes: int, ping_interval: float) -> None:
+        protocols.install()
         self._app = ASGIWrapper(app)
         self._config = _config()
         self._config.websocket_max_message_size = max_message_bytes
@@ -156,9 +154,8 @@ def _config() -> Config:
     config.errorlog = log
     config.include_server_header = False
     config.keep_alive_timeout = limits.KEEP_ALIVE
-    config.keep_alive_max_requests = (
-        2**31
-    )  # on HTTP/2 a limit would cut off open streams, and the last response
+    # On HTTP/2 a limit would cut off open streams, and the last response.
+    config.keep_alive_max_requests = 2**31
     config.h11_max_incomplete_size = limits.MAX_HEAD_BYTES
     config.h2_max_concurrent_streams = limits.MAX_H2_STREAMS
     config.h2_max_header_list_size = limits.MAX_HEAD_BYTES

@@ -118,9 +118,8 @@ class FairWebSocketStream(ws_stream.WSStream):
                 await self.send(StreamClosed(stream_id=self.stream_id))
                 return
             await self._send_wsproto_event(Ping())
-            with contextlib.suppress(
-                TimeoutError
-            ):  # not a sleep: the connection ends only when all its tasks have ended
+            # Not a sleep: the connection ends only when all its tasks have ended.
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), interval)
 
 
