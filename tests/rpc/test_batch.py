@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.rpc.batch import Batch
+from dragoman.rpc.request import Batch
 
 
 def test_nothing_is_sent_while_entries_are_still_read() -> None:

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.agents.hosted import HOSTED, with_command
-from dragoman.agents.known import KNOWN, RUNNABLE_KINDS, find_agent, install_hint, locate
+from dragoman.agents.known import (
+    HOSTED,
+    KNOWN,
+    RUNNABLE_KINDS,
+    find_agent,
+    install_hint,
+    locate,
+    with_command,
+)
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table

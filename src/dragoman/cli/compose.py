@@ -71,6 +71,14 @@ def stop_on_signals(hangup: asyncio.Event | None = None) -> asyncio.Event:
     return stopped
 
 
+async def first_of(*waits: Coroutine[Any, Any, object], timeout: float | None = None) -> None:
+    """Wait until one of them is done or the time is over, then cancel the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
 @asynccontextmanager
 async def gateway(
     config: Config,

@@ -22,10 +22,9 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw
 
-from dragoman.rpc.batch import Batch
 from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.rpc.link import FlushLink, Link
-from dragoman.rpc.request import OnReply, Reply, Request
+from dragoman.rpc.request import Batch, OnReply, Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     INTERNAL_ERROR,

@@ -1,19 +1,16 @@
-"""The tools, one file each; `TOOLS` is the table of them."""
+"""The tools; `TOOLS` is the table of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from dragoman.builtin.tools.apply import apply
-from dragoman.builtin.tools.background import check_command, stop_command
 from dragoman.builtin.tools.edit import edit
 from dragoman.builtin.tools.fetch import fetch
-from dragoman.builtin.tools.glob import glob
-from dragoman.builtin.tools.grep import grep
-from dragoman.builtin.tools.list import list_folder
+from dragoman.builtin.tools.find import glob, grep, list_folder
 from dragoman.builtin.tools.plan import plan
 from dragoman.builtin.tools.read import read
-from dragoman.builtin.tools.run import run
+from dragoman.builtin.tools.run import check_command, run, stop_command
 from dragoman.builtin.tools.tool import Tool
 from dragoman.builtin.tools.write import write
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dragoman.agents.remote.agent import RemoteAgent
 from dragoman.agents.remote.trouble import RemoteError
+from dragoman.cli.compose import first_of
 from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.rewriting.rewrite import with_own_params
@@ -127,7 +128,7 @@ class _Relay:
 
     async def run(self) -> int:
         """Run until one side ends; the turns that the client began end with it."""
-        await _first(self.client.closed, self._server.closed)
+        await first_of(self.client.closed.wait(), self._server.closed.wait())
         if self._server.closed.is_set():
             log.error("dragoman serve ended the connection")
             gone = internal("dragoman serve ended the connection; start it again", "connection_closed")
@@ -138,7 +139,7 @@ class _Relay:
             cancel = encode({"sessionId": session_id})
             self._server.link.send(message.notification("session/cancel", cancel))
         if self._prompts:
-            await _first(self._settled, self._server.closed, timeout=FLUSH_TIMEOUT)
+            await first_of(self._settled.wait(), self._server.closed.wait(), timeout=FLUSH_TIMEOUT)
         self._server.link.close()
         return 0
 
@@ -181,10 +182,3 @@ class _Relay:
 
 def _may_name(line: bytes) -> bool:
     return b'"session/new"' in line or b'"initialize"' in line
-
-
-async def _first(*events: asyncio.Event, timeout: float | None = None) -> None:
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Coroutine
-from typing import Any
 
 from dragoman.cli.acp.start import AcpOptions
-from dragoman.cli.compose import gateway, run_loop, stop_on_signals
+from dragoman.cli.compose import first_of, gateway, run_loop, stop_on_signals
 from dragoman.cli.listening import check_token, is_loopback
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
@@ -46,12 +44,12 @@ async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:
 async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
     client = running.connect(Terms(agent=options.agent, beside=True))
     link = await StdioLink.open(client.peer, running.config.limits.max_message_bytes)
-    await _first(client.left.wait(), stopped.wait())
+    await first_of(client.left.wait(), stopped.wait())
     if not client.left.is_set():
         await running.close()
     await link.finish()
     # Sessions that other clients are attached to go on until the last client leaves (G-113).
-    await _first(running.unwatched(), stopped.wait())
+    await first_of(running.unwatched(), stopped.wait())
 
 
 async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
@@ -80,11 +78,3 @@ def _check_address(options: AcpOptions) -> None:
         check_token(options.token, host, "--token")
     elif not is_loopback(host):
         raise ConfigError(f"other machines can reach {host}: give --token, which clients must then send")
-
-
-async def _first(*waits: Coroutine[Any, Any, object]) -> None:
-    """Wait until one of them is done, then cancel the others."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()

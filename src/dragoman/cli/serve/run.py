@@ -12,8 +12,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from dragoman.agents.hosted import with_command
-from dragoman.agents.known import KNOWN, install_hint, locate
+from dragoman.agents.known import KNOWN, install_hint, locate, with_command
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
 from dragoman.builtin.models.choice import ModelConfig, Models
@@ -26,8 +25,7 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.auth.admission import Admission
-from dragoman.server.auth.instance_token import instance_token
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.keys import Keys, instance_token
 from dragoman.server.auth.logins import Logins
 from dragoman.server.auth.named_tokens import TokenFile
 from dragoman.server.listen.tls import Certificate

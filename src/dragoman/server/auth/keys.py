@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hmac
 import logging
+import secrets
 import time
 from dataclasses import replace
+from pathlib import Path
 
+from dragoman.atomic_file import replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
@@ -141,7 +144,7 @@ class Keys:
         try:
             self._use(self.file.read())
         except ConfigError as error:
-            log.error("tokens stay as they were: %s", error)
+            log.error("token file could not be reloaded; keeping the previous tokens: %s", error)
         else:
             log.info("tokens have changed", extra={"tokens": len(self._keys) - 1})
 
@@ -153,3 +156,30 @@ class Keys:
             key: rate_limit for key, rate_limit in self._rate_limits.items() if key in current
         }
         self._logins.keep_only(key.hash for key in self._keys)
+
+
+PRIVATE = 0o600
+
+
+def instance_token(file: Path) -> str:
+    """The token in `file`, created if there is none yet."""
+    try:
+        token = file.read_text().strip()
+        if token:
+            if file.stat().st_mode & 0o077:
+                file.chmod(PRIVATE)
+            return token
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: the token cannot be read: {error}") from error
+    return _make(file)
+
+
+def _make(file: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    try:
+        replace_file(file, token.encode() + b"\n")
+    except OSError as error:
+        raise ConfigError(f"{file}: the token cannot be stored: {error.strerror}") from error
+    return token

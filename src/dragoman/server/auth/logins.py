@@ -22,7 +22,7 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.server import limits
-from dragoman.server.auth.instance_token import PRIVATE
+from dragoman.server.auth.keys import PRIVATE
 from dragoman.server.auth.named_tokens import digest
 
 log = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ class Certificate:
         try:
             self.context = self._load()
         except ConfigError as error:
-            log.error("the certificate stays as it was: %s", error)
+            log.error("certificate could not be reloaded; keeping the previous one: %s", error)
         else:
             log.info("certificate loaded", extra={"file": str(self._files[0])})
 
