@@ -62,7 +62,7 @@ async def test_a_new_certificate_is_taken_over_and_a_bad_one_is_not(
     renewed = await until_changed(serving, first)
     files[0].write_text("not a certificate")
     async with asyncio.timeout(PATIENCE):
-        while "the certificate stays as it was" not in serving.gateway.stderr:
+        while "certificate could not be reloaded" not in serving.gateway.stderr:
             await asyncio.sleep(0.05)  # a log line has no event
     assert await shown(serving) == renewed
     session = await stays.new_session(workspace)

@@ -95,7 +95,7 @@ def test_a_file_that_breaks_changes_nothing_and_is_said(
     keys = Keys(INSTANCE, file)
     file.path.write_text('{"tokens": [')
     assert keys.by_secret(secret) is not None
-    assert "tokens stay as they were" in caplog.text
+    assert "keeping the previous tokens" in caplog.text
     with pytest.raises(ConfigError):
         Keys(INSTANCE, file)  # but nobody starts with one
 
