@@ -11,18 +11,18 @@ import msgspec
 
 from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Spawn, Upstream
-from dragoman.agents.claude import options, permission, prompt, result, tools
+from dragoman.agents.claude import options, prompt, result
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
+from dragoman.agents.claude.questions import Questions
 from dragoman.agents.claude.stream import Stream
-from dragoman.agents.native.permission import ask
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
 from dragoman.rpc.link import Link
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 from dragoman.wire.framing import Frame
-from dragoman.wire.json_types import JsonObject, as_object, objects
+from dragoman.wire.json_types import JsonObject, as_object
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Session:
         self._owner = owner
         self._bypass = bypass
         self._mode = mode
-        self._stream = Stream()
+        self.stream = Stream()
         self._commands: JsonObject = {}
         self._starting: asyncio.Future[JsonObject] | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -83,14 +83,14 @@ class Session:
         self._prepared: asyncio.Future[JsonObject] | None = None
         self._turn: asyncio.Future[JsonObject] | None = None
         self._cancelled = False
-        self._questions: dict[str, asyncio.Task[None]] = {}
+        self._questions = Questions(id, handle, self)
         self._context: JsonObject = {}
         self._garbage = 0
         self._ended = False
         self._readers: dict[str, Callable[[JsonObject], None]] = {
             "control_response": lambda line: self.control.answered(line),
-            "control_request": self._asked,
-            "control_cancel_request": self._withdrawn,
+            "control_request": self._questions.asked,
+            "control_cancel_request": self._questions.withdrawn,
             "result": self._result,
             "system": self._system,
         }
@@ -180,8 +180,7 @@ class Session:
         self._ended = True
         if self._opening is not None and self._opening is not asyncio.current_task():
             self._opening.cancel()
-        for task in self._questions.values():
-            task.cancel()
+        self._questions.cancel()
         if self.program is not None:
             await self.program.stop()
 
@@ -217,8 +216,7 @@ class Session:
         self._cancelled = True
         if self._starting is None:  # else nothing to interrupt yet
             self.control.ask("interrupt").add_done_callback(_heard)
-        for task in self._questions.values():
-            task.cancel()
+        self._questions.cancel()
 
     async def choose(self, option: str, value: str) -> None:
         """Change the mode, the model or the effort."""
@@ -262,8 +260,7 @@ class Session:
             self._starting.set_exception(error)
             return
         self.control.closed(error)
-        for task in self._questions.values():
-            task.cancel()
+        self._questions.cancel()
         if not self._ended:
             self._ended = True
             self._owner.lost(self, end)
@@ -278,7 +275,7 @@ class Session:
             reader(line)
             return
         self._follow_usage(line)
-        for update in self._stream.read(line):
+        for update in self.stream.read(line):
             self.tell(update)
 
     def _is_garbage(self, frame: object) -> None:
@@ -310,7 +307,7 @@ class Session:
         if self._starting is not None and not self._starting.done():
             self._starting.set_exception(result.failure(line))  # `--resume` of an unknown id
             return
-        for update in self._stream.end_turn():
+        for update in self.stream.end_turn():
             self.tell(update)
         usage = result.usage_update(line, self._context)
         if usage is not None:
@@ -363,49 +360,6 @@ class Session:
         if self._turn is not None and not self._turn.done():
             self._turn.set_exception(result.auth_required(str(line.get("content") or "")))
 
-    # -- questions
-
-    def _asked(self, line: JsonObject) -> None:
-        id, request = line.get("request_id"), as_object(line.get("request"))
-        if request.get("subtype") != "can_use_tool":
-            self.control.refuse(id, f"{request.get('subtype')} is not supported")
-            return
-        tool_id, name = str(request.get("tool_use_id") or id), str(request.get("tool_name"))
-        for update in self._stream.introduce(tool_id, name, as_object(request.get("input"))):
-            self.tell(update)
-        task = self._handle.spawn(self._ask(id, tool_id, name, request))
-        self._questions[str(id)] = task
-        task.add_done_callback(lambda _: self._questions.pop(str(id), None))
-
-    async def _ask(self, id: object, tool_id: str, name: str, request: JsonObject) -> None:
-        call = self._stream.call(tool_id)
-        given = as_object(request.get("input"))
-        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given)}
-        if name == "AskUserQuestion":
-            response = await self._ask_questions(tool, given)
-        else:
-            offered = permission.choices(request)
-            response = permission.chosen(offered, await ask(self._handle, self.id, tool, offered))
-        self.control.answer(id, response)
-        if response["behavior"] == "allow" and call is not None:
-            self.tell({"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"})
-
-    async def _ask_questions(self, tool: JsonObject, given: JsonObject) -> JsonObject:
-        """Ask one question after the other; stops at the first that is not answered."""
-        response: JsonObject = {"behavior": "allow", "updatedInput": given}
-        for question in objects(given.get("questions")):
-            offered = permission.answers(response["updatedInput"], question)
-            asked = {**tool, "title": str(question.get("question", ""))}
-            response = permission.chosen(offered, await ask(self._handle, self.id, asked, offered))
-            if response["behavior"] != "allow":
-                break
-        return response
-
-    def _withdrawn(self, line: JsonObject) -> None:
-        task = self._questions.get(str(line.get("request_id")))
-        if task is not None:
-            task.cancel()
-
     # -- helpers
 
     async def _wait_for_servers(self) -> None:
@@ -424,10 +378,10 @@ class Session:
         tail = self.program.end().stderr_tail.strip() if self.program is not None else ""
         if "No conversation found" in tail:
             return session_not_found(self.id)
-        redact_prompt = f". Its last lines on stderr:\n{tail}" if tail else ""
+        said = f". Its last lines on stderr:\n{tail}" if tail else ""
         step = f"\n{NEXT_STEP}" if self._starting is not None else ""
         name = self._handle.name
-        return internal(f"The agent {name} {how}{redact_prompt}{step}", "agent_exited", agent=name)
+        return internal(f"The agent {name} {how}{said}{step}", "agent_exited", agent=name)
 
     def tell(self, update: JsonObject) -> None:
         if update:

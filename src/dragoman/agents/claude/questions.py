@@ -1,0 +1,78 @@
+"""Questions of `claude`: whether it may use a tool, and those that it asks the user."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from dragoman.agents.adapter import Upstream
+from dragoman.agents.claude import permission, tools
+from dragoman.agents.claude.control import Control
+from dragoman.agents.claude.stream import Stream
+from dragoman.agents.native.permission import ask
+from dragoman.wire.json_types import JsonObject, as_object, objects
+
+
+class Asking(Protocol):
+    """The parts of a session that its questions use."""
+
+    control: Control
+    stream: Stream
+
+    def tell(self, update: JsonObject) -> None: ...
+
+
+class Questions:
+    """The open questions of one session, each in a task of its own."""
+
+    def __init__(self, session_id: str, handle: Upstream, session: Asking) -> None:
+        self._session_id = session_id
+        self._handle = handle
+        self._session = session
+        self._open: dict[str, asyncio.Task[None]] = {}
+
+    def cancel(self) -> None:
+        for task in self._open.values():
+            task.cancel()
+
+    def asked(self, line: JsonObject) -> None:
+        id, request = line.get("request_id"), as_object(line.get("request"))
+        if request.get("subtype") != "can_use_tool":
+            self._session.control.refuse(id, f"{request.get('subtype')} is not supported")
+            return
+        tool_id, name = str(request.get("tool_use_id") or id), str(request.get("tool_name"))
+        for update in self._session.stream.introduce(tool_id, name, as_object(request.get("input"))):
+            self._session.tell(update)
+        task = self._handle.spawn(self._ask(id, tool_id, name, request))
+        self._open[str(id)] = task
+        task.add_done_callback(lambda _: self._open.pop(str(id), None))
+
+    def withdrawn(self, line: JsonObject) -> None:
+        task = self._open.get(str(line.get("request_id")))
+        if task is not None:
+            task.cancel()
+
+    async def _ask(self, id: object, tool_id: str, name: str, request: JsonObject) -> None:
+        call = self._session.stream.call(tool_id)
+        given = as_object(request.get("input"))
+        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given)}
+        if name == "AskUserQuestion":
+            response = await self._ask_user(tool, given)
+        else:
+            offered = permission.choices(request)
+            response = permission.chosen(offered, await ask(self._handle, self._session_id, tool, offered))
+        self._session.control.answer(id, response)
+        if response["behavior"] == "allow" and call is not None:
+            update = {"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "in_progress"}
+            self._session.tell(update)
+
+    async def _ask_user(self, tool: JsonObject, given: JsonObject) -> JsonObject:
+        """Ask one question after the other; stops at the first that is not answered."""
+        response: JsonObject = {"behavior": "allow", "updatedInput": given}
+        for question in objects(given.get("questions")):
+            offered = permission.answers(response["updatedInput"], question)
+            asked = {**tool, "title": str(question.get("question", ""))}
+            response = permission.chosen(offered, await ask(self._handle, self._session_id, asked, offered))
+            if response["behavior"] != "allow":
+                break
+        return response
