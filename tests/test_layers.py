@@ -56,7 +56,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agent",
         "atomic_file",
     ),
-    "agent": ("wire", "rpc", "transports", "builtin.client"),  # public: agents that are one function
+    "agent": (
+        "wire",
+        "rpc",
+        "transports",
+        "builtin.client",
+        "builtin.acp_server",
+    ),  # public: agents that are one function
     "bridge": ("wire", "rpc", "gateway", "config"),
     "server": ("wire", "rpc", "gateway", "config", "transports", "log", "machine", "atomic_file"),
     "cli": ANYTHING,

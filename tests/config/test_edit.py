@@ -67,9 +67,9 @@ def test_an_agent_is_replaced_only_by_force(paths: Paths) -> None:
 def test_a_file_that_cannot_be_edited_safely_is_left_alone(paths: Paths) -> None:
     text = 'agents = { a = { command = ["a"] } }\n'
     write(paths, text)
-    with pytest.raises(ConfigError, match="please edit it"):
+    with pytest.raises(ConfigError, match="edit it by hand"):
         add_agent(paths, "b", {"command": ["b"]})
-    with pytest.raises(ConfigError, match="please edit it"):
+    with pytest.raises(ConfigError, match="edit it by hand"):
         remove_agent(paths, "a")
     assert paths.config_file.read_text() == text
 

@@ -7,24 +7,19 @@ afterwards, so that they are ready for the first prompt.
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman import __version__
-from dragoman.rpc.peer import Peer
+from dragoman.builtin.acp_server import AcpServer, decode_params
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
-    INVALID_PARAMS,
-    Malformed,
     RpcError,
     internal,
     invalid_params,
     invalid_request,
-    method_not_found,
 )
 from dragoman.wire.json_types import as_object
 
@@ -33,10 +28,7 @@ if TYPE_CHECKING:
     from dragoman.builtin.session import Session
     from dragoman.builtin.sessions import Sessions
 
-log = logging.getLogger(__name__)
-
 Json = dict[str, Any]
-Handler = Callable[[Json], Awaitable[Json]]
 
 PROTOCOL_VERSION = 1
 
@@ -54,21 +46,16 @@ CAPABILITIES: Json = {
 }
 
 
-class Server:
-    """`Receiver` of the client's messages."""
+class Server(AcpServer):
+    """Answers the methods of ACP for the sessions of this process."""
 
     def __init__(self, config: ModelConfig, state: Path | None) -> None:
-        from dragoman.builtin.client import Client
-
-        self.peer = Peer("The client", self)
-        self.client = Client(self.peer)
-        self.left = asyncio.Event()
+        super().__init__()
         self._config = config
         self._state = state
         self._sessions: Sessions | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._initialized = False
-        self._methods: dict[str, Handler] = {
+        self.methods = {
             "authenticate": self._authenticate,
             "session/new": self._new,
             "session/load": self._load,
@@ -85,40 +72,21 @@ class Server:
     # -- Receiver
 
     def peer_request(self, request: Request) -> None:
-        params = _decode(request.params)
-        if request.method == "initialize":
-            request.reply(msgspec.json.encode(self._initialize(params)))
-            return
-        handler = self._methods.get(request.method)
-        if handler is None:
-            raise method_not_found(request.method)
-        if not self._initialized:
+        if request.method == "initialize":  # at once: the next request may have come with it
+            request.reply(msgspec.json.encode(self._initialize(decode_params(request.params))))
+        elif request.method in self.methods and not self._initialized:
             raise invalid_request("initialize comes first")
-        self._spawn(self._answer(request, handler(params)))
+        else:
+            super().peer_request(request)
 
-    def peer_notification(self, method: str, params: bytes) -> None:
-        if method == "session/cancel":
-            # As a task, like requests, so that a prompt received just before it has begun.
-            self._spawn(self._cancel(_decode(params)))
-
-    def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
-        log.warning("a message makes no sense: %s", error.message)
-        return True
-
-    def peer_writable(self, writable: bool) -> None:
-        self.client.set_writable(writable)
-
-    def peer_closed(self, reason: str | None) -> RpcError | None:
-        self.client.set_writable(True)
-        self.left.set()
-        return None
+    def failure(self, error: Exception) -> RpcError:
+        return internal("Internal error in the built-in agent; its log has the details")
 
     async def close(self) -> None:
         """End every turn, command and MCP server that was started here."""
         if self._sessions is not None:
             await self._sessions.close_all()
-        for task in list(self._tasks):
-            task.cancel()
+        self.cancel_tasks()
 
     # -- methods
 
@@ -141,7 +109,7 @@ class Server:
         from dragoman.builtin.models.preload import load
 
         if self.sessions.models.default() is not None and installed():
-            self._spawn(asyncio.to_thread(load, "dragoman.builtin.loop"))
+            self.spawn(asyncio.to_thread(load, "dragoman.builtin.loop"))
 
     @property
     def sessions(self) -> Sessions:
@@ -245,27 +213,6 @@ class Server:
         session.update(
             {"sessionUpdate": "available_commands_update", "availableCommands": commands}, passing=True
         )
-
-    async def _answer(self, request: Request, work: Awaitable[Json]) -> None:
-        try:
-            request.reply(msgspec.json.encode(await work))
-        except RpcError as error:
-            request.fail(error)
-        except Exception:  # after a bug of ours the client still gets an answer
-            log.exception("%s failed", request.method)
-            request.fail(internal("Internal error in the built-in agent; its log has the details"))
-
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _decode(params: bytes) -> Json:
-    value = msgspec.json.decode(params)
-    if not isinstance(value, dict):
-        raise RpcError(INVALID_PARAMS, "params must be an object")
-    return value
 
 
 def _text(params: Json, name: str) -> str:
