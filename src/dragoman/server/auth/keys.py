@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman.atomic_file import replace_file
+from dragoman.atomic_file import PRIVATE, replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
@@ -156,9 +156,6 @@ class Keys:
             key: rate_limit for key, rate_limit in self._rate_limits.items() if key in current
         }
         self._logins.keep_only(key.hash for key in self._keys)
-
-
-PRIVATE = 0o600
 
 
 def instance_token(file: Path) -> str:

@@ -20,9 +20,8 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
+from dragoman.atomic_file import PRIVATE, replace_file
 from dragoman.server import limits
-from dragoman.server.auth.keys import PRIVATE
 from dragoman.server.auth.named_tokens import digest
 
 log = logging.getLogger(__name__)

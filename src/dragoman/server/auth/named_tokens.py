@@ -21,11 +21,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
+from dragoman.atomic_file import PRIVATE, replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
-from dragoman.server.auth.keys import PRIVATE
 
 log = logging.getLogger(__name__)
 
