@@ -7,7 +7,7 @@ import re
 
 from dragoman.agents.adapter import Spawn
 from dragoman.gateway.ports.agent import AgentUnavailable
-from dragoman.rpc.link import Link
+from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError, internal
 from dragoman.wire.framing import Frame
 
@@ -16,23 +16,14 @@ PATIENCE = 30.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
 
 
-class _Listener:
-    """Implements `LinkHandler`: collects the program's output."""
+class _Listener(LinkHandler):
+    """Collects the program's output."""
 
     def __init__(self) -> None:
         self.printed: list[str] = []
 
-    def link_opened(self, link: Link) -> None:
-        """Nothing to do: nothing is sent to the program."""
-
     def link_messages(self, frames: list[Frame]) -> None:
         self.printed += [frame.decode(errors="replace") for frame in frames if isinstance(frame, bytes)]
-
-    def link_writable(self, writable: bool) -> None:
-        """Nothing to do: nothing is sent to the program."""
-
-    def link_closed(self, reason: str | None) -> None:
-        """Nothing to do: `wait_closed` waits for it."""
 
 
 async def ask_version(spawn: Spawn, name: str, least: tuple[int, int, int], update: str) -> str:

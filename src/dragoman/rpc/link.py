@@ -100,16 +100,23 @@ class JournalLink(Protocol):
 
 
 class LinkHandler(Protocol):
-    """Receives the messages of a link. All calls come from the event loop, one at a time."""
+    """Receives the messages of a link; all calls come from the event loop, one at a time.
+
+    A subclass ignores what it does not define.
+    """
 
     def link_opened(self, link: Link) -> None:
         """Called first, before anything is read: from now on `link` accepts messages."""
+        return
 
     def link_messages(self, frames: list[Frame]) -> None:
         """The frames that one read completed, in order."""
+        return
 
     def link_writable(self, writable: bool) -> None:
         """False: the peer reads too slowly, stop sending; True: continue."""
+        return
 
     def link_closed(self, reason: str | None) -> None:
         """No more messages will come; `reason` is None for an orderly end."""
+        return

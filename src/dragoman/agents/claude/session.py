@@ -18,7 +18,7 @@ from dragoman.agents.claude.questions import Questions
 from dragoman.agents.claude.stream import Stream
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
-from dragoman.rpc.link import Link
+from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_request, session_not_found
 from dragoman.wire.framing import Frame
@@ -56,8 +56,8 @@ class SessionCallbacks(Protocol):
         """The session's process has ended."""
 
 
-class Session:
-    """Implements `Conversation`, and `LinkHandler` for the lines of its process."""
+class Session(LinkHandler):
+    """Implements `Conversation`; reads the lines of its process."""
 
     def __init__(
         self,
@@ -236,9 +236,6 @@ class Session:
 
     # -- LinkHandler
 
-    def link_opened(self, link: Link) -> None:
-        """Nothing to do: `spawn` returns the link."""
-
     def link_messages(self, frames: list[Frame]) -> None:
         for frame in frames:
             try:
@@ -249,9 +246,6 @@ class Session:
                 self._read(line)
             else:
                 self._is_garbage(frame)
-
-    def link_writable(self, writable: bool) -> None:
-        """Nothing to do: little is sent, and the gateway reads `backlog`."""
 
     def link_closed(self, reason: str | None) -> None:
         end = self.program.end() if self.program is not None else AgentEnd()

@@ -295,14 +295,11 @@ class RemoteAgent:
         channel.close()
 
 
-class _ConnectionHandler:
-    """Implements `LinkHandler` for one connection; its events are ignored once there is another."""
+class _ConnectionHandler(LinkHandler):
+    """For one connection; its events are ignored once there is another."""
 
     def __init__(self, agent: RemoteAgent) -> None:
         self._agent = agent
-
-    def link_opened(self, link: Link) -> None:
-        pass
 
     def link_messages(self, frames: list[Frame]) -> None:
         self._agent.channel_messages(self, frames)
