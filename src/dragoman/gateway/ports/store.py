@@ -20,6 +20,8 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.wire.framing import split_lines
+
 # -- errors: the request is invalid, or the store cannot do it now -------------------------------------------
 
 LEASE_RENEWAL = 15.0
@@ -203,7 +205,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
         return self.first_seq + self.count - 1
 
     def events(self) -> list[bytes]:
-        return [] if self.damaged else self.data.split(b"\n")
+        return [] if self.damaged else split_lines(self.data)
 
 
 class Page(msgspec.Struct, frozen=True):
