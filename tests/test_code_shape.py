@@ -16,6 +16,7 @@ SESSION = SOURCE / "gateway" / "session"
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_ATTRIBUTES = 20
 MOST_FILES = 16
+MOST_IN_A_CIRCLE = 8
 FOLDERS = sorted(
     {file.parent for tree in ("src/dragoman", "tests/support") for file in (ROOT / tree).rglob("*.py")}
 )
@@ -69,3 +70,42 @@ def test_only_its_package_assigns_what_belongs_to_a_session() -> None:
 def test_a_folder_has_few_files(folder: Path) -> None:
     files = [file.name for file in folder.glob("*.py") if file.name != "__init__.py"]
     assert len(files) <= MOST_FILES, f"group the files of {folder.relative_to(ROOT)} by what changes together"
+
+
+def module_name(file: Path) -> str:
+    return ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def known_modules() -> dict[str, set[str]]:
+    """By module, the modules that it imports, also those for type checking alone, and inside functions."""
+    modules = {module_name(file): file for file in FILES}
+    return {
+        name: {
+            target
+            for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            for inner in [f"{node.module}.{alias.name}"]
+            if (target := inner if inner in modules else str(node.module)) in modules
+        }
+        - {name}
+        for name, file in modules.items()
+    }
+
+
+def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    new = [start]
+    while new:
+        following = graph[new.pop()] - found
+        found |= following
+        new += following
+    return found
+
+
+def test_no_more_than_eight_modules_know_each_other_in_a_circle() -> None:
+    graph = known_modules()
+    beyond = {name: reached(graph, name) for name in graph}
+    circles = {frozenset(each for each in beyond[name] if name in beyond[each]) for name in graph}
+    wrong = [sorted(circle) for circle in circles if len(circle) > MOST_IN_A_CIRCLE]
+    assert not wrong, "\n".join(map(str, wrong))

@@ -12,7 +12,7 @@ from dragoman.cli import compose
 from dragoman.cli.conversation import Conversation
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.session.states import IllegalTransition
 from dragoman.wire.errors import RpcError
 from support.gateway_process import agent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,49 +14,16 @@ from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
 from dragoman.agents.launch import SpawnError
-from dragoman.agents.process import LEAVE_PATIENCE, AgentProcess
+from dragoman.agents.process import AcpAgent, BoxedAgent
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig
-from dragoman.gateway.ports.agent import AgentEnd, AgentHandle, AgentUnavailable
-from dragoman.gateway.ports.sandbox import Box, Enclosed
+from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.sandbox import Box
 from dragoman.rpc.link import LinkHandler
 
 if TYPE_CHECKING:
     from dragoman.agents.native.registry import Native
     from dragoman.agents.remote.launch import Remotes
-
-
-class AcpAgent(AgentProcess):
-    """Implements `AgentHandle`."""
-
-    def end(self) -> AgentEnd:
-        status = self.exit
-        return AgentEnd(
-            status.exit_code if status is not None else None,
-            status.signal if status is not None else None,
-            self.stderr_tail(),
-        )
-
-
-class BoxedAgent(AcpAgent):
-    """An agent inside a sandbox; processes that it leaves running there are ended too."""
-
-    _leaving: asyncio.Task[None] | None = None
-
-    def enclosed(self, inside: Enclosed) -> None:
-        """Send the preface and watch for the end; called right after the start, before anything else is sent."""
-        if inside.preface:
-            self.send(inside.preface.removesuffix(b"\n"))
-        self._leaving = asyncio.get_running_loop().create_task(self._see_out_inside(inside))
-
-    async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
-        await super().stop(patience)
-        if self._leaving is not None:
-            await asyncio.shield(self._leaving)
-
-    async def _see_out_inside(self, inside: Enclosed) -> None:
-        await self.wait_closed()
-        await inside.leave()
 
 
 class ProcessLauncher:

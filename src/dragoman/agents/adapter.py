@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.agents.acp import AcpAgent
+from dragoman.agents.process import AcpAgent
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.call import call
 from dragoman.rpc.link import LinkHandler

@@ -22,6 +22,8 @@ from typing import Any, Self
 from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
 from dragoman.agents.launch import Pipes, SpawnError, explain, find_program
 from dragoman.agents.stderr import StderrTail
+from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.gateway.ports.sandbox import Enclosed
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
 from dragoman.rpc.pipe import LoopPipe
@@ -333,3 +335,36 @@ class Outgoing(asyncio.BaseProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         # The agent broke the pipe; not an error of ours.
         self._on_end()
+
+
+class AcpAgent(AgentProcess):
+    """Implements `AgentHandle`."""
+
+    def end(self) -> AgentEnd:
+        status = self.exit
+        return AgentEnd(
+            status.exit_code if status is not None else None,
+            status.signal if status is not None else None,
+            self.stderr_tail(),
+        )
+
+
+class BoxedAgent(AcpAgent):
+    """An agent inside a sandbox; processes that it leaves running there are ended too."""
+
+    _leaving: asyncio.Task[None] | None = None
+
+    def enclosed(self, inside: Enclosed) -> None:
+        """Send the preface and watch for the end; called right after the start, before anything else is sent."""
+        if inside.preface:
+            self.send(inside.preface.removesuffix(b"\n"))
+        self._leaving = asyncio.get_running_loop().create_task(self._see_out_inside(inside))
+
+    async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
+        await super().stop(patience)
+        if self._leaving is not None:
+            await asyncio.shield(self._leaving)
+
+    async def _see_out_inside(self, inside: Enclosed) -> None:
+        await self.wait_closed()
+        await inside.leave()

@@ -9,8 +9,8 @@ import logging
 from typing import Protocol
 
 from dragoman.bridge.message import Sender
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import LOCAL, Identity
-from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject

@@ -17,9 +17,9 @@ from dragoman.bridge.errors import BridgeError, unknown_session
 from dragoman.bridge.events.summary import summary
 from dragoman.bridge.restore import Restored, restore_state
 from dragoman.bridge.session_hub import SessionHub
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.access.rate_limit import RateLimit
-from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ownership.directory import SessionEntry
@@ -203,7 +203,7 @@ class Bridge:
                 return
             if kept is None:
                 continue
-            event = {"type": "session_changed", "session": summary(self.gateway, kept)}
+            event = {"type": "session_changed", "session": summary(self.gateway.sessions.get(kept.id), kept)}
             for client in self.clients:
                 if client.hears_of(session_id):
                     client.tell(event)

@@ -16,8 +16,8 @@ from dragoman.bridge.commands.table import COMMANDS, Outcome, Repeated
 from dragoman.bridge.errors import BridgeError, as_bridge_error, unknown_session
 from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.session_hub import SessionHub
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.rate_limit import RateLimit
-from dragoman.gateway.client import Terms
 from dragoman.gateway.delivery.attachment import missing
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ports.store import StoreError

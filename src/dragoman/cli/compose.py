@@ -24,11 +24,12 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
 from dragoman.config.model import AgentConfig, Config, PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
-from dragoman.gateway.client import Terms
-from dragoman.gateway.gateway import Gateway, Outside
+from dragoman.gateway.access.client import Terms
+from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
+from dragoman.gateway.runtime import Outside
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.followers import SocketFollowers

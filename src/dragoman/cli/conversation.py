@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta

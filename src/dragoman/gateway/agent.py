@@ -15,16 +15,16 @@ from dragoman.gateway.delivery.early_messages import EarlyMessages
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.path_mapping import path_fields
 from dragoman.gateway.path_mapping.mapped_peer import MappedPeer, MappedRewriter, update_params
-from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.agent import AgentHandle, AgentSession, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.refusals import log_refusal
 from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, UpdateRewriter, holds_update, read_head
-from dragoman.gateway.session import endings
+from dragoman.gateway.runtime import Runtime
 from dragoman.gateway.session.questions.question import ELICITATION
 from dragoman.log import redact_prompt
-from dragoman.rpc.link import JournalLink, LinkHandler
+from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
@@ -38,8 +38,7 @@ from dragoman.wire.errors import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.session.session import Session
+    from dragoman.gateway.access.client import Client
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +62,18 @@ class AgentConnection:
 
     def __init__(
         self,
+        runtime: Runtime,
         name: str,
         config: AgentConfig,
-        client: ClientConnection,
+        client: Client,
         *,
         shared: bool,
         box: Box | None = None,
         cwd: str | None = None,
     ) -> None:
         """`cwd` is the folder of its first session, as the client spells it."""
+        self._runtime = runtime
+        self.on_end: Callable[[AgentConnection], None] | None = None
         self.name = name
         self.config = config
         self.ours = self.is_owner or config.kind in reserved.OURS
@@ -90,7 +92,7 @@ class AgentConnection:
             else MappedPeer(f"The agent {name}", self, self.paths, self._intercept)
         )
         self.capabilities = AgentCapabilities({})
-        self.sessions: dict[str, Session] = {}
+        self.sessions: dict[str, AgentSession] = {}
         self.handle: AgentHandle | None = None
         self.stopping = False
         self._creating = 0  # session/new and session/fork in flight: their ids are not known yet
@@ -99,7 +101,7 @@ class AgentConnection:
         """The last unknown session whose updates were dropped: only the first of its updates is logged."""
         self._garbage = 0
         self._holds: set[object] = set()
-        self.elicitations: BoundedDict[ClientConnection] = BoundedDict(limits.ELICITATIONS)
+        self.elicitations: BoundedDict[Client] = BoundedDict(limits.ELICITATIONS)
         """The client that got each elicitation; only that client gets its completion (G-066)."""
         self.origins: dict[object, bytes] = {}
         """The client's id of a forwarded request by our id, for elicitations about a request."""
@@ -232,7 +234,8 @@ class AgentConnection:
         finally:
             self.origins.pop(call, None)
         if not reply.ok and self.alive:
-            log_refusal(self, method, params, reply)
+            asked = self.sessions.get(session_of(params) or "")
+            log_refusal(self.name, asked.id if asked is not None else None, method, reply)
         return reply
 
     async def _within(self, answer: asyncio.Future[Reply], method: str, patience: float | None) -> Reply:
@@ -275,13 +278,13 @@ class AgentConnection:
         """Hold updates for unknown session ids from now on: a session is being created (G-044)."""
         self._creating += 1
 
-    def session_created(self, session: Session | None) -> None:
+    def session_created(self, session: AgentSession | None) -> None:
         """End what `expect_session` began; None if no session was created."""
         self._creating -= 1
         if not self._creating:
             self._early.forget(except_for=session.agent_session_id if session is not None else None)
 
-    def release_early(self, session: Session) -> None:
+    def release_early(self, session: AgentSession) -> None:
         """Handle the messages that came before the session was known; called once its creation was answered."""
         for line in self._early.take(session.agent_session_id):
             if not self._intercept(line):
@@ -377,14 +380,12 @@ class AgentConnection:
         else:
             raise method_not_found(request.method)
 
-    def _prompted(self, request: Request) -> Session | None:
+    def _prompted(self, request: Request) -> AgentSession | None:
         """The session of the prompt that an elicitation is about, if the prompt's client reads the journal."""
         if request.method != ELICITATION:
             return None
         call = decode_object(request.params).get("requestId")
-        turns = (session.turn for session in self.sessions.values())
-        found = (turn for turn in turns if turn is not None and call is not None and turn.call == call)
-        return next((turn.session for turn in found if isinstance(turn.client.peer.link, JournalLink)), None)
+        return next((session for session in self.sessions.values() if session.prompted(call)), None)
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if reserved.is_reserved(method):
@@ -430,7 +431,7 @@ class AgentConnection:
             )
             if self.handle is not None:
                 self.handle.close()
-                self.client.gateway.spawn(self.stop())
+                self._runtime.spawn(self.stop())
                 self.peer.link_closed("garbage")
         return error.id != b"null"  # a request that cannot be read must not leave the agent waiting (G-143)
 
@@ -442,11 +443,12 @@ class AgentConnection:
         level = logging.INFO if self.stopping else logging.WARNING
         log.log(level, "agent ended: %s", error.message.partition("\n")[0], extra={"agent": self.name})
         if not self.stopping:
-            self.client.gateway.witness.crash(self.name)
+            self._runtime.witness.crash(self.name)
         sessions, self.sessions = list(self.sessions.values()), {}
         for session in sessions:
-            endings.agent_gone(session, error, expected=self.stopping)
-        self.client.gateway.pool.forget(self)
+            session.agent_gone(error, expected=self.stopping)
+        if self.on_end is not None:
+            self.on_end(self)
         return error
 
     # -- early messages

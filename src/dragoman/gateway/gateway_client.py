@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable
 
 from dragoman import __version__
-from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.access.client import Terms
+from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.rpc.peer import Peer, Receiver

@@ -14,12 +14,12 @@ from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.rewriting import quirks
+from dragoman.gateway.runtime import Runtime
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.access.client import Client
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ our own. Any other may look for it only in the project of its process's working 
 
 
 class Pool:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Runtime) -> None:
         self._gateway = gateway
         self._agents: set[AgentConnection] = set()
         self._spares: dict[Key, asyncio.Task[AgentConnection]] = {}
@@ -39,7 +39,7 @@ class Pool:
         self._shared: dict[Key, asyncio.Task[AgentConnection]] = {}
         self._asked: dict[Key, asyncio.Task[JsonObject]] = {}
 
-    def agents_of(self, client: ClientConnection) -> list[AgentConnection]:
+    def agents_of(self, client: Client) -> list[AgentConnection]:
         """The live agents that this client's sessions use, and its spares."""
         used = [each.session.agent for each in client.attachments.values() if each.session.agent is not None]
         started = [agent for agent in self._agents if agent.client is client and agent.alive]
@@ -48,7 +48,7 @@ class Pool:
     def running(self) -> list[AgentConnection]:
         return [agent for agent in self._agents if agent.alive]
 
-    def start_ahead(self, client: ClientConnection, name: str) -> asyncio.Task[AgentConnection]:
+    def start_ahead(self, client: Client, name: str) -> asyncio.Task[AgentConnection]:
         """Start an agent before it is needed."""
         config = self._gateway.agent_config(name)
         box = self._gateway.box_for(name, None, None)
@@ -62,14 +62,14 @@ class Pool:
             )
         return task
 
-    async def abilities(self, client: ClientConnection, name: str) -> JsonObject:
+    async def abilities(self, client: Client, name: str) -> JsonObject:
         """An agent's `initialize` result, from the cache or from an agent started for that."""
         gateway = self._gateway
         config, box = gateway.agent_config(name), gateway.box_for(name, None, None)
         cached = gateway.cached_capabilities(config, self.told(client, name, box), box)
         return cached if cached is not None else await self.describe(client, name)
 
-    async def describe(self, client: ClientConnection, name: str) -> JsonObject:
+    async def describe(self, client: Client, name: str) -> JsonObject:
         """The `initialize` result of an agent started for this alone; simultaneous calls share it."""
         key = self._shared_key(client, name, "")
         task = self._asked.get(key)
@@ -78,7 +78,7 @@ class Pool:
             task.add_done_callback(lambda _: self._asked.pop(key, None))
         return await asyncio.shield(task)
 
-    async def _describe(self, client: ClientConnection, name: str) -> JsonObject:
+    async def _describe(self, client: Client, name: str) -> JsonObject:
         box = self._gateway.box_for(name, None, None)
         agent = await self._launch(client, name, None, shared=True, box=box)
         self.reap(agent)
@@ -86,7 +86,7 @@ class Pool:
 
     async def take(
         self,
-        client: ClientConnection,
+        client: Client,
         name: str,
         cwd: str,
         workspace: str,
@@ -119,7 +119,7 @@ class Pool:
                 self._shared.pop(key, None)  # the agent has died: try again
         raise agent.gone_error()
 
-    async def borrow(self, client: ClientConnection, name: str) -> AgentConnection:
+    async def borrow(self, client: Client, name: str) -> AgentConnection:
         """An agent for a request that belongs to no session: any running one, else one started ahead."""
         for agent in self.agents_of(client):
             if agent.name == name and agent.alive and agent.capabilities.result:
@@ -144,7 +144,7 @@ class Pool:
             self.forget(agent)
             self._gateway.spawn(agent.stop())
 
-    async def client_gone(self, client: ClientConnection) -> None:
+    async def client_gone(self, client: Client) -> None:
         """End the agents that were started ahead for a client that is gone."""
         for key, task in list(self._spares.items()):
             if key[0] == str(client.key):
@@ -160,7 +160,7 @@ class Pool:
             task.cancel()
         await asyncio.gather(*(agent.stop() for agent in list(self._agents)))
 
-    async def _spare(self, client: ClientConnection, name: str, folder: str | None) -> AgentConnection | None:
+    async def _spare(self, client: Client, name: str, folder: str | None) -> AgentConnection | None:
         """The agent that was started ahead; None if it is dead, or if its process does not run in a given `folder`."""
         task = self._spares.pop((str(client.key), name), None)
         if task is None:
@@ -171,10 +171,10 @@ class Pool:
             return None
         return agent if agent.alive and agent.box is None else None
 
-    def _shared_key(self, client: ClientConnection, name: str, workspace: str, box: Box | None = None) -> Key:
+    def _shared_key(self, client: Client, name: str, workspace: str, box: Box | None = None) -> Key:
         return (name, fingerprint(self.told(client, name, box)), workspace)
 
-    def _shared_task(self, key: Key, client: ClientConnection, name: str, cwd: str | None,
+    def _shared_task(self, key: Key, client: Client, name: str, cwd: str | None,
                      box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
         task = self._shared.get(key)
         if task is None or _failed(task):
@@ -183,7 +183,7 @@ class Pool:
             )
         return task
 
-    def told(self, client: ClientConnection, name: str, box: Box | None) -> JsonObject:
+    def told(self, client: Client, name: str, box: Box | None) -> JsonObject:
         """The client capabilities that are sent to this agent (G-032)."""
         config = self._gateway.agent_config(name)
         told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
@@ -196,12 +196,13 @@ class Pool:
         return told
 
     async def _launch(
-        self, client: ClientConnection, name: str, cwd: str | None, *, shared: bool, box: Box | None
+        self, client: Client, name: str, cwd: str | None, *, shared: bool, box: Box | None
     ) -> AgentConnection:
         gateway = self._gateway
         config = gateway.agent_config(name)
         told = self.told(client, name, box)
-        agent = AgentConnection(name, config, client, shared=shared, box=box, cwd=cwd)
+        agent = AgentConnection(gateway, name, config, client, shared=shared, box=box, cwd=cwd)
+        agent.on_end = self.forget
         agent.folder = None if config.kind in ANYWHERE else os.path.realpath(cwd or ".")
         self._agents.add(agent)
         try:
@@ -212,7 +213,7 @@ class Pool:
 
             result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
             gateway.remember_capabilities(config, told, result, box)
-            await client.login.repeat(agent)
+            await client.agent_started(agent)
         except BaseException:  # no other code would end the process
             self._agents.discard(agent)
             gateway.spawn(agent.stop())

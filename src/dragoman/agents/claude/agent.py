@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.claude import prompt
 from dragoman.agents.claude.history import History
@@ -19,6 +18,7 @@ from dragoman.agents.claude.session import SETTINGS, Session
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.registry import Native
+from dragoman.agents.process import AcpAgent
 from dragoman.agents.version import ask_version
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import NOT_FOUND, RpcError, session_not_found

@@ -9,13 +9,13 @@ from typing import Protocol
 
 import msgspec
 
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Spawn, Upstream
 from dragoman.agents.claude import options, prompt, result
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.questions import Questions
 from dragoman.agents.claude.stream import Stream
+from dragoman.agents.process import AcpAgent
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
 from dragoman.rpc.link import LinkHandler

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from dragoman import __version__
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.codex import approval, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
@@ -20,6 +19,7 @@ from dragoman.agents.codex.server import UPDATE, Server
 from dragoman.agents.codex.thread import Thread
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.registry import Native
+from dragoman.agents.process import AcpAgent
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     Malformed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Spawn
+from dragoman.agents.process import AcpAgent
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.rpc.call import call
 from dragoman.rpc.link import Link

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.options import AUTO_RESUME, Options
 from dragoman.agents.native.registry import Native
+from dragoman.agents.process import AcpAgent
 from dragoman.wire.errors import RpcError, session_not_found
 from dragoman.wire.json_types import JsonObject, as_object, objects
 
@@ -79,7 +79,9 @@ class Conversation(Protocol):
     """One session of an adapter."""
 
     id: str
-    options: Options
+
+    @property
+    def options(self) -> Options: ...
 
     async def prompt(self, blocks: object) -> JsonObject:
         """Run one turn; returns the answer to `session/prompt`."""

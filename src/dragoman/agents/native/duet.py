@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.agents.acp import AcpAgent
 from dragoman.agents.adapter import AgentAdapter, Upstream, text_of
 from dragoman.agents.native.duet_state import DuetState, DuetStates
+from dragoman.agents.process import AcpAgent
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
 from dragoman.wire.json_types import JsonObject, as_object, objects

@@ -124,8 +124,9 @@ class _Loading:
         client, session_id = self._client, self._kept.id
         client.opened(session_id)
         attachment = client.gateway_client.client.attachments[session_id]
+        session = client.bridge.gateway.sessions[session_id]
         # In the next loop turn: the gateway is about to set where this attachment begins.
-        last = self._last(attachment.session)
+        last = self._last(session)
 
         def caught_up() -> None:
             client.tell({"type": "caught_up", "sessionId": session_id, "lastSeq": last})

@@ -65,7 +65,7 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
         raise BridgeError("bad_cursor", "This page of the list is gone.", "Ask for the list anew.") from error
     event: JsonObject = {
         "type": "session_list",
-        "sessions": [summary(gateway, each) for each in page.sessions],
+        "sessions": [summary(gateway.sessions.get(each.id), each) for each in page.sessions],
     }
     if page.next_cursor is not None:
         event["nextCursor"] = page.next_cursor
@@ -216,7 +216,9 @@ async def _answer(client: BridgeClient, command: JsonObject, answer: JsonObject)
         for session in client.bridge.gateway.sessions.values():
             if session.questions.answer(asked, encode(answer), gateway_client):
                 return session.id
-        watched = [attachment.session for attachment in gateway_client.attachments.values()]
+        watched = [
+            each for id in gateway_client.attachments if (each := gateway_client.session(id)) is not None
+        ]
         arrived = await asyncio.gather(*(each.questions.arrives(asked, PATIENCE) for each in watched))
         for session, there in zip(watched, arrived, strict=True):
             if there and session.questions.answer(asked, encode(answer), gateway_client):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dragoman.bridge.events import shapes
 from dragoman.bridge.events.translate import SESSION_STATES, usage_fields
 from dragoman.gateway.delivery import transcript
-from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ownership.directory import SessionEntry
 from dragoman.gateway.session.session import Session
@@ -14,9 +13,8 @@ from dragoman.wire import timestamps
 PROMPT_CAPABILITIES = ("image", "audio", "embeddedContext")
 
 
-def summary(gateway: Gateway, kept: SessionEntry) -> JsonObject:
+def summary(session: Session | None, kept: SessionEntry) -> JsonObject:
     """The directory's entry, updated from the live session if there is one."""
-    session = gateway.sessions.get(kept.id)
     shown: JsonObject = {
         "sessionId": kept.id,
         "agent": kept.agent,
@@ -84,7 +82,7 @@ def snapshot(
     current = {**recalled, **_current(session)}
     modes, options = _offer(session, current)
     return {
-        **summary(session.gateway, kept),
+        **summary(session, kept),
         "firstSeq": kept.first_seq if session.journal is not None or kept_elsewhere else last + 1,
         "lastSeq": last,
         "epoch": session.journal.epoch if session.journal is not None else kept.epoch,

@@ -12,8 +12,8 @@ from dragoman.cli.listening import check_token, is_loopback
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, name_refusal
-from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.transports.listen import Listener, ListenError
 from dragoman.transports.stdio import StdioLink

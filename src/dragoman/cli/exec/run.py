@@ -20,7 +20,7 @@ from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.delivery.transcript import lost_words
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject

@@ -22,7 +22,7 @@ from dragoman.cli.serve.command import ServeOptions
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.auth.admission import Admission
 from dragoman.server.auth.keys import Keys, instance_token

@@ -21,7 +21,7 @@ from dragoman.cli.terminal.screen import Screen
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import SessionRecord

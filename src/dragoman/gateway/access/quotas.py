@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from dragoman.wire.errors import internal, too_many
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 WAIT_FOR_TURN = 5.0
@@ -27,20 +28,20 @@ MAKES_SESSION = frozenset({"session/new", "session/fork"})
 class Places:
     """Counts live sessions and those being set up; parked and stored ones do not count."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Registry) -> None:
         self._gateway = gateway
         self._coming: list[tuple[str, str]] = []
         """Sessions being set up, each with the name of its token; one session may be in the list twice."""
 
     @contextmanager
-    def take(self, client: ClientConnection, session_id: str) -> Iterator[None]:
+    def take(self, client: Client, session_id: str) -> Iterator[None]:
         """Hold a place until the session is live or its setup fails; raises when there is none.
 
         Observers have no quota of sessions: the sessions they view are parked, or started by others.
         """
         self._check_room(session_id)
         if client.may_control:
-            check_sessions(client, session_id)
+            self.check_sessions(client, session_id)
         place = (session_id, client.terms.identity.name)
         self._coming.append(place)
         try:
@@ -49,7 +50,7 @@ class Places:
             self._coming.remove(place)
 
     @contextmanager
-    def wake(self, client: ClientConnection, session: Session) -> Iterator[None]:
+    def wake(self, client: Client, session: Session) -> Iterator[None]:
         """Hold a place while an agent is restarted; a session that is not parked has its place already."""
         if not session.parked:
             yield
@@ -62,6 +63,19 @@ class Places:
         """Ids of the live sessions that were created or made live again with this token."""
         live = {each.id for each in self._live() if each.setup.token_name == owner}
         return live | {session_id for session_id, token in self._coming if token == owner}
+
+    def check_sessions(self, client: Client, session_id: str = "") -> None:
+        """Raise if the token has all the live sessions that it may have; `session_id` itself does not count."""
+        owner, limit = client.terms.identity.name, client.terms.identity.quota.sessions
+        if not limit:
+            return
+        live = len(self.of(owner) - {session_id})
+        if live >= limit:
+            raise too_many(
+                f"The token {owner} has {live} live sessions already; close one first",
+                WAIT_FOR_SESSION,
+                "sessions",
+            )
 
     def _check_room(self, session_id: str) -> None:
         gateway = self._gateway
@@ -82,23 +96,9 @@ class Places:
 def check(client: ClientConnection, method: str) -> None:
     """Raise if this method would exceed a quota of the client's token."""
     if method in MAKES_SESSION:
-        check_sessions(client)
+        client.gateway.places.check_sessions(client)
     elif method == "session/prompt":
         check_turns(client)
-
-
-def check_sessions(client: ClientConnection, session_id: str = "") -> None:
-    """Raise if the token has all the live sessions that it may have; `session_id` itself does not count."""
-    owner, limit = client.terms.identity.name, client.terms.identity.quota.sessions
-    if not limit:
-        return
-    live = len(client.gateway.places.of(owner) - {session_id})
-    if live >= limit:
-        raise too_many(
-            f"The token {owner} has {live} live sessions already; close one first",
-            WAIT_FOR_SESSION,
-            "sessions",
-        )
 
 
 def check_turns(client: ClientConnection) -> None:

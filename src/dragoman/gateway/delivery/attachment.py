@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.gateway.delivery import actions, events, replay
 from dragoman.gateway.ports.store import Row, StoreError
@@ -26,10 +26,11 @@ from dragoman.rpc.link import BulkLink, SplitLink
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.delivery.batch import Batch
     from dragoman.gateway.delivery.journal_feed import JournalFeed
-    from dragoman.gateway.session.session import Session
+    from dragoman.gateway.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +50,45 @@ def missing(first_seq: int, last_seq: int, *, damaged: bool = False) -> str:
     return f"Events {first_seq} to {last_seq} of this conversation are {why}."
 
 
+class Viewed(Protocol):
+    """A session as its attachments see it."""
+
+    id: str
+    cwd: str
+
+    @property
+    def gateway(self) -> Runtime: ...
+
+    @property
+    def agent(self) -> AgentConnection | None: ...
+
+    @property
+    def journal(self) -> JournalFeed | None: ...
+
+    @property
+    def attachments(self) -> list[Attachment]: ...
+
+    @property
+    def turn(self) -> object: ...
+
+    @property
+    def owned_elsewhere(self) -> bool: ...
+
+    @property
+    def orphaned(self) -> bool: ...
+
+    def foreign_terminals(self, client: Client) -> replay.ForeignTerminals: ...
+
+    def notice_line(self, client: Client, title: str, severity: str) -> bytes: ...
+
+    def take_over(self, client: Client) -> Coroutine[Any, Any, None]: ...
+
+
 class Attachment:
     reads_journal = False
     """Whether the client is sent the journal's events instead of updates."""
 
-    def __init__(self, client: ClientConnection, session: Session) -> None:
+    def __init__(self, client: Client, session: Viewed) -> None:
         self.client = client
         self.session = session
         link = client.peer.link
@@ -142,7 +177,7 @@ class Attachment:
         if self._hides_booleans and OPTION_KIND in line:
             line = replay.without_booleans(line)
         if b'"terminalId"' in line:
-            line = replay.without_terminals(line, self.session.services.foreign_terminals(self.client))
+            line = replay.without_terminals(line, self.session.foreign_terminals(self.client))
         return line if self.mirror is None else self.mirror.view(line)
 
     @property
@@ -291,7 +326,7 @@ class Attachment:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
 
-    def _show_again(self, seq: int, line: bytes, author: ClientConnection | None) -> None:
+    def _show_again(self, seq: int, line: bytes, author: Client | None) -> None:
         if not replay.is_intact(line):
             log.error("damaged event left out", extra={"session": self.session.id, "seq": seq})
             if not self._damage_told:
@@ -331,7 +366,7 @@ class Attachment:
         """Send a notice to this client alone, at once, ahead of events that wait."""
         self.send(self.session.notice_line(self.client, title, severity))
 
-    def _show(self, seq: int | None, line: bytes, author: ClientConnection | None) -> None:
+    def _show(self, seq: int | None, line: bytes, author: Client | None) -> None:
         """Send a line, but not to its author; to another process of Dragoman marked, for that one's other clients."""
         own = author is self.client
         if own and not self._shared:

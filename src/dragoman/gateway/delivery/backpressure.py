@@ -14,15 +14,15 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
-    from dragoman.gateway.client import ClientConnection
 
 MOST_SECONDS = 0.2
 """Seconds that a slow client may delay its agents for other clients of the same session."""
 
 
 class Backpressure:
-    def __init__(self, client: ClientConnection) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
         self._held: list[AgentConnection] = []
         """Agents paused within the allowance; they are released when it is used up."""

@@ -17,16 +17,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import events
-from dragoman.gateway.delivery.attachment import CATCH_UP_BYTES, Attachment
-from dragoman.gateway.ownership import takeover
+from dragoman.gateway.delivery.attachment import CATCH_UP_BYTES, Attachment, Viewed
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.rpc.link import JournalLink
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.batch import Batch
     from dragoman.gateway.delivery.journal_feed import JournalFeed
-    from dragoman.gateway.session.session import Session
 
 
 log = logging.getLogger(__name__)
@@ -40,14 +38,14 @@ TAKEOVER_INTERVAL = 30.0
 class JournalAttachment(Attachment):
     reads_journal = True
 
-    def __init__(self, client: ClientConnection, session: Session, link: JournalLink) -> None:
+    def __init__(self, client: Client, session: Viewed, link: JournalLink) -> None:
         super().__init__(client, session)
         self._journal_sink = link.journal_sink(session.id)
         self.send = _ignore
         self._more = False
         """There may be new events since the reader's last read."""
         self._timer: asyncio.TimerHandle | None = None
-        self._takeover: asyncio.Task[Session] | None = None
+        self._takeover: asyncio.Task[None] | None = None
         self._takeover_wait = LOOK_INTERVAL
         self._takeover_at = 0.0
 
@@ -117,7 +115,7 @@ class JournalAttachment(Attachment):
         now = time.monotonic()
         if now < self._takeover_at or (self._takeover is not None and not self._takeover.done()):
             return
-        self._takeover = self.session.gateway.spawn(takeover.take_over(self.session, self.client))
+        self._takeover = self.session.gateway.spawn(self.session.take_over(self.client))
         self._takeover_at = now + self._takeover_wait
         self._takeover_wait = min(2 * self._takeover_wait, TAKEOVER_INTERVAL)
 
@@ -178,7 +176,7 @@ class JournalAttachment(Attachment):
             self.position = first_seq + len(events) - 1
 
 
-def attachment_for(client: ClientConnection, session: Session) -> Attachment:
+def attachment_for(client: Client, session: Viewed) -> Attachment:
     link = client.peer.link
     return (
         JournalAttachment(client, session, link)
@@ -187,7 +185,7 @@ def attachment_for(client: ClientConnection, session: Session) -> Attachment:
     )
 
 
-def reads_journal(client: ClientConnection) -> bool:
+def reads_journal(client: Client) -> bool:
     return isinstance(client.peer.link, JournalLink)
 
 

@@ -30,7 +30,7 @@ from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, Sto
 from dragoman.wire import timestamps
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.attachment import Attachment
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class JournalFeed:
         """Why events cannot be stored at present."""
         self.missing = missing
         """Events that were sent to clients since the last stored event, but are not stored."""
-        self.authors: dict[int, ClientConnection] = {}
+        self.authors: dict[int, Client] = {}
         """Author by seq, of events published by this process; authors are not sent their own events again."""
         self._session_id = session_id
         self._next = last_seq + 1
@@ -120,9 +120,7 @@ class JournalFeed:
 
     # -- publishing
 
-    def publish(
-        self, tag: bytes, line: bytes, author: ClientConnection | None = None, varied: bool = False
-    ) -> None:
+    def publish(self, tag: bytes, line: bytes, author: Client | None = None, varied: bool = False) -> None:
         batch = self._open or self._begin(waits=author is not None)
         if varied:
             batch.varied = True
@@ -132,7 +130,7 @@ class JournalFeed:
         batch.events.append(tag + line)
         batch.lines.append(line)
 
-    def reaches(self, author: ClientConnection) -> bool:
+    def reaches(self, author: Client) -> bool:
         return True
 
     def record(self, event: bytes) -> None:

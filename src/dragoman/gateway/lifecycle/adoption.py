@@ -59,7 +59,8 @@ class Adoption(SharedLoad):
     """Its result is the number of the last event of the history; None if that was not stored."""
 
     def __init__(self, session: Session, client: ClientConnection, journal: JournalFeed) -> None:
-        super().__init__(client, session.gateway.spawn(self._run()))
+        super().__init__(client, client.gateway.spawn(self._run()))
+        self._gateway = client.gateway
         self._session = session
         self._journal = journal
         self._end = 0
@@ -67,12 +68,12 @@ class Adoption(SharedLoad):
         session.recovery.adopt(self)
 
     async def _run(self) -> int | None:
-        with self._session.gateway.places.wake(self.client, self._session):
+        with self._gateway.places.wake(self.client, self._session):
             return await self._journal_replay()
 
     async def _journal_replay(self) -> int | None:
         session = self._session
-        agent = await session.gateway.pool.take(
+        agent = await self._gateway.pool.take(
             self.client,
             session.agent_name,
             session.cwd,
@@ -81,7 +82,7 @@ class Adoption(SharedLoad):
             returning=True,
         )
         if not agent.capabilities.load:  # the agent is restarted by other means, without its history
-            session.gateway.pool.reap(agent)
+            self._gateway.pool.reap(agent)
             return self._journal.delivered
         try:
             await self._load(agent)
@@ -135,8 +136,8 @@ class Adoption(SharedLoad):
         self._journal.drop_held()
         if session.agent is agent:
             session.unbind()
-        session.gateway.pool.reap(agent)
+        self._gateway.pool.reap(agent)
         session.recovery.end_adoption(self)
         others = session.attaching - self.waiting[self.client]
         if not session.attachments and not others:
-            await session.gateway.close_session(session)
+            await self._gateway.close_session(session)

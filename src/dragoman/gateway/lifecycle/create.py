@@ -20,10 +20,10 @@ from dragoman.gateway.lifecycle.workspace import (
     workspace_root,
 )
 from dragoman.gateway.ports.store import SessionHeld, StoreError
+from dragoman.gateway.registry import CLOSE_TIMEOUT, Registry
 from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
-from dragoman.gateway.session.turn import CANCELLED
 from dragoman.rpc.request import Request
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_found
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
 log = logging.getLogger(__name__)
-
-CLOSE_TIMEOUT = 5.0
-"""Seconds an agent has to answer `session/close` before it is ended anyway (G-057)."""
 
 
 async def new(client: ClientConnection, request: Request) -> None:
@@ -105,7 +102,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
         await client.gateway.directory.create(session, original)
         client.gateway.add(session)
         try:
-            result = await restart_agent.restart(session, client)
+            result = await restart_agent.restart(client.gateway, session, client)
         except (RpcError, asyncio.CancelledError):
             await client.gateway.close_session(session)
             await client.gateway.directory.delete(session.id)
@@ -148,14 +145,14 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         if not created:
             client.gateway.pool.reap(agent)
         if kept and not created:  # no client knows the session: it must not be listed
-            client.gateway.spawn(_forget(session))
+            client.gateway.spawn(_forget(client.gateway, session))
     agent.release_early(session)
     client.gateway.idle(session)
 
 
-async def _forget(session: Session) -> None:
+async def _forget(gateway: Registry, session: Session) -> None:
     try:
-        await session.gateway.directory.delete(session.id)
+        await gateway.directory.delete(session.id)
     except StoreError as error:
         log.warning(
             "a session that came to nothing is still stored: %s", error, extra={"session": session.id}
@@ -173,26 +170,8 @@ async def close(client: ClientConnection, request: Request) -> None:
         await session.agent.ask(
             "session/close", encode({"sessionId": session.agent_session_id}), CLOSE_TIMEOUT
         )
-    await end_session(session)
+    await client.gateway.end_session(session)
     request.reply(message.EMPTY)
-
-
-async def end_session(session: Session) -> None:
-    """Cancel the turn, send `session/close` to the agent, and close the session."""
-    turn = session.turn
-    if turn is not None:
-        session.cancel()
-    agent = session.agent
-    if agent is not None and agent.alive and agent.capabilities.session("close"):
-        params = encode({"sessionId": session.agent_session_id})
-        try:
-            await asyncio.wait_for(agent.call("session/close", params), CLOSE_TIMEOUT)
-        except TimeoutError:
-            pass  # the agent session ends with its process
-    if turn is not None and not turn.settled:
-        turn.settle(CANCELLED)
-    session.questions.cancel_all("close")
-    await session.gateway.close_session(session)
 
 
 async def delete(client: ClientConnection, request: Request) -> None:
@@ -210,7 +189,7 @@ async def delete(client: ClientConnection, request: Request) -> None:
     if known.agent_session_id:
         await _delete_at_agent(client, known.agent, known.agent_session_id, session)
     if session is not None:
-        await end_session(session)
+        await gateway.end_session(session)
     try:
         await gateway.directory.delete(session_id)
     except SessionHeld as error:

@@ -172,7 +172,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         wake = own_meta(params).get("wake")
         facts = await _restart(session, client, wake=wake is not False)
         if after is not None:
-            facts.update(await _pruned(session, after))
+            facts.update(await _pruned(client, session, after))
         common = await _common(session, params, after)
         # From here to `reattach` only `_announce` awaits, and it reads the end of the journal again.
         until = journal.delivered
@@ -213,9 +213,9 @@ async def _common(session: Session, params: JsonObject, after: int | None) -> in
         raise internal(str(error), error.code, sessionId=session.id) from error
 
 
-async def _pruned(session: Session, after: int) -> JsonObject:
+async def _pruned(client: ClientConnection, session: Session, after: int) -> JsonObject:
     """`firstSeq`, the first stored event, for a client that asks for earlier ones; else empty."""
-    known = await session.gateway.directory.get(session.id)
+    known = await client.gateway.directory.get(session.id)
     return {"firstSeq": known.first_seq} if known is not None and known.first_seq > after + 1 else {}
 
 
@@ -228,7 +228,7 @@ def _coming(session: Session) -> Iterator[None]:
     finally:
         session.came()
         gateway = session.gateway
-        if not session.attachments and gateway.sessions.get(session.id) is session:  # no client attached
+        if not session.attachments and gateway.has(session):  # no client attached
             gateway.idle(session)
             gateway.left(session)
 
@@ -271,7 +271,7 @@ async def _reach(client: ClientConnection, session_id: str, params: JsonObject) 
     session = client.gateway.sessions.get(session_id)
     if session is not None:
         client.check_agent(session.agent_name, session_id)
-        return await takeover.take_over(session, client)
+        return await takeover.take_over(client.gateway, session, client)
     known = await client.gateway.directory.get(session_id)
     if known is None:
         raise takeover.unknown(client.gateway, session_id)
@@ -297,7 +297,7 @@ async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonOb
     if not gateway.journaling:
         gateway.add(session)
         return session
-    return await takeover.take(session, client)
+    return await takeover.take(gateway, session, client)
 
 
 async def _without_journal(
@@ -313,7 +313,7 @@ async def _without_journal(
         session.deliver_through(DirectFeed(session.id))
         if agent is not None:
             session.unbind()
-            session.gateway.pool.reap(agent)
+            client.gateway.pool.reap(agent)
         journal.stop()
     await pass_through(client, request, session, params, method)
     if journal is not None and session.attachments:
@@ -327,7 +327,7 @@ async def _restart(session: Session, client: ClientConnection, *, wake: bool = T
     if not (client.restarts_agents and wake):
         return {"revived": None, "state": session.state}
     try:
-        revived = await asyncio.wait_for(restart_agent.restart(session, client), PATIENCE)
+        revived = await asyncio.wait_for(restart_agent.restart(client.gateway, session, client), PATIENCE)
     except TimeoutError:
         return {"revived": None, "state": "reviving"}  # the restart goes on; the next prompt waits for it
     except RpcError as error:

@@ -12,7 +12,7 @@ from dragoman.gateway.ports.store import SessionChanges
 from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
-    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ CLOSE_PATIENCE = 5.0
 
 
 class Parking:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Registry) -> None:
         self._gateway = gateway
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._since: dict[str, float] = {}

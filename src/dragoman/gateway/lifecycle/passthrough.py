@@ -28,6 +28,7 @@ from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import METHOD_NOT_FOUND, RpcError, method_not_found
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.delivery.attachment import Attachment
@@ -75,10 +76,10 @@ async def _from_owner(
     try:
         reply = await asyncio.shield(relayed)  # if the request is cancelled, the replay still runs to its end
     except BaseException:
-        await _give_up(session, feed, attachment, was_attached=was_attached)
+        await _give_up(client, session, feed, attachment, was_attached=was_attached)
         raise
     if not reply.ok:
-        await _give_up(session, feed, attachment, was_attached=was_attached)
+        await _give_up(client, session, feed, attachment, was_attached=was_attached)
         if not (owner.alive or owner.cut_off or request.answered):
             if attachment.reads_journal:  # the client already has what the attachment read
                 request.params = encode(with_own_meta(params, afterSeq=attachment.position))
@@ -140,10 +141,14 @@ async def _from_agent(
             await _quiet(session, attachment)
             reply = await _replay(agent, session, attachment, method, raw, request)
         except BaseException:
-            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            await _give_up(
+                client, session, feed, attachment, was_attached=was_attached, began_with=began_with
+            )
             raise
         if not reply.ok:
-            await _give_up(session, feed, attachment, was_attached=was_attached, began_with=began_with)
+            await _give_up(
+                client, session, feed, attachment, was_attached=was_attached, began_with=began_with
+            )
             request.answer(reply_for_client(reply, session.agent_session_id, session.id))
 
 
@@ -234,13 +239,14 @@ def _watching_params(session: Session, params: JsonObject) -> bytes:
     )
 
 
-def _answer(session: Session, client: ClientConnection, request: Request, reply: Reply) -> None:
+def _answer(session: Session, client: Client, request: Request, reply: Reply) -> None:
     if reply.ok:
         result = session.result_for(client, session.options.take_result(reply))
         session.after_events(lambda: request.reply(result_line(None, result, {})), client)
 
 
 async def _give_up(
+    client: ClientConnection,
     session: Session,
     feed: DirectFeed,
     attachment: Attachment | None,
@@ -256,7 +262,7 @@ async def _give_up(
     if began_with is not None:
         if session.agent is began_with:
             session.unbind()
-        session.gateway.pool.reap(began_with)
+        client.gateway.pool.reap(began_with)
     unwanted = not session.attachments and session.attaching <= 1
     if unwanted and (session.owned_elsewhere or began_with is not None):
-        await session.gateway.close_session(session)
+        await client.gateway.close_session(session)

@@ -24,8 +24,9 @@ from dragoman.rpc.request import Reply
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ BACKOFF = (0.0, 0.5, 2.0)
 LOST = "The agent was started anew and does not remember this conversation. It gets a transcript with your next message."
 
 
-async def restart(session: Session, client: ClientConnection) -> JsonObject:
+async def restart(gateway: Registry, session: Session, client: Client) -> JsonObject:
     """Restart the session's agent; returns the agent's session result, in which `_meta.dragoman.revived` says how.
 
     Calls during a restart wait for the same agent: a prompt and a load must not start two.
@@ -44,7 +45,7 @@ async def restart(session: Session, client: ClientConnection) -> JsonObject:
     _check_here(session)
     restarting = session.recovery.restarting
     if restarting is None:
-        restarting = session.gateway.spawn(_try(session, client))
+        restarting = session.gateway.spawn(_try(gateway, session, client))
         session.recovery.restart(restarting)
     return await asyncio.shield(restarting)
 
@@ -56,12 +57,12 @@ def _check_here(session: Session) -> None:
         raise internal(str(trouble), trouble.code, sessionId=session.id)
 
 
-async def ready(session: Session, client: ClientConnection) -> None:
+async def ready(gateway: Registry, session: Session, client: Client) -> None:
     """Wait until the session has an agent that takes requests."""
     if session.recovery.settling is not None:
         await asyncio.wait((session.recovery.settling,))
     if session.agent is None:
-        await restart(session, client)
+        await restart(gateway, session, client)
         tell_loss(session)
 
 
@@ -71,19 +72,19 @@ def tell_loss(session: Session) -> None:
         session.notice(LOST)
 
 
-async def _try(session: Session, client: ClientConnection) -> JsonObject:
+async def _try(gateway: Registry, session: Session, client: Client) -> JsonObject:
     """Restart the agent; a parked session first needs a place within the limits of live sessions."""
-    with session.gateway.places.wake(client, session):
-        return await _try_again(session, client)
+    with gateway.places.wake(client, session):
+        return await _try_again(gateway, session, client)
 
 
-async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
+async def _try_again(gateway: Registry, session: Session, client: Client) -> JsonObject:
     """Try a few times, with growing delays."""
     error: RpcError | None = None
     for delay in BACKOFF[min(session.recovery.crashes, len(BACKOFF) - 1) :]:
         await asyncio.sleep(delay)
         try:
-            return await _once(session, client)
+            return await _once(gateway, session, client)
         except RpcError as failed:
             if failed.code != INTERNAL_ERROR:
                 raise
@@ -100,11 +101,11 @@ async def _try_again(session: Session, client: ClientConnection) -> JsonObject:
     raise failure
 
 
-async def _once(session: Session, client: ClientConnection) -> JsonObject:
-    await takeover.take_over(session, client)
+async def _once(gateway: Registry, session: Session, client: Client) -> JsonObject:
+    await takeover.take_over(gateway, session, client)
     if session.follows:  # another process became the owner first, and has or restarts the agent
         return {**session.options.result, "_meta": {"dragoman": {"revived": "live"}}}
-    agent = await session.gateway.pool.take(
+    agent = await gateway.pool.take(
         client,
         session.agent_name,
         session.cwd,
@@ -113,12 +114,12 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
         returning=bool(session.agent_session_id),
     )
     try:
-        rung, result = await _climb(session, agent)
+        rung, result = await _climb(gateway, session, agent)
     except BaseException:
-        session.gateway.pool.reap(agent)
+        gateway.pool.reap(agent)
         raise
     if agent.box is not None:
-        await _keep_box(session)
+        await _keep_box(gateway, session)
     await session.choices.apply(agent)
     session.record("revived", rung=rung)
     session.tell_offer()
@@ -130,15 +131,15 @@ async def _once(session: Session, client: ClientConnection) -> JsonObject:
     return result
 
 
-async def _keep_box(session: Session) -> None:
+async def _keep_box(gateway: Registry, session: Session) -> None:
     """Wait until the sandbox is saved in the directory, so that every later process uses it too."""
     try:
-        await session.gateway.directory.get(session.id)
+        await gateway.directory.get(session.id)
     except StoreError as error:
         raise internal(str(error), error.code, sessionId=session.id) from error
 
 
-async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
+async def _climb(gateway: Registry, session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
     for rung, method, able in (
         ("resume", "session/resume", agent.capabilities.session("resume")),
         ("load", "session/load", agent.capabilities.load),
@@ -156,7 +157,7 @@ async def _climb(session: Session, agent: AgentConnection) -> tuple[str, JsonObj
     if session.journal is None:
         # Without a journal there is no copy of the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
-    return "seed", await _new_with_recap(session, agent)
+    return "seed", await _new_with_recap(gateway, session, agent)
 
 
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
@@ -204,7 +205,7 @@ def _same_words(one: str, other: str) -> bool:
     return bool(mine) and mine in theirs
 
 
-async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObject:
+async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConnection) -> JsonObject:
     agent.expect_session()
     created = False
     try:
@@ -225,14 +226,14 @@ async def _new_with_recap(session: Session, agent: AgentConnection) -> JsonObjec
     except StoreError as error:
         log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
         session.recovery.forgot(None)
-    await _rename(session)
+    await _rename(gateway, session)
     return session.options.take_result(reply)
 
 
-async def _rename(session: Session) -> None:
+async def _rename(gateway: Registry, session: Session) -> None:
     """Save the agent's new session id; another session with the same id has it from before a restart (G-040)."""
     try:
-        await session.gateway.claim_agent_session(session.agent_name, session.agent_session_id)
+        await gateway.directory.claim(session.agent_name, session.agent_session_id)
     except StoreError as error:
         log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
     session.entry.save(SessionChanges(agent_session_id=session.agent_session_id))

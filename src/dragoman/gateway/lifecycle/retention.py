@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.lifecycle.create import end_session
 from dragoman.gateway.ports.store import (
     LEASE_RENEWAL,
     Removed,
@@ -22,7 +21,7 @@ from dragoman.gateway.ports.store import (
 from dragoman.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
-    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ FIRST_LOOK = 5.0
 INTERVAL = 600.0
 
 
-async def run_retention(gateway: Gateway, store: Store) -> None:
+async def run_retention(gateway: Registry, store: Store) -> None:
     """Remove old sessions again and again until the gateway closes; does nothing by default."""
     settings = gateway.config.sessions
     if not (settings.expire_after or settings.retain_days or settings.retain_bytes):
@@ -47,7 +46,7 @@ async def run_retention(gateway: Gateway, store: Store) -> None:
         await asyncio.sleep(min(INTERVAL, settings.expire_after / 2 or INTERVAL))
 
 
-async def renew_leases(gateway: Gateway, store: Store) -> None:
+async def renew_leases(gateway: Registry, store: Store) -> None:
     """Renew this process's leases until the gateway closes."""
     while not gateway.closing and store.writable:
         await asyncio.sleep(LEASE_RENEWAL)
@@ -57,7 +56,7 @@ async def renew_leases(gateway: Gateway, store: Store) -> None:
             log.error("leases could not be renewed: %s", error)
 
 
-async def _expire(gateway: Gateway) -> None:
+async def _expire(gateway: Registry) -> None:
     """Close live sessions that were not used for long (`sessions.expire_after`)."""
     limit = gateway.config.sessions.expire_after
     if not limit:
@@ -68,10 +67,10 @@ async def _expire(gateway: Gateway) -> None:
                 f"This session was not used for {limit:g} s (sessions.expire_after) and was closed."
             )
             await session.settled()
-            await end_session(session)
+            await gateway.end_session(session)
 
 
-async def _forget(gateway: Gateway, store: Store) -> None:
+async def _forget(gateway: Registry, store: Store) -> None:
     settings = gateway.config.sessions
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)

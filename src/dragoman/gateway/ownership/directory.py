@@ -290,7 +290,7 @@ class StoreDirectory:
             lease = await self.store.acquire(session.id)
             if isinstance(lease, HeldElsewhere):
                 raise Fenced(f"Session {session.id} is owned by another process now.")
-            if session.gateway.sessions.get(session.id) is not session:  # closed meanwhile
+            if not session.gateway.has(session):  # closed meanwhile
                 await self.store.release(session.id, lease.epoch)
                 return
         except StoreError as error:

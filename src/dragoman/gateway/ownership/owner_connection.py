@@ -19,13 +19,13 @@ from dragoman.gateway.agent import AgentConnection, Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
 from dragoman.gateway.json_types import JsonObject, as_object, encode, with_own_meta
-from dragoman.gateway.ownership import takeover
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.rewriting.updates import UpdateHead
 from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class OwnerGone(RpcError):
 
 class OwnerConnection(AgentConnection):
     is_owner = True
+    session: Session
     uneven = 0
     """Up to this event clients here have different positions: each event is sent only to those that lack it."""
     _replaying = False
@@ -78,14 +79,14 @@ class OwnerConnection(AgentConnection):
         facts = own_facts(head.meta)
         if facts.seq:
             self._numbered(facts.seq)
-        session = self.sessions.get(head.session_id)
-        feed = session.feed if session is not None else None
-        if isinstance(feed, DirectFeed):
+        bound = head.session_id in self.sessions
+        feed = self.session.feed
+        if bound and isinstance(feed, DirectFeed):
             feed.kept_elsewhere = facts.kept
-        if session is None or not facts.own:
+        if not bound or not facts.own:
             super()._update(head, line)
         else:
-            session.own_update(head.kind, without_own(line))
+            self.session.own_update(head.kind, without_own(line))
 
     def _numbered(self, seq: int) -> None:
         """Note that the next line is event `seq`."""
@@ -99,13 +100,11 @@ class OwnerConnection(AgentConnection):
     def _even_out(self, seq: int) -> None:
         """Send this event only to clients that lack it; to all again after event `uneven`."""
         self.uneven = self.uneven if seq <= self.uneven else 0
-        for session in self.sessions.values():
-            if isinstance(session.feed, DirectFeed):
-                session.feed.show_after(seq if self.uneven else None)
+        if self.sessions and isinstance(self.session.feed, DirectFeed):
+            self.session.feed.show_after(seq if self.uneven else None)
 
     def peer_notification(self, method: str, params: bytes) -> None:
-        session = self.sessions.get(session_of(params) or "")
-        feed = session.feed if session is not None else None
+        feed = self.session.feed if session_of(params) in self.sessions else None
         if method == REPLAY and isinstance(feed, DirectFeed):
             self._replaying, self._last_replayed = feed.waiting is not None, 0
             feed.replay_begins()
@@ -117,19 +116,21 @@ class OwnerConnection(AgentConnection):
             super().peer_notification(method, params)
 
     def peer_closed(self, reason: str | None) -> RpcError:
-        orphans: list[Session] = list(self.sessions.values())
-        for session in orphans:
-            if isinstance(session.feed, DirectFeed):
-                session.feed.lost(self.position, self._last_replayed)
+        session, bound = self.session, bool(self.sessions)
+        if bound and isinstance(session.feed, DirectFeed):
+            session.feed.lost(self.position, self._last_replayed)
         error = super().peer_closed(reason)
-        for session in orphans:
+        if bound:
             session.gateway.spawn(_go_on(session))
         return error
 
 
-async def reach(session: Session, client: ClientConnection, launch: Launch) -> None:
+async def reach(gateway: Registry, session: Session, client: Client, launch: Launch) -> None:
     """Connect to the owner of a session and bind it as the session's agent."""
-    owner = OwnerConnection(session.agent_name, AgentConfig(kind="remote", command=[]), client, shared=False)
+    owner = OwnerConnection(
+        gateway, session.agent_name, AgentConfig(kind="remote", command=[]), client, shared=False
+    )
+    owner.session = session
     timeout = session.gateway.config.limits.start_timeout
     try:
         await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
@@ -152,12 +153,12 @@ async def reach(session: Session, client: ClientConnection, launch: Launch) -> N
     async with feed.replaying:  # clients that attach meanwhile come after those attached now
         session.bind(owner, session.id)
         if session.attachments:
-            settling = session.gateway.spawn(_take_up(session, owner, feed))
+            settling = session.gateway.spawn(_take_up(gateway, session, owner, feed))
             session.recovery.settle(settling)
             await asyncio.shield(settling)
 
 
-async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
+async def _take_up(gateway: Registry, session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
     """Resume at a new owner: each client attached here continues after the last event that it has."""
     positions = [each.position for each in feed.attachments if not each.reads_journal] or [feed.delivered]
     owner.uneven = max(positions) if len(set(positions)) > 1 else 0
@@ -167,7 +168,7 @@ async def _take_up(session: Session, owner: OwnerConnection, feed: DirectFeed) -
     if not reply.ok:
         session.unbind()
         feed.replay_ended()
-        session.gateway.pool.reap(owner)
+        gateway.pool.reap(owner)
         raise reply.as_error()
     await feed.replayed()
 
@@ -193,10 +194,10 @@ async def _go_on(session: Session) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(session.gateway.said_goodbye.wait(), delay)
         clients = session.clients_by_preference() or [each.client for each in session.attachments]
-        if not clients or session.gateway.closing or session.gateway.sessions.get(session.id) is not session:
+        if not clients or session.gateway.closing or not session.gateway.has(session):
             return
         try:
-            await takeover.take_over(session, clients[0])
+            await session.take_over(clients[0])
         except RpcError as error:
             log.info("session cannot be taken over yet: %s", error.message, extra={"session": session.id})
         else:

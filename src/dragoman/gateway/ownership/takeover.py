@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from dragoman.gateway.ownership import owner_connection
 from dragoman.gateway.ports.store import StoreError
 from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.gateway import Gateway
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
 
 
@@ -23,59 +24,58 @@ class ClosedMeanwhile(RpcError):
         return cls(error.code, error.message, error.data)
 
 
-async def _check_known(session: Session) -> None:
+async def _check_known(gateway: Registry, session: Session) -> None:
     """Raise unless the directory has the session; its record is read later, with the lease held."""
     try:
-        known = await session.gateway.directory.get(session.id)
+        known = await gateway.directory.get(session.id)
     except StoreError as error:
         raise internal(str(error), error.code, sessionId=session.id) from error
     if known is None:
-        raise unknown(session.gateway, session.id)
+        raise unknown(gateway, session.id)
 
 
-def unknown(gateway: Gateway, session_id: str) -> RpcError:
+def unknown(gateway: Registry, session_id: str) -> RpcError:
     """The error for a session that cannot be found; it may exist in a store that cannot be used."""
     return session_not_found(session_id, gateway.trouble or "It was deleted, or belongs to another machine")
 
 
-async def take(session: Session, client: ClientConnection) -> Session:
+async def take(gateway: Registry, session: Session, client: Client) -> Session:
     """Own a stored session or connect to its owner; returns the live session if another client was faster.
 
     Runs to its end even if the caller is cancelled: other clients may wait for the same.
     """
     while True:
-        taking = session.gateway.spawn(_take(session, client))
+        taking = gateway.spawn(_take(gateway, session, client))
         try:
             taken = await asyncio.shield(taking)
         except StoreError as error:
             raise internal(str(error), error.code, sessionId=session.id) from error
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: _unless_used(session))
+            taking.add_done_callback(lambda _: _unless_used(gateway, session))
             raise
-        if taken is session or session.gateway.sessions.get(session.id) is taken:
+        if taken is session or gateway.has(taken):
             return taken
         # Taken for another client that was cancelled, and closed before this one could use it.
 
 
-def _unless_used(session: Session) -> None:
+def _unless_used(gateway: Registry, session: Session) -> None:
     """Let go of a session that was taken for a cancelled request, unless a client is attached."""
     if session.attachments:
         return
     if session.owned_elsewhere:
-        session.gateway.spawn(_close_unless_used(session))
+        gateway.spawn(_close_unless_used(gateway, session))
     else:
         if session.agent is None:
             session.binding.park()
-        session.gateway.left(session)
+        gateway.left(session)
 
 
-async def _close_unless_used(session: Session) -> None:
+async def _close_unless_used(gateway: Registry, session: Session) -> None:
     if not session.attachments:
-        await session.gateway.close_session(session)
+        await gateway.close_session(session)
 
 
-async def _take(session: Session, client: ClientConnection) -> Session:
-    gateway = session.gateway
+async def _take(gateway: Registry, session: Session, client: Client) -> Session:
     # One at a time: two feeds on the same journal would both number their events from its end.
     async with gateway.taking(session.id):
         live = gateway.sessions.get(session.id)
@@ -87,25 +87,27 @@ async def _take(session: Session, client: ClientConnection) -> Session:
         if held is None:
             session.binding.taken()
         else:
-            await gateway.reach(session, client, held)
-        if live is not None and gateway.sessions.get(session.id) is not session:
-            _leave(session)
+            await owner_connection.reach(
+                gateway, session, client, lambda handler: gateway.dialer.dial(held.owner.address, handler)
+            )
+        if live is not None and not gateway.has(session):
+            _leave(gateway, session)
             raise ClosedMeanwhile.of(session)
         gateway.add(session)
         return session
 
 
-def _leave(session: Session) -> None:
+def _leave(gateway: Registry, session: Session) -> None:
     """Disconnect from the owner of a session that was closed meanwhile; closing it also releases the lease."""
     owner = session.agent
     if owner is not None:
         session.binding.lose()
-        session.gateway.pool.reap(owner)
+        gateway.pool.reap(owner)
 
 
-async def take_over(session: Session, client: ClientConnection) -> Session:
+async def take_over(gateway: Registry, session: Session, client: Client) -> Session:
     """Take a session over if the connection to its owner is lost; its clients here stay attached."""
     if not session.orphaned:
         return session
-    await _check_known(session)
-    return await take(session, client)
+    await _check_known(gateway, session)
+    return await take(gateway, session, client)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from dragoman.config.model import AgentConfig
 from dragoman.rpc.link import Link, LinkHandler
+from dragoman.rpc.request import Request
+from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from dragoman.gateway.ports.sandbox import Box
@@ -75,3 +77,30 @@ class CapabilityCache(Protocol):
 class Dialer(Protocol):
     async def dial(self, address: str, handler: LinkHandler) -> AgentHandle:
         """Connect to the address of an `Owner`; raises `AgentUnavailable`."""
+
+
+class UpdateSink(Protocol):
+    def receive(self, kind: str, line: bytes, size: int = -1) -> None: ...
+
+
+class AgentSession(Protocol):
+    """A session as its agent sees it."""
+
+    id: str
+
+    @property
+    def agent_session_id(self) -> str: ...
+
+    @property
+    def updates(self) -> UpdateSink: ...
+
+    def agent_request(self, request: Request) -> None: ...
+
+    def agent_notification(self, method: str, params: bytes) -> None: ...
+
+    def agent_gone(self, error: RpcError, *, expected: bool) -> None: ...
+
+    def prompted(self, call: object) -> bool:
+        """Whether `call` is the session's prompt at the agent, and its client reads the journal."""
+
+    def notice(self, title: str, severity: str = "warning") -> None: ...

@@ -72,6 +72,11 @@ class Binding:
         """The process that owned it is gone, or not reached yet."""
         return self._life.state is SessionState.ORPHANED
 
+    @property
+    def follows(self) -> bool:
+        """The session is mirrored from its owner, which also sends back what clients here do, in order."""
+        return self.agent is not None and self.agent.is_owner
+
     def require(self) -> AgentConnection:
         if self.agent is None:
             raise self._gone or session_not_found(self._session_id)

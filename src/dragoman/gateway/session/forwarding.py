@@ -6,13 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.rewriting.rewrite import with_session
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import Malformed, RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -23,7 +22,7 @@ OnResult = Callable[[Reply], Reply]
 class Forwarding:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._asked: dict[Request, tuple[ClientConnection, int]] = {}
+        self._asked: dict[Request, tuple[Client, int]] = {}
         """Requests of the agent that clients have not answered yet."""
 
     def to_agent(
@@ -63,7 +62,7 @@ class Forwarding:
             clients = session.clients_by_preference()
             if not clients:
                 raise session_not_found(session.id)
-            await restart_agent.ready(session, clients[0])
+            await session.gateway.ready(session, clients[0])
             self.to_agent(request, params, method, result)
         except RpcError as error:
             request.fail(error)
@@ -74,7 +73,7 @@ class Forwarding:
             request.fail(internal("Internal error in the gateway; its log has the details"))
 
     def to_client(
-        self, request: Request, client: ClientConnection, params: bytes, result: OnResult | None = None
+        self, request: Request, client: Client, params: bytes, result: OnResult | None = None
     ) -> None:
         """Forward an agent's request to a client, after all events that the agent sent before."""
 

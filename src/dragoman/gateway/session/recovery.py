@@ -11,19 +11,19 @@ from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
 
 
 class SharedLoad:
     """A load of the session that one client started and others wait for; cancelled when no client waits any more."""
 
-    def __init__(self, client: ClientConnection, task: asyncio.Task[int | None]) -> None:
+    def __init__(self, client: Client, task: asyncio.Task[int | None]) -> None:
         self.client = client
         """The client whose request started it."""
         self.task = task
-        self.waiting: Counter[ClientConnection] = Counter()
+        self.waiting: Counter[Client] = Counter()
 
-    async def wait(self, client: ClientConnection) -> int | None:
+    async def wait(self, client: Client) -> int | None:
         """The result of the task; raises its `RpcError`."""
         self.waiting[client] += 1
         try:

@@ -23,7 +23,7 @@ from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal, method_not_found
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.session.session import Session
 
 FS_METHODS = frozenset({"fs/read_text_file", "fs/write_text_file"})
@@ -51,10 +51,10 @@ class Services:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._local: LocalServices | None = None
-        self._terminals: dict[str, ClientConnection] = {}
+        self._terminals: dict[str, Client] = {}
         self._renamed: dict[str, str] = {}
         """The client's id of a terminal by the agent's id, where they differ."""
-        self._owners: BoundedDict[ClientConnection | None] = BoundedDict(limits.KNOWN_TERMINALS)
+        self._owners: BoundedDict[Client | None] = BoundedDict(limits.KNOWN_TERMINALS)
         """The client that runs each terminal created by this process; None for the gateway's own, or if it is gone."""
         self._creating = 0
         """Number of terminals that clients were asked for and have not created yet."""
@@ -102,7 +102,7 @@ class Services:
         self._renamed.clear()
         self._creating = 0
 
-    def client_gone(self, client: ClientConnection) -> None:
+    def client_gone(self, client: Client) -> None:
         self._terminals = {
             terminal: owner for terminal, owner in self._terminals.items() if owner is not client
         }
@@ -114,7 +114,7 @@ class Services:
         """The last known output of terminals that this process created."""
         return self._outputs
 
-    def foreign_terminals(self, client: ClientConnection) -> ForeignTerminals:
+    def foreign_terminals(self, client: Client) -> ForeignTerminals:
         """What a client is shown in place of terminals that it does not run."""
         foreign = frozenset(each for each, owner in self._owners.items() if owner is not client)
         return ForeignTerminals(foreign, self._outputs, self._live)
@@ -187,7 +187,7 @@ class Services:
         request.on_result = seen
         self._open_local().serve(request)
 
-    def _forward(self, request: Request, client: ClientConnection, **changes: object) -> None:
+    def _forward(self, request: Request, client: Client, **changes: object) -> None:
         params = message.members(request.params)
         params["sessionId"] = Raw(encode(self._session.id))
         for name, value in changes.items():
@@ -196,7 +196,7 @@ class Services:
             request, client, encode(params), lambda reply: self._result(request, client, reply)
         )
 
-    def _result(self, request: Request, client: ClientConnection, reply: Reply) -> Reply:
+    def _result(self, request: Request, client: Client, reply: Reply) -> Reply:
         if request.method == "terminal/create":
             self._creating = max(self._creating - 1, 0)
             return self._created(client, reply) if reply.ok else reply
@@ -236,7 +236,7 @@ class Services:
         self._keep_output(terminal, output)
         return "exitStatus" not in self._ends[terminal]
 
-    def _ask_output(self, terminal: str, client: ClientConnection) -> bool:
+    def _ask_output(self, terminal: str, client: Client) -> bool:
         """Ask a client for its terminal's output if other clients are attached; False when it need not be asked again.
 
         Only during a turn: some agents never release a terminal, and the polling would not end.
@@ -257,13 +257,13 @@ class Services:
             client.peer.request("terminal/output", encode(params), printed)
         return True
 
-    def _own(self, terminal: str, client: ClientConnection | None) -> None:
+    def _own(self, terminal: str, client: Client | None) -> None:
         self._owners[terminal] = client
         self._session.record("terminal_created", terminalId=terminal)
         self._live.begin(terminal, ours=client is None)
         self._session.entry.save_extra(terminals=True)
 
-    def _created(self, client: ClientConnection, reply: Reply) -> Reply:
+    def _created(self, client: Client, reply: Reply) -> Reply:
         try:
             members = message.members(reply.result)
             terminal = str(decode_object(reply.result).get("terminalId"))
@@ -278,7 +278,7 @@ class Services:
             return reply
         return Reply(result=encode({**members, "terminalId": agent_id}))
 
-    def _agent_id(self, terminal: str, client: ClientConnection) -> str:
+    def _agent_id(self, terminal: str, client: Client) -> str:
         """The agent's id of a terminal: clients issue ids, so two clients of one agent may issue the same (G-069)."""
         taken = self._terminals.get(terminal) not in (None, client)
         return f"{client.key}:{terminal}" if taken or self._session.shares_agent else terminal
@@ -292,7 +292,7 @@ class Services:
         box = self._session.agent.box if self._session.agent is not None else None
         return box if box is not None and box.apart else None
 
-    def _offering(self, method: str) -> ClientConnection | None:
+    def _offering(self, method: str) -> Client | None:
         """The client that prompted if it offers the method, else any other that does.
 
         None for an agent in a sandbox. A client would run commands outside, and would follow a symlink that the agent

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from dragoman.config.model import AgentConfig, PolicyConfig
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.attachment import Attachment
-from dragoman.gateway.delivery.journal_attachment import attachment_for
+from dragoman.gateway.delivery.journal_attachment import attachment_for, reads_journal
 from dragoman.gateway.delivery.journal_state import JournalState
+from dragoman.gateway.delivery.replay import ForeignTerminals
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
@@ -17,7 +18,8 @@ from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.rewriting import quirks
 from dragoman.gateway.rewriting.observer import Observer
 from dragoman.gateway.rewriting.rewrite import reply_for_client, with_session
-from dragoman.gateway.session import services
+from dragoman.gateway.runtime import Runtime
+from dragoman.gateway.session import endings, services
 from dragoman.gateway.session.binding import Binding
 from dragoman.gateway.session.entry import Entry
 from dragoman.gateway.session.forwarding import Forwarding
@@ -36,12 +38,11 @@ from dragoman.gateway.session.turn import Turn
 from dragoman.gateway.session.updates import AgentUpdates
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import internal, invalid_request
+from dragoman.wire.errors import RpcError, internal, invalid_request
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.gateway import Gateway
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +50,45 @@ TURN_KINDS = frozenset({"user_message_chunk", "session_info_update"})
 """Updates that report a turn to other clients: the prompt, and how the turn ended."""
 
 
+class SessionHost(Runtime):
+    """The gateway as its sessions see it."""
+
+    def changed(self, session: Session) -> None: ...
+
+    def stopping(self, session: Session) -> None: ...
+
+    def attached(self, session: Session) -> None: ...
+
+    def left(self, session: Session) -> None: ...
+
+    def idle(self, session: Session) -> None: ...
+
+    def has(self, session: Session) -> bool:
+        raise NotImplementedError
+
+    def session_broken(self, session: Session, error: IllegalTransition) -> None: ...
+
+    def journal_state_changed(
+        self, session: Session, state: JournalState, error: StoreError | None
+    ) -> None: ...
+
+    def journal_delayed(self, session: Session, error: StoreError | None) -> None: ...
+
+    def claim_journal(self, session: Session) -> None: ...
+
+    async def ready(self, session: Session, client: Client) -> None:
+        """Wait until the session has an agent that takes requests."""
+
+    async def take_over(self, session: Session, client: Client) -> None:
+        """Take the session over, or follow its new owner, if the connection to its owner is lost."""
+
+
 class Session(Stream):
     """At most twenty attributes, which only this package assigns; each part writes its own fields."""
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: SessionHost,
         id: str,
         agent_name: str,
         cwd: str,
@@ -73,12 +107,13 @@ class Session(Stream):
         observer = Observer(self)
         self.updates = AgentUpdates(self, observer.see, observer.mode_said)
         self.options = Options()
-        self.choices = Choices(self)
+        self.choices = Choices(self, self.options, self.binding, self.updates)
         self.tools = OpenTools()
         self.questions = Questions(self)
         self.services = Services(self)
         self.forwarding = Forwarding(self)
-        self.silence = SilenceWatch(self)
+        silent_after = gateway.config.sessions.silent_after
+        self.silence = SilenceWatch(self, silent_after, self._agent_works, self.questions.__len__)
         self.turn: Turn | None = None
 
     # -- agent
@@ -86,7 +121,7 @@ class Session(Stream):
     def bind(self, agent: AgentConnection, agent_session_id: str) -> None:
         """This agent, or the owner in its place, answers for the session from now on."""
         self.binding.bind(agent, agent_session_id)
-        self.updates.bound(agent, agent_session_id)
+        self.updates.bound(agent.rewriter(agent_session_id, self.id, self.updates.see))
         agent.sessions[agent_session_id] = self
         if self.journal is not None and self.journal.state is JournalState.WAITING:
             self.binding.pause("waiting", True)
@@ -136,7 +171,7 @@ class Session(Stream):
 
     # -- attachments
 
-    def attach(self, client: ClientConnection) -> Attachment:
+    def attach(self, client: Client) -> Attachment:
         known = client.attachments.get(self.id)
         if known is not None:
             return known
@@ -148,7 +183,7 @@ class Session(Stream):
         self.changed()
         return attachment
 
-    def detach(self, client: ClientConnection) -> None:
+    def detach(self, client: Client) -> None:
         attachment = client.attachments.pop(self.id, None)
         if attachment is None:
             return
@@ -161,7 +196,7 @@ class Session(Stream):
         self.gateway.left(self)
         self.changed()
 
-    def reattach(self, client: ClientConnection) -> Attachment:
+    def reattach(self, client: Client) -> Attachment:
         """Attach a client anew that loads the session again: open questions are sent again, its terminals go on."""
         known = client.attachments.pop(self.id, None)
         if known is not None:
@@ -169,6 +204,12 @@ class Session(Stream):
             known.close()
             self.questions.client_gone(client)
         return self.attach(client)
+
+    def foreign_terminals(self, client: Client) -> ForeignTerminals:
+        return self.services.foreign_terminals(client)
+
+    async def take_over(self, client: Client) -> None:
+        await self.gateway.take_over(self, client)
 
     def changed(self) -> None:
         """Report a change of state, title or attachments to the watchers, which show lists of sessions."""
@@ -211,9 +252,9 @@ class Session(Stream):
     @property
     def follows(self) -> bool:
         """Whether the session is mirrored from its owner, which also sends back what clients here do, in order."""
-        return self.agent is not None and self.agent.is_owner
+        return self.binding.follows
 
-    def clients_by_preference(self) -> list[ClientConnection]:
+    def clients_by_preference(self) -> list[Client]:
         """Clients that may be asked: the one that sent the prompt first, then the others in the order they attached."""
         clients = [each.client for each in self.attachments if each.client.may_control]
         author = self.turn.client if self.turn is not None else None
@@ -226,7 +267,7 @@ class Session(Stream):
 
     # -- from the client
 
-    def prompt(self, client: ClientConnection, request: Request) -> None:
+    def prompt(self, client: Client, request: Request) -> None:
         """Start a turn, one at a time (G-090); an agent that is gone or parked is restarted first."""
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
@@ -247,6 +288,10 @@ class Session(Stream):
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
         elif self.follows:
             self.notify_agent("session/cancel", encode({"sessionId": self.id}))
+
+    def _agent_works(self) -> bool:
+        """Whether a prompt is at the agent."""
+        return self.turn is not None and self.turn.call is not None
 
     @property
     def can_cancel(self) -> bool:
@@ -284,6 +329,14 @@ class Session(Stream):
                 raise internal("No client is attached to this session", "no_client")
             self.forwarding.to_client(request, clients[0], self.for_client(request.params))
 
+    def agent_gone(self, error: RpcError, *, expected: bool) -> None:
+        endings.agent_gone(self, error, expected=expected)
+
+    def prompted(self, call: object) -> bool:
+        """Whether `call` is the prompt at the agent, and its client reads the journal."""
+        turn = self.turn
+        return turn is not None and call is not None and turn.call == call and reads_journal(turn.client)
+
     def agent_notification(self, method: str, params: bytes) -> None:
         """Publish any other notification, or an update that is too unusual for the message path."""
         if not self.updates.discarding:
@@ -295,7 +348,7 @@ class Session(Stream):
     def reply_for_client(self, reply: Reply) -> Reply:
         return quirks.with_rpc_code(reply_for_client(reply, self.agent_session_id, self.id))
 
-    def result_for(self, client: ClientConnection, result: JsonObject | None = None) -> JsonObject:
+    def result_for(self, client: Client, result: JsonObject | None = None) -> JsonObject:
         """A session result, by default the last one, adapted to this client's capabilities."""
         told = self.options.result if result is None else result
         capabilities = client.capabilities

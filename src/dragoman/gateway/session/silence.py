@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from dragoman.gateway.session.session import Session
+from dragoman.gateway.session.stream import Stream
 
 
 class SilenceWatch:
     """Checks, while a turn runs, whether anything was published since the last check."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, stream: Stream, seconds: float, works: Callable[[], bool], asks: Callable[[], int]
+    ) -> None:
+        """`works`: whether a prompt is at the agent; `asks`: how many of its questions are open."""
         self.silent = False
         """The agent has published nothing for `sessions.silent_after` seconds of this turn."""
-        self._session = session
+        self._stream = stream
+        self._seconds = seconds
+        self._works = works
+        self._asks = asks
         self._timer: asyncio.TimerHandle | None = None
         self._published = 0
         """Number of published events at the last check."""
@@ -28,7 +33,7 @@ class SilenceWatch:
         """Time of the next check, by the monotonic clock."""
 
     def turn_begins(self) -> None:
-        seconds, journal = self._session.gateway.config.sessions.silent_after, self._session.journal
+        seconds, journal = self._seconds, self._stream.journal
         self.silent = False
         if not seconds or journal is None:
             return
@@ -50,19 +55,17 @@ class SilenceWatch:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        session = self._session
-        self._timer, journal = None, session.journal
-        if session.turn is None or session.turn.call is None:
+        self._timer, journal, seconds = None, self._stream.journal, self._seconds
+        if not self._works():
             return  # no prompt is at the agent; the next turn starts the timer again
-        seconds = session.gateway.config.sessions.silent_after
         early = self._due - time.monotonic()
         if early > 0 or journal is None:
             self._wait(max(early, 0.0) or seconds)
             return
-        quiet = journal.published == self._published and not len(session.questions)
+        quiet = journal.published == self._published and not self._asks()
         if quiet and not self.silent:
             meta = {"dragoman": {"state": "silent", "seconds": seconds}}
-            session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
+            self._stream.publish({"sessionUpdate": "session_info_update", "_meta": meta})
         self.silent = quiet
         self._published = journal.published
         self._due = time.monotonic() + seconds

@@ -17,7 +17,7 @@ from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.settings.options import UPDATE as OPTION_UPDATE
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Stream:
             feed.add(attachment)
         self.feed = feed
 
-    def publish(self, update: JsonObject, author: ClientConnection | None = None) -> None:
+    def publish(self, update: JsonObject, author: Client | None = None) -> None:
         """Publish an update that the gateway made."""
         kind, line = str(update.get("sessionUpdate")), update_line(self.id, update)
         self.feed.publish(events.tag_of(kind), line, author, varied=self.is_varied(kind, line))
@@ -67,7 +67,7 @@ class Stream:
     def record(self, kind: str, **facts: object) -> None:
         self.feed.record(events.record(kind, **facts))
 
-    def after_events(self, action: Callable[[], None], client: ClientConnection | None = None) -> None:
+    def after_events(self, action: Callable[[], None], client: Client | None = None) -> None:
         """Run `action` when everything published so far is sent; with `client`, when it is sent to that client."""
 
         def hand_over() -> None:
@@ -94,7 +94,7 @@ class Stream:
                 line = self.notice_line(attachment.client, title, severity)
                 self.after_events(partial(attachment.send, line), attachment.client)
 
-    def notice_line(self, client: ClientConnection, title: str, severity: str = "warning") -> bytes:
+    def notice_line(self, client: Client, title: str, severity: str = "warning") -> bytes:
         """A notice for one client alone, which is not journaled."""
         if client.capabilities.notices:
             return update_line(self.id, {"sessionUpdate": "notice", "severity": severity, "title": title})

@@ -22,7 +22,6 @@ from msgspec import Raw
 
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
-from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
 from dragoman.gateway.refusals import reason
@@ -38,7 +37,7 @@ from dragoman.wire import limits
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -50,7 +49,7 @@ _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|\Z)")
 
 
 class Turn:
-    def __init__(self, session: Session, client: ClientConnection, request: Request) -> None:
+    def __init__(self, session: Session, client: Client, request: Request) -> None:
         self.session = session
         self.client = client
         self.request = request
@@ -94,7 +93,7 @@ class Turn:
         TRACE.set({**self._meta, **self._begin().carried})
         LOG_CONTEXT.set(self._about)
         try:
-            await restart_agent.ready(self.session, self.client)
+            await self.session.gateway.ready(self.session, self.client)
             if not self.settled:
                 self.check()
                 self.start()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject
@@ -12,9 +11,6 @@ from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.rewriting.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter
 from dragoman.gateway.session.stream import Stream
 from dragoman.wire import limits
-
-if TYPE_CHECKING:
-    from dragoman.gateway.agent import AgentConnection
 
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
 """Kinds of updates of which a client that attaches later is sent the last one (G-163)."""
@@ -28,7 +24,7 @@ class AgentUpdates:
     ) -> None:
         """`see` looks at decoded updates and may edit them; `mode_said` replaces a chunk that announces a mode."""
         self._stream = stream
-        self._see = see
+        self.see = see
         self._mode_said = mode_said
         self._rewriter = UpdateRewriter("", stream.id, see)
         self._held: Callable[[str, bytes], None] | None = None
@@ -40,10 +36,10 @@ class AgentUpdates:
         """The last lines of a replay that was not sent to clients, to compare it with the journal."""
         self._discarded_bytes = 0
 
-    def bound(self, agent: AgentConnection, agent_session_id: str) -> None:
-        """Updates come from this agent now."""
+    def bound(self, rewriter: UpdateRewriter) -> None:
+        """Updates come from another agent now."""
         self._held = None
-        self._rewriter = agent.rewriter(agent_session_id, self._stream.id, self._see)
+        self._rewriter = rewriter
 
     def receive(self, kind: str, line: bytes, size: int = -1) -> None:
         """Splice and publish: the message path (`rewriting.updates` says which kinds are decoded, what `size` is)."""

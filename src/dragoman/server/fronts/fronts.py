@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.access.rate_limit import RateLimit
-from dragoman.gateway.client import ClientConnection, Terms
+from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.rpc.link import LinkHandler
 from dragoman.server.affinity import Affinity

@@ -16,8 +16,8 @@ from typing import Protocol
 
 from msgspec import Raw
 
+from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import Identity
-from dragoman.gateway.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, encode
@@ -248,9 +248,10 @@ class SharedClient(GatewayClient):
 
     def _tidy(self) -> None:
         """Detach sessions without a listener: a session without attachments may be parked and unloaded."""
-        for session_id, attachment in list(self.client.attachments.items()):
-            if not self._users[session_id]:
-                attachment.session.detach(self.client)
+        for session_id in list(self.client.attachments):
+            session = self.client.session(session_id)
+            if session is not None and not self._users[session_id]:
+                session.detach(self.client)
         for session_id in [key for key in self._listeners if not self._users[key]]:
             del self._listeners[session_id]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dragoman import __version__
-from dragoman.gateway.client import REQUESTS
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.requests import REQUESTS
 from dragoman.server.asgi import Response
 from dragoman.server.monitoring import exposition
 from dragoman.server.monitoring.exposition import Histogram, Sample

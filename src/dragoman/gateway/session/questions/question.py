@@ -20,7 +20,7 @@ from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
 
 PERMISSION = "session/request_permission"
 ELICITATION = "elicitation/create"
@@ -71,7 +71,7 @@ class Question:
         self.request = request
         self.method = request.method
         self.options = options
-        self.asked: dict[ClientConnection, int | None] = {}
+        self.asked: dict[Client, int | None] = {}
         """The clients that can answer, each with the call of its request; None: it has the journal's record."""
         self.timer: asyncio.TimerHandle | None = None
         self.observed: Observed | None = None
@@ -94,7 +94,7 @@ class Question:
         for client in list(self.asked):
             self.withdraw_from(client)
 
-    def withdraw_from(self, client: ClientConnection) -> None:
+    def withdraw_from(self, client: Client) -> None:
         call = self.asked.pop(client)
         if call is not None:
             client.peer.cancel(call)

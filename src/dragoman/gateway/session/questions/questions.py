@@ -29,7 +29,7 @@ from dragoman.wire import limits
 from dragoman.wire.errors import invalid_params, method_not_found
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.attachment import Attachment
     from dragoman.gateway.session.session import Session
 
@@ -112,7 +112,7 @@ class Questions:
             self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
-    def answer(self, question_id: str, result: bytes, client: ClientConnection) -> bool:
+    def answer(self, question_id: str, result: bytes, client: Client) -> bool:
         """Answer a question by its id; False if it is not open."""
         question = next((each for each in self._open if each.id == question_id), None)
         if question is None:
@@ -139,7 +139,7 @@ class Questions:
             self._expected.pop(question_id, None)
         return True
 
-    def client_gone(self, client: ClientConnection) -> None:
+    def client_gone(self, client: Client) -> None:
         """A client detached: its questions wait for the next client (G-103); without a journal they are cancelled."""
         for question in list(self._open):
             if client not in question.asked:
@@ -148,7 +148,7 @@ class Questions:
             if not question.asked and not self._waits:
                 self._give_up(question, "disconnect")
 
-    def ask_again(self, client: ClientConnection) -> None:
+    def ask_again(self, client: Client) -> None:
         """Send the open questions to a client that has just attached."""
         attachment = client.attachments.get(self._session.id)
         for question in self._open:
@@ -252,12 +252,12 @@ class Questions:
             question.method, params, lambda reply: self._answered(question, client, reply)
         )
 
-    def _remember(self, question: Question, client: ClientConnection) -> None:
+    def _remember(self, question: Question, client: Client) -> None:
         shown = decode_object(question.params).get("elicitationId")
         if isinstance(shown, str) and self._session.agent is not None:
             self._session.agent.elicitations[shown] = client
 
-    def _answered(self, question: Question, client: ClientConnection, reply: Reply) -> None:
+    def _answered(self, question: Question, client: Client, reply: Reply) -> None:
         if not question.open or question.asked.pop(client, None) is None:
             return
         if client.peer.closed:
@@ -273,9 +273,7 @@ class Questions:
             return
         self._settle(question, Reply(result=question.read_answer(reply.result)), "user", client)
 
-    def _settle(
-        self, question: Question, reply: Reply, by: str, client: ClientConnection | None = None
-    ) -> None:
+    def _settle(self, question: Question, reply: Reply, by: str, client: Client | None = None) -> None:
         self._close(question, by)
         question.request.answer(reply)
         self._record_answer(question, reply.result, by, client)
@@ -289,9 +287,7 @@ class Questions:
         question.end(by)
         self._open.remove(question)
 
-    def _record_answer(
-        self, question: Question, result: bytes, by: str, client: ClientConnection | None
-    ) -> None:
+    def _record_answer(self, question: Question, result: bytes, by: str, client: Client | None) -> None:
         """Journal who decided what; form input may be a secret and is not stored."""
         kind, member = ANSWERED[question.method]
         info = as_object(client.info) if client is not None else {}

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
 from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.updates import update_line
-from dragoman.gateway.session.settings.options import MODE, MODEL, UPDATE, WORDS
+from dragoman.gateway.session.binding import Binding
+from dragoman.gateway.session.settings.options import MODE, MODEL, UPDATE, WORDS, Options
+from dragoman.gateway.session.stream import Stream
+from dragoman.gateway.session.updates import AgentUpdates
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +30,11 @@ CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
 
 
 class Choices:
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, stream: Stream, options: Options, binding: Binding, updates: AgentUpdates) -> None:
+        self._stream = stream
+        self._options = options
+        self._binding = binding
+        self._updates = updates
         self._made: dict[tuple[str, str], JsonObject] = {}
         self._model_words = False
         """A client has used `session/set_model`: changes of the model are also sent as `current_model_update`."""
@@ -46,45 +51,45 @@ class Choices:
         if len(name) > limits.PEER_ID_LENGTH or (
             len(self._made) >= limits.CHOICES and (method, name) not in self._made
         ):
-            log.warning("a setting too many: the next agent is not told", extra={"session": self._session.id})
+            log.warning("a setting too many: the next agent is not told", extra={"session": self._stream.id})
         else:
             self._made[method, name] = chosen
-        self._session.record("setting", method=method, **chosen)
+        self._stream.record("setting", method=method, **chosen)
         self._reflect(request, method, chosen, reply)
 
     def agent_chose(self, category: str, value: object) -> None:
         """The agent switched its mode or model by itself, and reported that in the older dialect."""
         method = SET_MODE if category == MODE else SET_MODEL
-        option = self._session.options.option(category)
+        option = self._options.option(category)
         if (method, "") in self._made:
             self._made[method, ""] = {CATEGORY_OF[method][1]: value}
         if option is not None and (SET_OPTION, str(option.get("id"))) in self._made:
             self._made[SET_OPTION, str(option.get("id"))]["value"] = value
-        if self._session.options.choose(category, value):
+        if self._options.choose(category, value):
             self._tell_options()
 
     def agent_told_options(self, former: dict[str, object]) -> None:
         """The agent sent all its options; `former` has the values chosen before."""
         self._keep()
-        for category, value in self._session.options.current().items():
+        for category, value in self._options.current().items():
             if former.get(category) != value:
                 self._tell_older(category, value)
 
     async def apply(self, agent: AgentConnection) -> None:
         """Reapply settings to a restarted agent; report the ones it rejects."""
         for (method, name), chosen in list(self._made.items()):
-            params = encode({"sessionId": self._session.agent_session_id, **chosen})
+            params = encode({"sessionId": self._binding.agent_session_id, **chosen})
             reply = await agent.ask(method, params, APPLY_TIMEOUT)
             if not reply.ok:
                 what = name or ", ".join(str(value) for value in chosen.values())
                 error = decode_object(reply.error).get("message")
-                self._session.notice(
+                self._stream.notice(
                     f"The agent was started anew and did not accept the setting {what}: {error}"
                 )
 
     def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
         """Send a change to all clients: not every agent does so itself."""
-        author, options = self._author(request), self._session.options
+        author, options = self._author(request), self._options
         if method in CATEGORY_OF:
             category, member = CATEGORY_OF[method]
             if options.choose(category, chosen.get(member)):
@@ -100,27 +105,26 @@ class Choices:
             self._tell_options(author if request.method == method else None)
             self.agent_told_options(former)
 
-    def _tell_older(self, category: str, value: object, author: ClientConnection | None = None) -> None:
-        known = self._session.options.in_older_words(category, value)
+    def _tell_older(self, category: str, value: object, author: Client | None = None) -> None:
+        known = self._options.in_older_words(category, value)
         if known and (category == MODE or self._model_words):
             words = WORDS[category]
             self._tell({"sessionUpdate": words.update, words.current: value}, author)
         self._keep()
 
-    def _tell_options(self, author: ClientConnection | None = None) -> None:
+    def _tell_options(self, author: Client | None = None) -> None:
         self._keep()
-        options = self._session.options.full
+        options = self._options.full
         self._tell({"sessionUpdate": UPDATE, "configOptions": options}, author)
 
-    def _tell(self, update: JsonObject, author: ClientConnection | None) -> None:
-        session = self._session
-        session.updates.note(str(update["sessionUpdate"]), update_line(session.id, update))
-        if not session.follows:
-            session.publish(update, author)
+    def _tell(self, update: JsonObject, author: Client | None) -> None:
+        self._updates.note(str(update["sessionUpdate"]), update_line(self._stream.id, update))
+        if not self._binding.follows:
+            self._stream.publish(update, author)
 
     def _keep(self) -> None:
-        self._session.options.write()
+        self._options.write()
 
-    def _author(self, request: Request) -> ClientConnection | None:
-        clients = (attachment.client for attachment in self._session.attachments)
+    def _author(self, request: Request) -> Client | None:
+        clients = (attachment.client for attachment in self._stream.attachments)
         return next((client for client in clients if client.peer is request.peer), None)

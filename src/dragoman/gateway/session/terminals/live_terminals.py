@@ -20,8 +20,8 @@ from dragoman.gateway.rewriting.updates import update_line
 from dragoman.wire import limits
 
 if TYPE_CHECKING:
-    from dragoman.gateway.client import ClientConnection
-    from dragoman.gateway.session.session import Session
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.stream import Stream
 
 INTERVAL = 0.25
 """Seconds between two looks at a terminal that runs."""
@@ -63,7 +63,7 @@ class _Told:
 
 
 class LiveTerminals:
-    def __init__(self, session: Session, look: Callable[[str], bool]) -> None:
+    def __init__(self, session: Stream, look: Callable[[str], bool]) -> None:
         """`look` reads a terminal's output so far, or asks its client; False when the terminal has ended or is gone."""
         self._session = session
         self._look = look
@@ -99,7 +99,7 @@ class LiveTerminals:
                 terminal: shown for terminal, shown in self._calls.items() if shown["toolCallId"] != call
             }
 
-    def tell(self, terminal: str, output: str, ends: JsonObject, owner: ClientConnection | None) -> None:
+    def tell(self, terminal: str, output: str, ends: JsonObject, owner: Client | None) -> None:
         """Journal and send new output; `ends` has the exit status, if any. `end` journals an unknown terminal."""
         told = self._told.get(terminal)
         over = "exitStatus" in ends
@@ -136,7 +136,7 @@ class LiveTerminals:
         told.add(news)
         self._session.record("terminal_output", terminalId=terminal, output=news, **ends)
 
-    def _show(self, terminal: str, output: str, owner: ClientConnection | None) -> None:
+    def _show(self, terminal: str, output: str, owner: Client | None) -> None:
         """Send the output to clients that do not run the terminal."""
         call = self._calls.get(terminal)
         if call is None:

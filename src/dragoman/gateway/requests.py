@@ -1,0 +1,50 @@
+"""What handles each request of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.lifecycle import create, listing, load
+from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.settings import requests as settings
+from dragoman.rpc.request import Request
+from dragoman.wire import message
+
+Handler = Callable[[ClientConnection, Request], None]
+Setup = Callable[[ClientConnection, Request], Awaitable[None]]
+
+
+def _in_setup(work: Setup) -> Handler:
+    return lambda client, request: client.setup(request, work)
+
+
+def _prompt(client: ClientConnection, request: Request) -> None:
+    client.require_session(request).prompt(client, request)
+
+
+def _cancel(client: ClientConnection, request: Request) -> None:
+    """`session/cancel` is a notification; sent as a request it is carried out and answered too (G-015)."""
+    session = client.session(session_of(request.params) or "")
+    if session is not None:
+        session.cancel()
+    request.reply(message.EMPTY)
+
+
+REQUESTS: dict[str, Handler] = {
+    "authenticate": _in_setup(lambda client, request: client.login.authenticate(request)),
+    "logout": _in_setup(lambda client, request: client.login.logout(request)),
+    "session/new": _in_setup(create.new),
+    "session/load": _in_setup(load.load),
+    "session/resume": _in_setup(load.resume),
+    "session/list": _in_setup(listing.list_sessions),
+    "session/fork": _in_setup(create.fork),
+    "session/close": _in_setup(create.close),
+    "session/end": _in_setup(create.close),  # an older name for it (G-116)
+    "session/delete": _in_setup(create.delete),
+    "session/prompt": _prompt,
+    "session/cancel": _cancel,
+    "session/set_mode": settings.set_in_older_words,
+    "session/set_model": settings.set_in_older_words,
+    "session/set_config_option": settings.set_config_option,
+}

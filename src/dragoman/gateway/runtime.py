@@ -1,0 +1,148 @@
+"""What everything in the gateway may use: the configuration, what does IO, and tasks in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from weakref import WeakValueDictionary
+
+from dragoman.config.model import AgentConfig, Config, PolicyConfig
+from dragoman.gateway.access.capabilities import fingerprint
+from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
+from dragoman.gateway.ports.followers import Followers
+from dragoman.gateway.ports.sandbox import Box, Boxes
+from dragoman.gateway.ports.services import ServicesFactory
+from dragoman.gateway.ports.store import Store
+from dragoman.gateway.ports.witness import Several, Witness
+from dragoman.rpc.byte_budget import ByteBudget
+from dragoman.wire import limits
+from dragoman.wire.errors import RpcError, invalid_params
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class AgentDirectory(Protocol):
+    """Agents by name."""
+
+    def find(self, name: str) -> AgentConfig:
+        """The agent's configuration; raises `RpcError` that suggests the nearest names."""
+
+    def names(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Everything that the gateway needs from outside."""
+
+    agents: AgentDirectory
+    launcher: Launcher
+    cache: CapabilityCache
+    services: ServicesFactory
+    dialer: Dialer
+    followers: Followers | None = None
+    store: Store | None = None
+    trouble: str | None = None
+    """Why there is no store although one is configured."""
+    boxes: Boxes | None = None
+    policy_for: Callable[[str], PolicyConfig] | None = None
+    """The policy for a workspace, which may narrow the general one; None: the same for all."""
+    witness: Witness = field(default_factory=Several)
+
+
+class Runtime:
+    def __init__(self, config: Config, outside: Outside) -> None:
+        self.config = config
+        self.agents = outside.agents
+        self.launcher = outside.launcher
+        self.cache = outside.cache
+        self.services = outside.services
+        self.dialer = outside.dialer
+        self.followers = outside.followers
+        self.boxes = outside.boxes
+        self.policy_for = outside.policy_for or (lambda workspace: config.policy)
+        self.store = outside.store
+        self.trouble = outside.trouble
+        self.witness = outside.witness
+        self.closing = False
+        self.said_goodbye = asyncio.Event()
+        """Set at shutdown, when the links of all clients are closed."""
+        self._request_budget = ByteBudget(limits.GATEWAY_REQUEST_BYTES)
+        self._request_shares: WeakValueDictionary[str, ByteBudget] = WeakValueDictionary()
+        """By the name of a token, as long as a client with that token is connected."""
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def journaling(self) -> bool:
+        return self.store is not None
+
+    def agent_config(self, name: str) -> AgentConfig:
+        return self.agents.find(name)
+
+    def agent_for(self, cwd: str, asked: object) -> str:
+        """The agent for a session of an unbound client (G-036)."""
+        if isinstance(asked, str) and asked:
+            return asked
+        for rule in self.config.workspaces:
+            if rule.agent is not None and _matches(rule.path, cwd):
+                return rule.agent
+        return self.config.default_agent
+
+    def box_for(
+        self, name: str, cwd: str | None, workspace: str | None, wanted: str | None = None
+    ) -> Box | None:
+        """The sandbox for a session of an agent; before any session, one with an empty workspace."""
+        if self.boxes is None or self.agent_config(name).kind == "remote":  # remote agents have no sandbox
+            if wanted is not None:
+                raise invalid_params(f"There is no sandbox {wanted} for the agent {name}", "sandbox")
+            return None
+        return self.boxes.find(name, self.agent_config(name), cwd, workspace, wanted)
+
+    def cached_capabilities(
+        self, config: AgentConfig, told: JsonObject, box: Box | None = None
+    ) -> JsonObject | None:
+        identity = (box or self.launcher).identity(config)
+        return self.cache.get(identity, fingerprint(told)) if identity is not None else None
+
+    def remember_capabilities(
+        self, config: AgentConfig, told: JsonObject, result: JsonObject, box: Box | None = None
+    ) -> None:
+        """Update the cache if the agent's result has changed."""
+        identity = (box or self.launcher).identity(config)
+        if identity is not None and self.cache.get(identity, fingerprint(told)) != result:
+            self.cache.put(identity, fingerprint(told), result)
+
+    def request_share(self, token: str) -> ByteBudget:
+        """The byte budget for requests in flight of all clients with this token."""
+        share = self._request_shares.get(token)
+        if share is None:
+            share = ByteBudget(limits.TOKEN_REQUEST_BYTES, self._request_budget)
+            self._request_shares[token] = share
+        return share
+
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run a coroutine in the background; its errors are logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            if isinstance(error, RpcError):
+                log.info("background work failed: %s", error.message)
+            else:
+                log.error("background work failed", exc_info=error)
+
+
+def _matches(pattern: str, cwd: str) -> bool:
+    path = str(Path(pattern).expanduser())
+    return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
