@@ -67,10 +67,10 @@ class Question:
 class Conversation(GatewayClient):
     """The gateway client of a command."""
 
-    def __init__(self, journal_sink: Callable[[bytes], None] | None = None) -> None:
-        """`journal_sink` gets every message that arrives, as it is on the wire."""
-        self._journal_sink = journal_sink
-        super().__init__(self._heard if journal_sink is not None else None)
+    def __init__(self, on_line: Callable[[bytes], None] | None = None) -> None:
+        """`on_line` gets every message that arrives, as it is on the wire."""
+        self._on_line = on_line
+        super().__init__(self._heard if on_line is not None else None)
         self.on_update: Callable[[JsonObject], None] = lambda update: None
         self.on_question: Callable[[Question], None] = Question.refuse
         self.closed = asyncio.Event()
@@ -79,10 +79,10 @@ class Conversation(GatewayClient):
 
     @classmethod
     async def inside(
-        cls, running: Gateway, terms: Terms, journal_sink: Callable[[bytes], None] | None = None
+        cls, running: Gateway, terms: Terms, on_line: Callable[[bytes], None] | None = None
     ) -> Conversation:
         """Connect to the gateway in this process."""
-        conversation = cls(journal_sink)
+        conversation = cls(on_line)
         conversation.connect(running, terms)
         await conversation._begin()
         return conversation
@@ -136,8 +136,8 @@ class Conversation(GatewayClient):
         return internal("The process that owns the session has ended", "connection_closed")
 
     def _heard(self, line: bytes) -> bool:
-        assert self._journal_sink is not None
-        self._journal_sink(line)
+        assert self._on_line is not None
+        self._on_line(line)
         return False
 
 
