@@ -84,6 +84,21 @@ describe("definitions", () => {
   });
 });
 
+describe("what stays readable", () => {
+  it.each([
+    ["The <script> tag holds a Map<K, V>.", "The <script> tag holds a Map<K, V>."],
+    ["<pre> of List<String>", "<pre> of List<String>"],
+    ["- [ ] open\n- [x] done\n  ===", "- [ ] open\n- [x] done\n  ==="],
+    ["see [ ](src/app.py)", "see src/app.py"],
+  ])("%j", (message, text) => expect(shown(message)[0]?.text.trim()).toBe(text));
+
+  it("has the path that a link to a file of the agent's names", () => {
+    const [block] = shown("see [the app](src/app.py:12)");
+    expect(block?.text.trim()).toBe("see the app");
+    expect(block?.html.querySelector("span")?.title).toBe("src/app.py:12");
+  });
+});
+
 const WORD = fc.constantFrom("server", "INFO", "warning", "started", "Foo", "bar", "naïve", "値段");
 const LOG = fc.tuple(WORD, fc.array(WORD, { maxLength: 4 })).map(([label, rest]) => `[${label}]: ${rest.join(" ")}`);
 const TEXT = fc

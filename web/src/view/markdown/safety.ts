@@ -78,11 +78,12 @@ function letters(text: string): number {
 
 function anchor(address: string, label: string, title: string | null | undefined): string {
   const safe = safeAddress(address);
+  const words = label.trim() === "" ? escapeHtml(address) : label;
   // A relative address means a file of the agent's, not a page of this server.
-  if (safe === null) return label;
+  if (safe === null) return `<span title="${escapeHtml(address)}">${words}</span>`;
   const here = leadsToThisMachine(safe);
   const hint = here ? THIS_MACHINE_HINT : title;
-  const link = `<a href="${escapeHtml(safe)}" target="_blank" rel="noopener noreferrer"${hint ? ` title="${escapeHtml(hint)}"` : ""}>${label}</a>`;
+  const link = `<a href="${escapeHtml(safe)}" target="_blank" rel="noopener noreferrer"${hint ? ` title="${escapeHtml(hint)}"` : ""}>${words}</a>`;
   return here ? `${link} <span class="${styles.machine}" title="${THIS_MACHINE_HINT}">${THIS_MACHINE}</span>` : link;
 }
 
@@ -107,6 +108,11 @@ const marked = new Marked({
       });
       const token = Tokenizer.prototype.reflink.call(this, source, asked);
       return token === undefined || token.type === "text" ? token : Object.assign(token, { label });
+    },
+    /** Text after `<pre>` or `<script>`, which are text here too, is none that a browser may read as HTML. */
+    inlineText(source) {
+      const token = Tokenizer.prototype.inlineText.call(this, source);
+      return token === undefined ? undefined : { ...token, escaped: false };
     },
     /** Rows may not have more cells than the head: marked would drop those, so such a table stays text. */
     table(source): Tokens.Table | undefined {
@@ -215,7 +221,9 @@ function isWhole(tokens: readonly Token[], source: string): boolean {
     tokens.every((token) => {
       if (token.type === "blockquote") return isWhole(token.tokens ?? [], (token as Tokens.Blockquote).text);
       if (token.type === "list")
-        return (token as Tokens.List).items.every((item) => isWhole(item.tokens, item.text.replace(TASK, "")));
+        return (token as Tokens.List).items.every(
+          (item) => (item.task || !TASK.test(item.text)) && isWhole(item.tokens, item.text.replace(TASK, "")),
+        );
       return (
         !(token.type === "paragraph" || token.type === "text") ||
         token.tokens === undefined ||
@@ -225,7 +233,7 @@ function isWhole(tokens: readonly Token[], source: string): boolean {
   );
 }
 
-/** The box before a task is a token in one place and none in another. */
+/** The box before a task is a token in one place and none in another; before a heading or a table it is lost. */
 const TASK = /^\[[ xX]\] /;
 
 function holds(tokens: readonly Token[], source: string): boolean {
