@@ -1,8 +1,8 @@
 """Kills a process at every line of the store that it executes, one after the other, and looks at what is left.
 
-    python kill_points.py OPERATION FOLDER EACH    prints how many points there were; a traceback is a find
+    python kill_points.py OPERATION FOLDER EACH FIRST    prints how many points there were; a traceback is a find
 
-EACH is 1 for every point, 2 for every other one, and so on.
+EACH is 1 for every point, 2 for every other one, and so on; FIRST is the point to begin with.
 
 For each point the prepared folder is copied, a forked child does the operation there and is killed (SIGKILL) before the
 N-th line of `dragoman/store` or `dragoman/upkeep`, and another child checks what it left behind.
@@ -244,13 +244,13 @@ def in_child(work: Callable[[], None]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def main(name: str, root: Path, each: int) -> None:
+def main(name: str, root: Path, each: int, first: int) -> None:
     limits.SEGMENT_BYTES = 1000
     operation = OPERATIONS[name]
     prepared, trial = root / "prepared", root / "trial"
     prepared.mkdir()
     assert in_child(lambda: asyncio.run(operation.prepare(prepared))) == 0
-    for point in itertools.count(1, each):
+    for point in itertools.count(first, each):
         shutil.copytree(prepared, trial)
         reading, writing = os.pipe()
 
@@ -272,10 +272,10 @@ def main(name: str, root: Path, each: int) -> None:
 
         assert in_child(check) == 0, f"point {point} of {name}: see above"
         if status == 0:
-            print(point // each)
+            print((point - first) // each)
             return
         shutil.rmtree(trial)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
