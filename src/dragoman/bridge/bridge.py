@@ -22,7 +22,7 @@ from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.session.session import Session
 

@@ -10,7 +10,7 @@ from dragoman.bridge.commands import fields
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.events.summary import kept_of, last_number, snapshot
 from dragoman.gateway.json_types import JsonObject, decode_object
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError

@@ -17,7 +17,7 @@ from dragoman.bridge.events.summary import summary
 from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.message import Message
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.gateway.ownership.directory import RUNNING_STATES
+from dragoman.gateway.ownership.entries import RUNNING_STATES
 from dragoman.gateway.ports.store import BadCursor, Row
 from dragoman.gateway.session.session import Session
 from dragoman.wire.timestamps import timestamp

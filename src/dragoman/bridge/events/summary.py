@@ -6,7 +6,7 @@ from dragoman.bridge.events import shapes
 from dragoman.bridge.events.translate import SESSION_STATES, usage_fields
 from dragoman.gateway.delivery import transcript
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.session.session import Session
 from dragoman.wire import timestamps
 

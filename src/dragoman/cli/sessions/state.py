@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.cli.conversation import Conversation
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
-from dragoman.gateway.ownership.directory import RUNNING_STATES, examine
+from dragoman.gateway.ownership.entries import RUNNING_STATES, examine
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import Owner, SessionRecord, Store
 from dragoman.wire.errors import RpcError

@@ -326,7 +326,7 @@ class Attachment:
                 self._run_due(seq)
         self.position = max(self.position, row.last_seq)
 
-    def _show_again(self, seq: int, line: bytes, author: Client | None) -> None:
+    def _show_again(self, seq: int, line: bytes, author: object | None) -> None:
         if not replay.is_intact(line):
             log.error("damaged event left out", extra={"session": self.session.id, "seq": seq})
             if not self._damage_told:
@@ -366,7 +366,7 @@ class Attachment:
         """Send a notice to this client alone, at once, ahead of events that wait."""
         self.send(self.session.notice_line(self.client, title, severity))
 
-    def _show(self, seq: int | None, line: bytes, author: Client | None) -> None:
+    def _show(self, seq: int | None, line: bytes, author: object | None) -> None:
         """Send a line, but not to its author; to another process of Dragoman marked, for that one's other clients."""
         own = author is self.client
         if own and not self._shared:

@@ -9,7 +9,6 @@ import msgspec
 from dragoman.gateway.delivery import events
 
 if TYPE_CHECKING:
-    from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.actions import Action
 
 
@@ -27,15 +26,15 @@ class Batch(msgspec.Struct, eq=False):
     events: list[bytes] = []
     lines: list[bytes] = []
     """The updates in `events` that have no author: every attachment is sent these."""
-    authors: dict[int, Client] = {}
+    authors: dict[int, object] = {}
     """Author per index in `events`; authors are not sent their own events."""
-    author: Client | None = None
+    author: object | None = None
     """The author of all events in `authors`; None if there are several, or none."""
     varied: bool = False
     """Some events refer to one client's own terminals, so that clients are sent different bytes."""
     actions: list[Action] = []
 
-    def add_authored(self, event: bytes, author: Client) -> None:
+    def add_authored(self, event: bytes, author: object) -> None:
         self.author = author if not self.authors or self.author is author else None
         self.authors[len(self.events)] = author
         self.events.append(event)

@@ -20,7 +20,7 @@ from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.journal_attachment import JournalAttachment
 
 if TYPE_CHECKING:
-    from dragoman.gateway.access.client import Client
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +40,13 @@ class Feed(Protocol):
     def seq(self) -> int:
         """The number of the last event that was published."""
 
-    def publish(self, tag: bytes, line: bytes, author: Client | None = None, varied: bool = False) -> None:
+    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
         """Send one update to every attachment except the author's.
 
         `varied`: the update refers to one client's own terminals, so other clients are sent a different text.
         """
 
-    def reaches(self, author: Client) -> bool:
+    def reaches(self, author: object) -> bool:
         """Whether a message of this client has any receiver: another client, or a journal."""
 
     def record(self, event: bytes) -> None:
@@ -89,7 +89,7 @@ class DirectFeed:
         self._journal_sinks: list[JournalAttachment] = []
         self._seq = 0
 
-    def publish(self, tag: bytes, line: bytes, author: Client | None = None, varied: bool = False) -> None:
+    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
         for attachment in self._shown:
             if attachment.client is not author:
                 try:
@@ -99,7 +99,7 @@ class DirectFeed:
         if self._journal_sinks:
             self._journal_sink(tag + line)
 
-    def reaches(self, author: Client) -> bool:
+    def reaches(self, author: object) -> bool:
         return any(each.reads_journal or each.client is not author for each in self.attachments)
 
     def record(self, event: bytes) -> None:

@@ -11,12 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
-from typing import TYPE_CHECKING
 
-from dragoman.gateway.delivery import actions
-from dragoman.gateway.delivery.actions import Action
 from dragoman.gateway.delivery.batch import Batch, Missing, gap_batch
+from dragoman.gateway.delivery.batch_collector import BatchCollector
 from dragoman.gateway.delivery.journal_state import (
     UNNUMBERED,
     JournalState,
@@ -28,10 +25,6 @@ from dragoman.gateway.delivery.journal_state import (
 )
 from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, StoreError
 from dragoman.wire import timestamps
-
-if TYPE_CHECKING:
-    from dragoman.gateway.access.client import Client
-    from dragoman.gateway.delivery.attachment import Attachment
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +40,7 @@ HEAL_SECONDS = 1.0
 """Time between two tries in the state UNKEPT."""
 
 
-class JournalFeed:
+class JournalFeed(BatchCollector):
     """Implements `Feed`."""
 
     def __init__(
@@ -61,7 +54,7 @@ class JournalFeed:
         missing: Missing | None = None,
     ) -> None:
         """`missing`: events that an earlier feed in this process sent after `last_seq` and could not store."""
-        self.attachments: list[Attachment] = []
+        super().__init__(session_id)
         self.epoch = epoch
         self.delivered = last_seq
         self.store = store
@@ -70,16 +63,11 @@ class JournalFeed:
         """Why events cannot be stored at present."""
         self.missing = missing
         """Events that were sent to clients since the last stored event, but are not stored."""
-        self.authors: dict[int, Client] = {}
+        self.authors: dict[int, object] = {}
         """Author by seq, of events published by this process; authors are not sent their own events again."""
-        self._session_id = session_id
         self._next = last_seq + 1
         self._watcher = watcher
         self._patience = patience
-        self._open: Batch | None = None
-        self._holding = False
-        self._pending: deque[Batch] = deque()
-        """Batches not sent to attachments yet: first those that failed, then those in flight, then the rest."""
         self._in_flight = 0
         self._waiting_bytes = 0
         """Size of the batches in flight."""
@@ -98,7 +86,6 @@ class JournalFeed:
         self._unclaimed = False
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
-        self._loop = asyncio.get_running_loop()
         if missing is not None:
             self._append_all()
 
@@ -118,75 +105,7 @@ class JournalFeed:
         """How many events were published through this feed, stored or not."""
         return self._published + (len(self._open.events) if self._open is not None else 0)
 
-    # -- publishing
-
-    def publish(self, tag: bytes, line: bytes, author: Client | None = None, varied: bool = False) -> None:
-        batch = self._open or self._begin(waits=author is not None)
-        if varied:
-            batch.varied = True
-        if author is not None:
-            batch.add_authored(tag + line, author)
-            return
-        batch.events.append(tag + line)
-        batch.lines.append(line)
-
-    def reaches(self, author: Client) -> bool:
-        return True
-
-    def record(self, event: bytes) -> None:
-        (self._open or self._begin()).events.append(event)
-
-    def add(self, attachment: Attachment) -> None:
-        self.attachments.append(attachment)
-
-    def remove(self, attachment: Attachment) -> None:
-        self.attachments = [each for each in self.attachments if each is not attachment]
-
-    def agent_gone(self) -> None:
-        """Do nothing: replays come from the journal, not from the agent."""
-
-    def then(self, action: Action) -> None:
-        if self._open is not None:
-            self._open.actions.append(action)
-            self._flush(self._open)
-        elif self._pending:
-            self._pending[-1].actions.append(action)
-        else:
-            actions.run(action, self._session_id)
-
-    def _begin(self, *, waits: bool = False) -> Batch:
-        """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
-        a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
-        batch = self._open = Batch()
-        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
-        return batch
-
-    def _next_turn(self, batch: Batch) -> None:
-        if self._open is batch:
-            self._loop.call_soon(self._flush, batch)
-
-    def hold(self) -> None:
-        """Collect what is published from now on in one batch, which is neither stored nor sent before `let_go`."""
-        if self._open is not None:
-            self._flush(self._open)
-        self._holding = True
-
-    def let_go(self) -> None:
-        self._holding = False
-        if self._open is not None:
-            self._flush(self._open)
-
-    def drop_held(self) -> None:
-        """Discard the held batch without storing or sending its events; its actions still run."""
-        if self._holding:
-            self._holding = False
-            batch, self._open = self._open, None
-            if batch is not None:
-                self._run(batch)
-
-    @property
-    def held_bytes(self) -> int:
-        return sum(map(len, self._open.events)) if self._holding and self._open is not None else 0
+    # -- storing
 
     def _flush(self, batch: Batch) -> None:
         if self._open is not batch or self._holding:
@@ -200,8 +119,6 @@ class JournalFeed:
             self._drop_pending()
         elif self.state is JournalState.ENDED or (self.state is JournalState.UNKEPT and not self._in_flight):
             self._hand_over_unkept()
-
-    # -- storing
 
     def _append(self, batch: Batch) -> None:
         batch.first_seq = self._next
@@ -457,7 +374,3 @@ class JournalFeed:
             except Exception:  # a failure at one client must not cost the others their events or answers
                 log.exception("events could not be shown", extra={"session": self._session_id})
         self._run(batch)
-
-    def _run(self, batch: Batch) -> None:
-        for action in batch.actions:
-            actions.run(action, self._session_id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.lifecycle.workspace import check_cwd
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ports.store import BadCursor, StoreError
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import METHOD_NOT_FOUND, internal, invalid_params

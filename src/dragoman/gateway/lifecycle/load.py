@@ -32,7 +32,7 @@ from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers
 from dragoman.gateway.lifecycle.passthrough import LOAD, RESUME, pass_through
 from dragoman.gateway.lifecycle.workspace import check_cwd, check_directories, workspace_root
 from dragoman.gateway.ownership import takeover
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line

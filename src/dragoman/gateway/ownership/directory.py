@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import msgspec
 from msgspec import structs
 
 from dragoman.gateway.delivery import events, transcript
@@ -16,11 +14,18 @@ from dragoman.gateway.delivery.journal_feed import JournalFeed
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.lifecycle.workspace import workspace_root
+from dragoman.gateway.ownership.entries import (
+    RUNNING_STATES,
+    SessionEntry,
+    SessionEntryPage,
+    entry_of,
+    examine,
+    seen,
+)
 from dragoman.gateway.ports.store import (
     LIST_PAGE,
     Fenced,
     HeldElsewhere,
-    Owner,
     SessionChanges,
     SessionExists,
     SessionRecord,
@@ -39,7 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 COPY_BYTES = 1024 * 1024
 ADD_ATTEMPTS = 5
 TORN = "The last write to this conversation's journal was cut off, by a crash or a loss of power: what it held is lost."
@@ -47,36 +51,7 @@ MAX_MISSING = 1000
 """Most unloaded sessions whose journals still lack the record of events that were not stored."""
 
 
-class SessionEntry(msgspec.Struct, kw_only=True):
-    """What the directory knows of a session, live or not."""
-
-    id: str
-    agent: str
-    cwd: str
-    agent_session_id: str | None = None
-    title: str | None = None
-    updated_at: str | None = None
-    state: str = "stored"
-    live: bool = False
-    """Another living process owns the session; sessions live in this process are in `Gateway.sessions`."""
-    additional_directories: tuple[str, ...] = ()
-    created_at: str | None = None
-    workspace: str | None = None
-    sandbox: str | None = None
-    first_seq: int = 1
-    last_seq: int = 0
-    epoch: int = 0
-    extra: JsonObject = {}
-    info: JsonObject = {}
-    """Further members of the session's entry in the agent's own list."""
-
-
 SessionEntries: TypeAlias = list[SessionEntry]  # within the classes below, `list` is a method
-
-
-class SessionEntryPage(msgspec.Struct):
-    sessions: list[SessionEntry]
-    next_cursor: str | None = None
 
 
 class Directory(Protocol):
@@ -334,95 +309,10 @@ class StoreDirectory:
 
     async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
         examined, holders = await examine(self.store, records)
-        return [_entry(record, holders.get(record.id), self.store.owner) for record in examined]
-
-
-async def examine(
-    store: Store, records: Sequence[SessionRecord]
-) -> tuple[list[SessionRecord], dict[str, Owner]]:
-    """The records with their current state, and the living owners of sessions that have one.
-
-    A session that cannot be examined, because its journal is newer or its lock unreadable, keeps the state that the
-    directory has.
-    """
-    holders = await _holders(store, records)
-    examined = []
-    for record in records:
-        if record.owner is not None and record.id not in holders:
-            try:
-                record = await _without_holder(store, record, holders)
-            except StoreError as error:
-                log.warning("session cannot be examined: %s", error, extra={"session": record.id})
-        examined.append(record)
-    return examined, holders
-
-
-async def _holders(store: Store, records: Sequence[SessionRecord]) -> dict[str, Owner]:
-    try:
-        return await store.holders(records)
-    except StoreError:
-        found: dict[str, Owner] = {}
-        for record in records:
-            with suppress(StoreError):  # `examine` asks again, and logs it
-                found.update(await store.holders([record]))
-        return found
-
-
-async def _without_holder(store: Store, record: SessionRecord, holders: dict[str, Owner]) -> SessionRecord:
-    """The record of a session without a living owner, read again: only then can its turn be called interrupted."""
-    record = await store.get(record.id) or record
-    holders.update(await store.holders([record]))  # another process may have taken it since
-    if record.owner is None or record.id in holders:
-        return record
-    return structs.replace(record, state=await _last_state(store, record))
-
-
-async def _last_state(store: Store, record: SessionRecord) -> str:
-    """The state of a session whose owner died, by its journal: the directory may be a second behind."""
-    in_turn = await transcript.is_in_turn(store, record.id, pages=1)
-    if in_turn is None:
-        return record.state
-    return "interrupted" if in_turn else "idle" if record.state in RUNNING_STATES else record.state
+        return [entry_of(record, holders.get(record.id), self.store.owner) for record in examined]
 
 
 def _know(session: Session, record: SessionRecord) -> None:
     """Update a session from its record, which the former owner may have changed."""
     session.binding.know(record.agent_session_id or "")
     session.entry.know(record.title, record.extra, pruned=record.first_seq > 1)
-
-
-def _entry(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEntry:
-    state = record.state if owner is not None or record.state not in RUNNING_STATES else "interrupted"
-    info = record.extra.get("info")
-    return SessionEntry(
-        id=record.id,
-        agent=record.agent,
-        cwd=record.cwd,
-        agent_session_id=record.agent_session_id,
-        title=record.title,
-        updated_at=record.updated_at,
-        state=state,
-        live=owner is not None and owner.id != me.id,
-        additional_directories=record.additional_directories,
-        created_at=record.created_at,
-        workspace=record.workspace,
-        sandbox=record.sandbox,
-        first_seq=record.first_seq,
-        last_seq=record.last_seq,
-        epoch=record.epoch,
-        extra=record.extra,
-        info=info if isinstance(info, dict) else {},
-    )
-
-
-def seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
-    """Title, time and the rest of an agent's `SessionInfo`; nulls count as absent (D-37)."""
-    rest = {key: value for key, value in info.items() if value is not None}
-    for name in ("sessionId", "cwd"):
-        rest.pop(name, None)
-    title, updated_at = rest.pop("title", None), rest.pop("updatedAt", None)
-    return (
-        title if isinstance(title, str) and not transcript.is_recap(title) else None,
-        updated_at if isinstance(updated_at, str) else None,
-        rest,
-    )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ownership.directory import SessionEntry, SessionEntryPage, seen
+from dragoman.gateway.ownership.entries import SessionEntry, SessionEntryPage, seen
 from dragoman.gateway.ports.store import LIST_PAGE, BadCursor, HeldElsewhere
 
 if TYPE_CHECKING:

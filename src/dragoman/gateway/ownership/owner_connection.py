@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.access.capabilities import AgentCapabilities
-from dragoman.gateway.agent import AgentConnection, Launch
+from dragoman.gateway.agent import AgentConnection
+from dragoman.gateway.agent_link import Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
 from dragoman.gateway.json_types import JsonObject, as_object, encode, with_own_meta

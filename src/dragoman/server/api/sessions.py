@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
-from dragoman.gateway.ownership.directory import SessionEntry
+from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ports.store import SessionChanges, SessionRecord, Store, StoreError
 from dragoman.rpc.request import Reply
 from dragoman.server.api import answering
