@@ -21,28 +21,23 @@ from dragoman.store.folder import Folder
 T = TypeVar("T")
 
 
-class Threads:
-    """Runs blocking work in a thread pool; SQLite and OS errors become the port's errors."""
+class Threads(ThreadPoolExecutor):
+    """Runs blocking work; SQLite and OS errors become the port's errors."""
 
     def __init__(self, path: Path, count: int) -> None:
+        super().__init__(count, thread_name_prefix="dragoman-store")
         self._path = path
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="dragoman-store")
         self._loop = asyncio.get_running_loop()
-        self._closed = False
 
     def call(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        if self._closed:
-            raise StoreClosed(f"The store {self._path} is closed.")
-
         def perform() -> T:
             with explained(self._path):
                 return work()
 
-        return self._loop.run_in_executor(self._pool, perform)
-
-    async def close(self) -> None:
-        self._closed = True
-        self._pool.shutdown(wait=False)
+        try:
+            return self._loop.run_in_executor(self, perform)
+        except RuntimeError as error:  # after `shutdown`
+            raise StoreClosed(f"The store {self._path} is closed.") from error
 
 
 class DirectoryWriter(Threads):
@@ -102,22 +97,13 @@ class DirectoryWriter(Threads):
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last], timeout=limits.DIRECTORY_SECONDS)
 
-    async def close(self) -> None:
-        """Close the connection after all queued work."""
-        self.flush()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self.connection is not None:
-            await self.call(self.connection.close)
-        await super().close()
-
     def _write(
         self, session_id: str, epoch: int, columns: Columns, done: Done, *, describe: bool = False
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             directory.update(connection, session_id, epoch, columns)
-            if describe and self._folder.of(session_id).exists():
-                self._folder.describe(session_id, directory.columns_of(connection, session_id))
+            if describe:
+                self._folder.describe(connection, session_id)
 
         def ended(working: asyncio.Future[None]) -> None:
             error = working.exception()

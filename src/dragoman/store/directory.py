@@ -139,11 +139,6 @@ def _mark(body: str, store_id: str, filters: Filters) -> str:
     return blake2b(sealed, digest_size=_MARK // 2).hexdigest()
 
 
-def columns_of(connection: sqlite3.Connection, session_id: str) -> Columns:
-    row = connection.execute(f"{_SELECT} WHERE id = ?", (session_id,)).fetchone()
-    return dict(zip(_COLUMNS, row or (), strict=False))
-
-
 def untouched(connection: sqlite3.Connection, since: str | None) -> list[tuple[str, str]]:
     """Ids and times of sessions last updated before `since`, oldest first; all sessions if None."""
     query = "SELECT id, updated_at FROM directory WHERE ?1 IS NULL OR updated_at < ?1 ORDER BY updated_at, n"

@@ -19,6 +19,7 @@ from dragoman.store import directory, limits, segments
 from dragoman.store.database import Database, Sync
 from dragoman.store.directory import Columns
 from dragoman.store.leases import Leases
+from dragoman.store.writer import Owned
 from dragoman.wire import timestamps
 
 T = TypeVar("T")
@@ -106,14 +107,19 @@ class FileStore(Leases):
             await self._writer.run(lambda c: directory.create(c, columns))
             return
         end = segments.End(record.first_seq, record.last_seq)
-        try:
-            owned = await self._locked(record.id, lambda lock: self._own(lock, end, record.epoch))
-        except port.SessionHeld as held:
-            raise directory.exists(record.id, record.agent_session_id) from held
+
+        def own() -> Owned:
+            with self._locked(record.id) as lock:
+                return self._own(lock, end, record.epoch)
 
         def add(connection: sqlite3.Connection) -> None:
             directory.create(connection, columns)
-            self._folder.describe(record.id, columns)
+            self._folder.describe(connection, record.id)
+
+        try:
+            owned = await self._threads.call(own)
+        except port.SessionHeld as held:
+            raise directory.exists(record.id, record.agent_session_id) from held
 
         self._owned[record.id] = owned
         try:
@@ -198,4 +204,4 @@ class FileStore(Leases):
 def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:
     """A lost row for events that the directory counts and that are missing at the end of the files."""
     first_seq = max(after_seq + 1, record.first_seq)
-    return [segments.lost(first_seq, last_seq)] if first_seq <= last_seq else []
+    return [port.Row.lost(first_seq, last_seq)] if first_seq <= last_seq else []

@@ -6,9 +6,8 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,19 +49,19 @@ class Leases:
         self._writer = DirectoryWriter(database.path, self._folder)
         self._reader = segments.Reader()
         self._disk = Disk(durable=database.sync == "full")
-        self._in_use = -1
+        self._opened = ExitStack()
+        """Closes the files."""
         self._store_id = ""
         self._closed = False
 
     def prepare(self) -> None:
         """Open the files; blocks. The store's lock comes first: without file locks SQLite fails and gives no reason."""
-        with explained(self._database.path), ExitStack() as failing:
+        with explained(self.path), ExitStack() as opened:
             if self.writable:
                 self._folder.root.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._database.check_writable()
-                self._in_use = self._folder.use()
-                failing.callback(os.close, self._in_use)
-                connection = failing.enter_context(closing(self._database.prepare()))
+                opened.callback(os.close, self._folder.use())
+                connection = opened.enter_context(closing(self._database.prepare()))
                 self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._folder.journals.mkdir(exist_ok=True, mode=0o700)
                 for session_id in self._folder.hidden():
@@ -74,28 +73,25 @@ class Leases:
             with closing(self._database.reader()) as reader:
                 self._store_id = directory.store_id(reader)
                 self.has_old_sessions = schema.has_old_tables(reader)
-            failing.pop_all()
+            self._opened = opened.pop_all()
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        if self.writable:
-            await self._give_back(*self._owned)
-        await self._threads.close()
-        await self._writer.close()  # the last connection empties the write-ahead log
-        self._disk.threads.shutdown(wait=False)
+        await self._give_back(*self._owned)
+        await self._writer.call(self._opened.close)  # the last connection empties the write-ahead log
+        for threads in (self._threads, self._writer, self._disk.threads):
+            threads.shutdown(wait=False)
         if self.writable:
             self._socket.unlink(missing_ok=True)
-            os.close(self._in_use)
 
     def _refusal(self) -> port.StoreError | None:
         """The error for every write to a closed or read-only store, else None."""
-        path = self._database.path
         if self._closed:
-            return port.StoreClosed(f"The store {path} is closed.")
+            return port.StoreClosed(f"The store {self.path} is closed.")
         if not self.writable:
-            return port.StoreReadOnly(f"{path} is open for reading only; nothing new is stored.")
+            return port.StoreReadOnly(f"{self.path} is open for reading only; nothing new is stored.")
         return None
 
     def _check_writable(self) -> None:
@@ -134,12 +130,8 @@ class Leases:
         self._check_writable()
         await self._give_back(session_id)
         record = await self._known(session_id)
-        holder = await self._threads.call(lambda: self._holder_without_lock(record))
-        if holder is not None:
-            return port.HeldElsewhere(holder)
         try:
-            claim = partial(self._claim, record)
-            owned, end, torn = await self._locked(session_id, claim, force=force)
+            owned, end, torn = await self._threads.call(lambda: self._claim(record, force=force))
         except port.SessionHeld as held:
             return held.holder
         self._owned[session_id] = owned
@@ -155,28 +147,13 @@ class Leases:
             log.warning("the end of a journal was cut off", extra={"session": session_id, "bytes": torn})
         return port.Lease(session_id, owned.epoch, end.last_seq, torn)
 
-    def _holder_without_lock(self, record: port.SessionRecord) -> port.Owner | None:
-        """The living owner of a session whose lock file was removed by hand; that owner will create the file again."""
-        if record.owner is None or (self._folder.of(record.id) / locks.NAME).exists():
-            return None
-        socket = self._socket.with_name(f"{record.owner}.sock")
-        node = record.node or self.owner.node
-        return port.Owner(node, record.owner, f"unix:{socket}") if machine.listens(socket) else None
-
-    async def _locked(
-        self, session_id: str, claim: Callable[[locks.SessionLock], T], *, force: bool = False
-    ) -> T:
-        """Lock a session and call `claim` in the same thread; the lock is released if that fails."""
-
-        def work() -> T:
-            lock = self._take(session_id, force=force)
-            try:
-                return claim(lock)
-            except BaseException:
-                lock.close()
-                raise
-
-        return await self._threads.call(work)
+    def _check_lock_file(self, record: port.SessionRecord) -> None:
+        """Raise `SessionHeld` if the lock file was removed by hand and the owner lives, which will create it again."""
+        if record.owner is not None and not (self._folder.of(record.id) / locks.NAME).exists():
+            socket = self._socket.with_name(f"{record.owner}.sock")
+            if machine.listens(socket):
+                owner = port.Owner(record.node or self.owner.node, record.owner, f"unix:{socket}")
+                raise locks.held(record.id, owner)
 
     def _take(self, session_id: str, *, force: bool = False) -> locks.SessionLock:
         """Lock a session; its folder is created if it has none."""
@@ -187,28 +164,40 @@ class Leases:
                 sync_folder(folder.parent)
         return locks.take(folder, force=force)
 
-    def _claim(self, record: port.SessionRecord, lock: locks.SessionLock) -> tuple[Owned, segments.End, int]:
+    @contextmanager
+    def _locked(self, session_id: str, *, force: bool = False) -> Iterator[locks.SessionLock]:
+        """Lock a session; the lock is released if the block fails."""
+        lock = self._take(session_id, force=force)
+        try:
+            yield lock
+        except BaseException:
+            lock.close()
+            raise
+
+    def _claim(self, record: port.SessionRecord, *, force: bool) -> tuple[Owned, segments.End, int]:
         """Begin an unused epoch; returns the owned session, the end of its journal, and how many bytes there are torn.
 
         If the session was not released, or its journal may have lost its end, a new segment begins. The directory is
         never ahead of the files, unless files are gone: the numbers of their events are not used again.
         """
-        before, end = lock.read(), segments.Reader().end(lock.folder)
-        torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
-        known = max(before.epoch, end.epoch)
-        epoch = max(known, record.epoch) + 1
-        restored = record.epoch >= limits.BREAK_EPOCH and record.epoch > known
-        broken = before.is_of_another_boot or restored
-        if broken:
-            epoch = max(epoch, int(time.time()))  # above the epochs of events that may be lost
-        if broken or torn or before.owner or record.owner or record.last_seq > end.last_seq:
-            segments.begin(lock.folder, next_seq, epoch, broken=broken)
-            if record.last_seq >= next_seq:
-                segments.begin(lock.folder, record.last_seq + 1, epoch)
-            if self._disk.durable:
-                sync_folder(lock.folder)
-            end = segments.Reader().end(lock.folder)
-        return self._own(lock, end, epoch), end, torn
+        self._check_lock_file(record)
+        with self._locked(record.id, force=force) as lock:
+            before, end = lock.read(), segments.Reader().end(lock.folder)
+            torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
+            known = max(before.epoch, end.epoch)
+            epoch = max(known, record.epoch) + 1
+            restored = record.epoch >= limits.BREAK_EPOCH and record.epoch > known
+            broken = before.is_of_another_boot or restored
+            if broken:
+                epoch = max(epoch, int(time.time()))  # above the epochs of events that may be lost
+            if broken or torn or before.owner or record.owner or record.last_seq > end.last_seq:
+                segments.begin(lock.folder, next_seq, epoch, broken=broken)
+                if record.last_seq >= next_seq:
+                    segments.begin(lock.folder, record.last_seq + 1, epoch)
+                if self._disk.durable:
+                    sync_folder(lock.folder)
+                end = segments.Reader().end(lock.folder)
+            return self._own(lock, end, epoch), end, torn
 
     def _own(self, lock: locks.SessionLock, end: segments.End, epoch: int) -> Owned:
         lock.write(self.owner, epoch)

@@ -133,13 +133,17 @@ def take(folder: Path, *, force: bool = False) -> SessionLock:
             failing.callback(lock.close)
             owner = lock.wait(fcntl.LOCK_EX)
             if owner is not None:
-                text = f"Session {folder.name} is live in another Dragoman process; close it there."
-                raise SessionHeld(text, HeldElsewhere(owner))
+                raise held(folder.name, owner)
             if not force:
                 _check_not_away(folder, lock.read())
             if lock.is_in_place():  # else the session was deleted, and perhaps created again
                 failing.pop_all()
                 return lock
+
+
+def held(session_id: str, owner: Owner) -> SessionHeld:
+    text = f"Session {session_id} is live in another Dragoman process; close it there."
+    return SessionHeld(text, HeldElsewhere(owner))
 
 
 def holder(folder: Path) -> Owner | None:

@@ -137,7 +137,7 @@ class Reader:
             place = self._place(segment, wanted)
             for row, offset in _rows(segment, place):
                 place = row.last_seq + 1, offset
-                part = trim(row, wanted, row.last_seq)
+                part = row.part(wanted, row.last_seq)
                 if part is not None:
                     rows.append(part)
                     size += len(part.data)
@@ -154,7 +154,7 @@ class Reader:
             rows = _rows(segment, (segment.first_seq, 0)) if segment.first_seq < before_seq else ()
             for row, _ in reversed(list(rows)):
                 last_seq = min(row.last_seq, before_seq - 1)
-                part = trim(row, last_seq - limit + 1, last_seq)
+                part = row.part(last_seq - limit + 1, last_seq)
                 if part is not None:
                     kept.append(part)
                     limit, size = limit - part.count, size + len(part.data)
@@ -203,7 +203,7 @@ def _rows(segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
     try:
         with segment.path.open("rb", buffering=limits.READ_BYTES) as file:
             for row, offset in _batches(file, segment, place):
-                part = trim(row, 1, segment.until)
+                part = row.part(1, segment.until)
                 if part is None:
                     break
                 expected = row.last_seq + 1
@@ -211,7 +211,7 @@ def _rows(segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
     except FileNotFoundError:
         return  # pruned meanwhile
     if expected <= segment.until < sys.maxsize:
-        yield lost(expected, segment.until), offset
+        yield Row.lost(expected, segment.until), offset
 
 
 def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
@@ -241,7 +241,7 @@ def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[
             offset += found[0]
             if found[1] == expected:
                 continue
-            row = lost(expected, found[1] - 1)
+            row = Row.lost(expected, found[1] - 1)
         expected = row.last_seq + 1
         yield row, offset
 
@@ -252,21 +252,3 @@ def _start(head: bytes, path: Path) -> int:
     if version is not None and version > format.VERSION:
         raise too_new(path, version, format.VERSION)
     return head.index(b"\n") + 1 if version is not None else 0
-
-
-def lost(first_seq: int, last_seq: int) -> Row:
-    """A row that stands for events that are damaged or missing."""
-    return Row(first_seq, 0, last_seq - first_seq + 1, b"", damaged=True)
-
-
-def trim(row: Row, first: int, last: int) -> Row | None:
-    """The part of a row from event `first` to event `last`, None if there is none."""
-    if row.first_seq >= first and row.last_seq <= last:
-        return row
-    begin, end = max(row.first_seq, first), min(row.last_seq, last)
-    if begin > end:
-        return None
-    if row.damaged:
-        return lost(begin, end)
-    events = row.events()[begin - row.first_seq : end - row.first_seq + 1]
-    return Row(begin, row.ts, len(events), b"\n".join(events), row.epoch)

@@ -172,7 +172,7 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
             directory.create(connection, columns)
         except StoreError:  # another session has the agent's id by now
             directory.create(connection, {**columns, "agent_session_id": None})
-        folder.describe(session_id, directory.columns_of(connection, session_id))
+        folder.describe(connection, session_id)
 
 
 def _unknown(home: Path) -> Described:

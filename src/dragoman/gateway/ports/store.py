@@ -207,6 +207,23 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     def events(self) -> list[bytes]:
         return [] if self.damaged else split_lines(self.data)
 
+    @classmethod
+    def lost(cls, first_seq: int, last_seq: int) -> Row:
+        """A row that stands for events that are damaged or missing."""
+        return cls(first_seq, 0, last_seq - first_seq + 1, b"", damaged=True)
+
+    def part(self, first: int, last: int) -> Row | None:
+        """The part from event `first` to event `last`, None if there is none."""
+        if self.first_seq >= first and self.last_seq <= last:
+            return self
+        begin, end = max(self.first_seq, first), min(self.last_seq, last)
+        if begin > end:
+            return None
+        if self.damaged:
+            return Row.lost(begin, end)
+        events = self.events()[begin - self.first_seq : end - self.first_seq + 1]
+        return Row(begin, self.ts, len(events), b"\n".join(events), self.epoch)
+
 
 class Page(msgspec.Struct, frozen=True):
     """One page of a list; `next_cursor` is None on the last page."""
