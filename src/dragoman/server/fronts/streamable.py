@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.client import ClientConnection
@@ -14,13 +15,11 @@ from dragoman.server import limits
 from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, HttpError, Request, Response, shutting_down
 from dragoman.server.fronts.event_stream import EventStream
+from dragoman.server.fronts.http_link import HttpLinks
 from dragoman.server.fronts.streamable_client import Asked, StreamableClient
-from dragoman.server.listen.token_shares import TokenShares
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.message import ABSENT, Envelope
-
-log = logging.getLogger(__name__)
 
 CONNECTION = "acp-connection-id"
 SESSION = "acp-session-id"
@@ -38,9 +37,6 @@ NEEDS_SESSION = frozenset(
 )
 """Methods allowed only with `Acp-Session-Id`, and only for sessions of the connection (G-122)."""
 
-SWEEP = 30.0
-"""Seconds between checks for idle connections."""
-
 
 class StreamableHttp:
     def __init__(
@@ -50,11 +46,7 @@ class StreamableHttp:
         self._affinity = affinity
         self._gateway = gateway
         self._connect = connect
-        self._connections: dict[str, StreamableClient] = {}
-        self._shares = TokenShares(
-            "connections", limits.MAX_HTTP_CONNECTIONS, limits.HTTP_CONNECTIONS_TOGETHER
-        )
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._connections: HttpLinks[str, StreamableClient] = HttpLinks("connections")
         self._methods: dict[str, Callable[[Request], Awaitable[Response | None]]] = {
             "POST": self._post,
             "GET": self._get,
@@ -68,10 +60,7 @@ class StreamableHttp:
         return await method(request)
 
     def close(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        for connection in list(self._connections.values()):
-            connection.close()
+        self._connections.close()
 
     # -- POST
 
@@ -100,10 +89,11 @@ class StreamableHttp:
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
         if self._gateway.closing:
             raise shutting_down()
-        with self._shares.reserved(request.identity):
+        with self._connections.shares.reserved(request.identity):
             client = self._connect(request.path, request.identity)
-        connection = StreamableClient(client, request.path, self._ended)
-        self._connections[connection.id] = connection
+        id = secrets.token_urlsafe(24)
+        connection = StreamableClient(id, client, request.path, partial(self._connections.ended, id))
+        self._connections.add(id, connection)
         connection.receive(envelope.id, Asked("initialize"), line)
         try:
             async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
@@ -119,7 +109,6 @@ class StreamableHttp:
         if "error" in message.members(answer):
             connection.close()
             return Response(200, answer)
-        self._sweep_later()
         cookie = self._affinity.header(secure=request.visit.secure)
         return Response(200, answer, headers=((CONNECTION, connection.id), cookie))
 
@@ -180,23 +169,6 @@ class StreamableHttp:
             )
         connection.touch()
         return connection
-
-    def _ended(self, connection: StreamableClient) -> None:
-        if self._connections.pop(connection.id, None) is not None:
-            self._shares.give_back(connection.client.terms.identity)
-
-    def _sweep_later(self) -> None:
-        if self._sweeper is None:
-            self._sweeper = asyncio.get_running_loop().call_later(SWEEP, self._sweep)
-
-    def _sweep(self) -> None:
-        self._sweeper = None
-        for connection in list(self._connections.values()):
-            if connection.idle:
-                log.info("http client is gone", extra={"client": connection.client.key})
-                connection.close()
-        if self._connections:
-            self._sweep_later()
 
 
 async def send_events(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,10 +16,9 @@ from dragoman.rpc.peer import CANCEL_REQUEST
 from dragoman.server import limits
 from dragoman.server.asgi import HttpError
 from dragoman.server.fronts.event_stream import EventStream
+from dragoman.server.fronts.http_link import HttpLink
 from dragoman.wire import message
 from dragoman.wire.message import ABSENT
-
-log = logging.getLogger(__name__)
 
 LOAD = "session/load"
 RESUME = "session/resume"
@@ -52,30 +49,28 @@ class Asked:
     """The session in the params."""
 
 
-class StreamableClient:
+class StreamableClient(HttpLink):
     """Implements `Link` and `SplitLink`."""
 
-    def __init__(
-        self, client: ClientConnection, path: str, on_end: Callable[[StreamableClient], None]
-    ) -> None:
-        self.id = secrets.token_urlsafe(24)
-        self.client = client
+    def __init__(self, id: str, client: ClientConnection, path: str, on_end: Callable[[], None]) -> None:
+        super().__init__(client, on_end)
+        self.id = id
         self.path = path
-        self.backlog = 0
-        self.initialized: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.last_use = 0.0
+        self.initialized: asyncio.Future[bytes] = self._loop.create_future()
         self._used = False
-        self._on_end = on_end
         self._stream = EventStream(self._changed)
         self._sessions: dict[str, EventStream] = {}
         self._asked: dict[bytes, Asked] = {}
         self._last_seen: dict[str, int] = {}
         """The last event that a reader has, for streams whose sessions are not resumed yet."""
-        self._congested = False
-        self._closing = False
-        self._loop = asyncio.get_running_loop()
-        self.touch()
         client.peer.link_opened(self)
+
+    def streams(self) -> Iterable[EventStream]:
+        return (self._stream, *self._sessions.values())
+
+    @property
+    def patience(self) -> float:
+        return limits.HTTP_IDLE if self._used else limits.HTTP_UNUSED
 
     # -- requests
 
@@ -92,15 +87,8 @@ class StreamableClient:
         self.client.peer.link_messages([body])
 
     def touch(self) -> None:
-        self._used = self.last_use > 0
-        self.last_use = self._loop.time()
-
-    @property
-    def idle(self) -> bool:
-        """Whether there was no reader and no request for a long time."""
-        reading = any(stream.occupied for stream in (self._stream, *self._sessions.values()))
-        limit = limits.HTTP_IDLE if self._used else limits.HTTP_UNUSED
-        return not reading and self._loop.time() - self.last_use > limit
+        self._used = True
+        super().touch()
 
     def knows(self, session_id: str) -> bool:
         return session_id in self.client.attachments
@@ -182,22 +170,9 @@ class StreamableClient:
         session_id = session_of(bytes(head.params)) if head.method != CANCEL_REQUEST else None
         (self._stream if session_id is None else self._where(session_id)).send(line)
 
-    def pause(self) -> None:
-        """Nothing to pause: each POST is read as a whole."""
-
-    def resume(self) -> None:
-        pass
-
     def close(self) -> None:
-        """End every stream once it is read, and close the connection."""
-        if self._closing:
-            return
-        self._closing = True
         self.initialized.cancel()
-        for stream in (self._stream, *self._sessions.values()):
-            stream.close()
-        self._loop.call_soon(self.client.peer.link_closed, None)
-        self._on_end(self)
+        super().close()
 
     def _answer(self, id: bytes, line: bytes) -> None:
         asked = self._asked.pop(id, Asked(""))
@@ -226,16 +201,6 @@ class StreamableClient:
 
         timer = self._loop.call_later(limits.HAND_OVER_TIMEOUT, go)
         stream.when_taken(go)
-
-    def _changed(self, size: int) -> None:
-        self.backlog += size
-        congested = self.backlog > limits.STREAM_BYTES
-        if congested != self._congested:
-            self._congested = congested
-            self._loop.call_soon(self.client.peer.link_writable, not congested)
-        if self.backlog > limits.MAX_UNREAD_BYTES and not self._closing:
-            log.warning("http client reads nothing, closing", extra={"client": self.client.key})
-            self._loop.call_soon(self.close)
 
 
 def named(line: bytes, session_id: str) -> bytes:
