@@ -39,6 +39,8 @@ class Command:
     """Words that rules compare: the program without its folder, without options that change nothing."""
     known: int = 0
     """How many of `names`, from the first, have one known value."""
+    unknown: tuple[int, ...] = ()
+    """Places of `words` that stand as they are written: the shell may make none or several words of them."""
     env: dict[str, str] = field(default_factory=dict)
     redirects: tuple[str, ...] = ()
     effects: tuple[Effect, ...] = ()

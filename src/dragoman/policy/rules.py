@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from dragoman.config.model import Decision, PolicyRule
 from dragoman.policy.act import Act, Command, PathFact
+from dragoman.policy.shell.places import real
 from dragoman.policy.shell.programs.environment import is_harmless
 
 Source = Literal["user", "narrow", "administrator", "remembered"]
@@ -289,13 +291,13 @@ def _best(matches: Iterable[Match]) -> Match:
 
 
 def _in_globs(path: str, globs: Sequence[str], workspace: str) -> bool:
-    return any(_glob(path, pattern, workspace) for pattern in globs)
+    return any(_expression(pattern, workspace).fullmatch(path) for pattern in globs)
 
 
-def _glob(path: str, pattern: str, workspace: str) -> bool:
+@lru_cache(maxsize=4096)
+def _expression(pattern: str, workspace: str) -> re.Pattern[str]:
     """`*` stays in one folder, `**` does not; a folder's own pattern `x/**` also matches x."""
-    root = os.path.realpath(workspace) if workspace else "\0"
-    made = pattern.replace("{workspace}", root)
+    made = pattern.replace("{workspace}", real(workspace) if workspace else "\0")
     if made.startswith("~/"):
         made = os.path.expanduser(made)  # noqa: PTH111
     pieces = re.split(r"(\*\*/?|\*|\?)", made.removesuffix("/**"))
@@ -303,7 +305,7 @@ def _glob(path: str, pattern: str, workspace: str) -> bool:
     expression = "".join(kinds.get(piece) or re.escape(piece) for piece in pieces)
     if made.endswith("/**"):
         expression += "(?:/.*)?"
-    return re.fullmatch(expression, path, re.DOTALL) is not None
+    return re.compile(expression, re.DOTALL)
 
 
 def _is_host(host: str, patterns: Sequence[str]) -> bool:

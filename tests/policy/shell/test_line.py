@@ -50,6 +50,7 @@ def outside(line: Line) -> list[str]:
         ("for f in a b; do rm $f; done", [["rm", "$f"]]),
         ("case $x in a) ls;; *) rm x;; esac", [["ls"], ["rm", "x"]]),
         ("ls > out extra", [["ls", "extra"]]),
+        ("ls {,b} {a,}x ''", [["ls", "b", "ax", "x", ""]]),
         ("echo é 'ü ö'", [["echo", "é", "ü ö"]]),
     ],
 )
@@ -146,3 +147,51 @@ def test_a_line_made_to_be_slow_is_opaque_soon(project: Path, name: str, text: s
     start = time.process_time()
     assert read(project, text).opaque
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x='a -delete'; find . -name foo$x",
+        "find . -name foo$x",
+        "timeout -s $x 5 git status",
+        "nice -n $x git status",
+        "awk -F $x '{print}' notes.txt",
+        "for f in src/*; do sort $f; done",
+        "find git -exec {} status \\;",
+        "git diff a$x",
+        'git diff "${x[@]}"',
+        "git || cd src && git diff $x",
+    ],
+)
+def test_an_unquoted_expansion_may_become_several_words(project: Path, text: str) -> None:
+    assert read(project, text).opaque
+
+
+def test_a_quoted_expansion_stays_one_word(project: Path) -> None:
+    assert read(project, 'git diff "src/$x" "a${x%.py}"').opaque is None
+    assert read(project, 'for f in src/*; do sort "$f"; done').opaque is None
+
+
+def test_a_folder_that_is_entered_only_perhaps_leaves_both_possible(project: Path) -> None:
+    line = read(project, "false || cd src && touch x")
+    assert {Path(path.path).parent.name for path in line.commands[-1].paths} == {"project", "src"}
+
+
+@pytest.mark.parametrize(
+    ("text", "writes"),
+    [
+        ("git config user.name", False),
+        ("git config --local user.name", False),
+        ("git config --global --list", False),
+        ("git config --get-regexp alias", False),
+        ("git config user.name me", True),
+        ("git config --unset user.name", True),
+        ("git config --add alias.x y", True),
+        ("git config -e", True),
+        ("git config set user.name me", True),
+    ],
+)
+def test_git_config_is_a_write_where_it_sets_something(project: Path, text: str, writes: bool) -> None:
+    (command,) = read(project, text).commands
+    assert any(path.access == "write" for path in command.paths) == writes

@@ -13,6 +13,10 @@ from dragoman.policy.shell.syntax.parts import Piece, Unreadable, Word
 Values = tuple[str, ...] | None
 """All values that something may have; None if they are not known."""
 
+NUMBER = "\ue000"
+"""Stands, in a value, for digits that are not known."""
+IS_NUMBER = re.compile(rf"-?[0-9{NUMBER}]+")
+
 _SPECIAL = re.compile(r"[*?\[{~]")
 _PATTERN = re.compile(r"[*?\[]")
 _SPLITS = re.compile(r"[\s*?\[\\]|^$")
@@ -28,6 +32,8 @@ class Arg:
     values: Values
     prefix: str = ""
     """What an unknown value begins with."""
+    splits: bool = False
+    """May be several words, or none: an unquoted expansion whose value is not known."""
     wild: bool = False
     """Several words, chosen by something in the line itself: an unquoted variable that the line fills."""
     pattern: bool = False
@@ -42,7 +48,7 @@ class Arg:
 
     def may_be_option(self) -> bool:
         if self.values is None:
-            return not self.prefix or self.prefix.startswith("-")
+            return self.splits or not self.prefix or self.prefix.startswith("-")
         return any(value.startswith("-") for value in self.values)
 
 
@@ -89,7 +95,7 @@ class Scope:
         if name in self.variables:
             return self.variables[name]
         if name in _NUMBERS:
-            return ("0",)
+            return (NUMBER,)
         if name == "HOME":
             return (self.home,)
         if name == "PWD":
@@ -109,7 +115,7 @@ def expand(word: Word, scope: Scope) -> list[Arg]:
     plain = word.plain
     if plain is not None and (plain in ("[", "{", "}") or not _SPECIAL.search(plain)):
         return [Arg(plain, (plain,))]
-    spread = list(_braces(_exploded(word.pieces)))
+    spread = [pieces for pieces in _braces(_exploded(word.pieces)) if pieces]  # `{,b}` is b alone
     if len(spread) > MAX_VALUES:
         raise Unreadable("a brace expansion of many words")
     return [_evaluate(pieces, word.source if len(spread) == 1 else "", scope) for pieces in spread]
@@ -132,7 +138,7 @@ def check_arithmetic(text: str, scope: Scope) -> None:
         if re.search(rf"\b0[xX]?{name}\b", text):
             continue
         values = scope.value(name)
-        if values is None or not all(re.fullmatch(r"-?[0-9]+", value) for value in values):
+        if values is None or not all(IS_NUMBER.fullmatch(value) for value in values):
             raise Unreadable("arithmetic with a value that is not known to be a number")
 
 
@@ -140,29 +146,40 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
     options: list[tuple[str, ...]] = []
     known, pattern = True, False
     for index, piece in enumerate(pieces):
-        values, is_pattern = _piece(piece, scope, first=index == 0 and patterns)
+        values, is_pattern = _piece(piece, scope, first=index == 0 and patterns, alone=len(pieces) == 1)
         pattern = pattern or (is_pattern and patterns)
         if values is None:
             known = False
             break
         options.append(values)
     made = ["".join(parts) for parts in itertools.islice(itertools.product(*options), MAX_VALUES + 1)]
+    if known and patterns and any(NUMBER in value for value in made):
+        prefixes = {value.partition(NUMBER)[0] for value in made}
+        return Arg(source, None, (prefixes.pop() or "0") if len(prefixes) == 1 and not pattern else "")
     if known and len(made) <= MAX_VALUES:
         text = made[0] if len(made) == 1 else source
         return Arg(text, tuple(dict.fromkeys(made)), pattern=pattern)
     prefix = made[0] if len(made) == 1 and not pattern else ""
     wild = any(piece.kind == "variable" and piece.text in scope.variables for piece in pieces)
-    return Arg(source or prefix + "…", None, prefix, wild=wild)
+    return Arg(
+        source or prefix + "…", None, prefix, splits=any(_may_split(piece) for piece in pieces), wild=wild
+    )
 
 
-def _piece(piece: Piece, scope: Scope, *, first: bool) -> tuple[Values, bool]:
+def _may_split(piece: Piece) -> bool:
+    return (
+        piece.kind == "variable" or piece.text in ("@", "*") or (piece.kind == "unknown" and not piece.text)
+    )
+
+
+def _piece(piece: Piece, scope: Scope, *, first: bool, alone: bool) -> tuple[Values, bool]:
     match piece.kind:
         case "quoted":
             return (piece.text,), False
         case "raw":
             text = piece.text
             if first and text.startswith("~"):
-                if text != "~" and not text.startswith("~/"):
+                if not (text == "~" and alone) and not text.startswith("~/"):
                     return None, False
                 text = scope.home + text[1:]
             return (text,), _PATTERN.search(text) is not None
@@ -172,14 +189,16 @@ def _piece(piece: Piece, scope: Scope, *, first: bool) -> tuple[Values, bool]:
             ), piece.text in scope.patterns
         case "variable":
             values = scope.value(piece.text)
-            if piece.text in scope.patterns:
-                return values, True
-            splits = values is None or any(_SPLITS.search(value) for value in values)
+            splits = (
+                values is None
+                or piece.text in scope.patterns
+                or any(_SPLITS.search(value) for value in values)
+            )
             return (None if splits else values), False
     if piece.text.startswith("arithmetic "):
         check_arithmetic(piece.text.removeprefix("arithmetic "), scope)
-        return ("0",), False
-    return (("0",) if piece.text == "length" else None), False
+        return (NUMBER,), False
+    return ((NUMBER,) if piece.text == "length" else None), False
 
 
 # braces

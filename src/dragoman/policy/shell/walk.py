@@ -27,12 +27,11 @@ from dragoman.policy.shell.syntax.parts import (
     Unreadable,
     Word,
 )
-from dragoman.policy.shell.values import Arg, Scope, Values, expand, value_of
+from dragoman.policy.shell.values import IS_NUMBER, NUMBER, Arg, Scope, Values, expand, value_of
 
 _ROUNDS = 6
 _STEPS = 8 * MAX_COMMANDS
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_NUMBER = re.compile(r"-?[0-9]+")
 _READ_ONLY_OPERATORS = frozenset({"<", "<<", "<<-", "<<<", "<&"})
 
 
@@ -132,11 +131,13 @@ class Walker:
         self.walk(node.items[0], scope, fed=fed)
         branch = scope.copy()
         before = node.items[0]
+        skipped = False
         for operator, item in zip(node.operators, node.items[1:], strict=True):
-            if operator == "&&":
-                self._moved_for_sure(before, branch)
+            skipped = skipped or operator == "||"
+            if skipped:  # any of the commands before may have been left out
+                branch = scope.copy()
             else:
-                branch.merge(scope)
+                self._moved_for_sure(before, branch)
             self.walk(item, branch, fed=fed)
             scope.merge(branch)
             before = item
@@ -201,7 +202,7 @@ class Walker:
 
     def _shown(self, assignment: Assignment, scope: Scope) -> str:
         values = self._assigned(assignment, scope)
-        if values is not None and len(values) == 1:
+        if values is not None and len(values) == 1 and NUMBER not in values[0]:
             return values[0]
         return assignment.value.source if assignment.value is not None else "(…)"
 
@@ -247,7 +248,7 @@ class Walker:
                 self._check_identifier(args[index + 1 : index + 2])
             if arg.only in _COMPARES:
                 for side in (*args[index - 1 : index], *args[index + 1 : index + 2]):
-                    if side.values is None or not all(_NUMBER.fullmatch(value) for value in side.values):
+                    if side.values is None or not all(IS_NUMBER.fullmatch(value) for value in side.values):
                         raise Unreadable(
                             "a comparison in [[ ]] with a value that is not known to be a number"
                         )

@@ -27,6 +27,11 @@ from dragoman.policy.shell.values import Arg, Scope, fixed, unknown
 from dragoman.policy.shell.walk import Call, move
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"})
+_PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
+_BASH_ONLY = re.compile(
+    r"\{[^}]*(?:,|\.\.)|\$'|\[\[|<<<|\|&|&>|<\(|>\(|\(\(|\+?=\(|\+=|\bfunction\b|\bselect\b|\bsource\b|\$\{"
+)
+"""Words that only bash knows: what `sh` is differs between machines."""
 _SYSTEM = frozenset(
     {"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"}
 )
@@ -161,7 +166,7 @@ class Collector:
         command = self._command(call, words, env, scope, "find", Options(), pairs, effects)
         (self.wrappers if found.inner and not effects else self.commands).append(command)
         for inner, in_place in found.inner:
-            if not inner:
+            if not inner or "{}" in inner[0].text:
                 self._reason("`find` runs something that is not named")
                 continue
             replaced = [self._found(arg, roots, in_place=in_place) for arg in inner]
@@ -185,6 +190,10 @@ class Collector:
                 script = words[at + 1].only if at + 1 < len(words) else None
                 if script is None:
                     break
+                if program not in ("bash", "rbash") and (
+                    program not in _PLAIN_SHELLS or _BASH_ONLY.search(script)
+                ):
+                    self._reason(f"`{program}` may read this script differently")
                 inner = scope.copy()
                 inner.variables = {name: None for name in inner.variables if name != " moved"}
                 self.script(script, inner, self.depth)
@@ -261,6 +270,9 @@ class Collector:
             words=tuple(arg.text for arg in words),
             names=names,
             known=known,
+            unknown=tuple(
+                index for index, arg in enumerate(words) if arg.only is None or arg.only != arg.text
+            ),
             env=env,
             redirects=tuple(target.shown() for target in call.targets),
             effects=tuple(effects or ()),

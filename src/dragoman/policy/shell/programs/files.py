@@ -250,6 +250,8 @@ def read_awk(words: list[Arg]) -> Scripted:
             break
         at += 1
         if text in ("-F", "-v"):
+            if at < len(words) and words[at].only is None:
+                found.reasons.append("an option of `awk` is an expansion")
             at += 1
         elif text == "--":
             break

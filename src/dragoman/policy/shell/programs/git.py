@@ -79,9 +79,10 @@ _RUNNERS = names(
     request-pull web--browse
     """
 )
-_CONFIG_READS = re.compile(
-    r"--get.*|--list|-l|get|list|--name-only|--show-origin|--show-scope|--local|--global|--system|-z|--null"
+_NEUTRAL = re.compile(
+    r"--(?:local|global|system|worktree|null|name-only|show-origin|show-scope|includes|bool|int|path|type=\w+|default=.*)|-z"
 )
+"""Options of `git config` that say where to look and how to print."""
 
 
 def option_effect(subcommand: str, word: str) -> Effect | None:
@@ -117,15 +118,11 @@ def _harmless_sub(arguments: list[Arg]) -> bool:
 def writes_config(arguments: list[Arg]) -> str | None:
     """The file that `git config` changes, relative to the repository or the home; None if it only reads."""
     words = [argument.only or "" for argument in arguments]
-    flags = [word for word in words if word.startswith("-")]
+    flags = [word for word in words if word.startswith("-") and not _NEUTRAL.fullmatch(word)]
     plain = [word for word in words if not word.startswith("-")]
-    reads = any(flag.startswith("--get") or flag in ("--list", "-l") for flag in flags) or plain[:1] in (
-        ["get"],
-        ["list"],
-    )
-    if (reads or (len(plain) == 1 and not flags)) and not any(
-        flag.startswith(("--unset", "--add", "--edit")) or flag == "-e" for flag in flags
-    ):
+    asks = [flag for flag in flags if flag.startswith("--get") or flag in ("--list", "-l")]
+    reads = bool(asks) or plain[:1] in (["get"], ["list"]) or len(plain) == 1
+    if reads and len(asks) == len(flags):
         return None
     return (
         "~/.gitconfig" if "--global" in words else "/etc/gitconfig" if "--system" in words else ".git/config"

@@ -97,6 +97,8 @@ def unwrap(name: str, wrapper: Wrapper, words: list[Arg]) -> Unwrapped:
         if at < len(words) and words[at].only is None:
             raise NotSeenThrough(f"an expansion before the command that `{name}` runs")
         at += 1
+    if name == "time" and at < len(words) and re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=|[!{(\[]", words[at].text):
+        raise NotSeenThrough("`time` in front of more than a program")
     env: dict[str, str] = {}
     while wrapper.assigns and at < len(words):
         found = _ASSIGNMENT.fullmatch(words[at].only or words[at].prefix)
@@ -120,7 +122,7 @@ def _option(name: str, wrapper: Wrapper, word: str, after: list[Arg], values: di
         if option in wrapper.long_takes and equals:
             values[option] = Arg(value, (value,))
             return 1
-        if option in wrapper.long_takes and after:
+        if option in wrapper.long_takes and after and after[0].only is not None:
             values[option] = after[0]
             return 2
         raise NotSeenThrough(f"`{word}` of `{name}` is not known")
@@ -132,7 +134,7 @@ def _option(name: str, wrapper: Wrapper, word: str, after: list[Arg], values: di
         if rest := word[index + 1 :]:
             values[letter] = Arg(rest, (rest,))
             return 1
-        if not after:
+        if not after or after[0].only is None:
             raise NotSeenThrough(f"`{word}` of `{name}` has no value")
         values[letter] = after[0]
         return 2

@@ -225,7 +225,8 @@ class Lexer:
         if self.text.startswith("}", self.at):
             self.at += 1
             if found[1] or found[3]:
-                pieces.append(Piece("unknown", "length" if found[1] else ""))
+                one = quoted and "@" not in (found[3] or "") and "*" not in (found[3] or "")
+                pieces.append(Piece("unknown", "length" if found[1] else "one word" if one else ""))
             else:
                 pieces.append(Piece("quoted_variable" if quoted else "variable", found[2]))
             return
@@ -235,7 +236,8 @@ class Lexer:
         if inner is None or found[1]:
             raise Unreadable("an expansion that is not plain")
         self.at = inner.end()
-        pieces.append(Piece("unknown", ""))
+        one = quoted and found[2] not in ("@", "*") and found[3] is None
+        pieces.append(Piece("unknown", "one word" if one else ""))
 
     def _ansi(self, pieces: list[Piece]) -> None:
         at = self.at + 2
