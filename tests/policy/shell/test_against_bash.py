@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import pytest
 from dragoman.policy.act import Command
 from dragoman.policy.shell.line import Line, read_line
 from support import prerequisites
-from support.shell_lines import PROGRAMS, Maker
+from support.policy.shell_lines import PROGRAMS, Maker
 
 REAL = ("env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "find", "sh", "bash", "ls")
 STUB = """#!/bin/sh
@@ -121,6 +122,12 @@ def differences(line: str, seen: Line, ran: Ran, work: str) -> list[str]:
         for call in ran.calls
         if not any(explains(command, call) for command in seen.commands)
     ]
+    found += [
+        f"{line!r}: what bash ran, {call}, is not harmless: {literal.opaque or literal.commands[0].effects}"
+        for call in ran.calls
+        for literal in [read_line(shlex.join(call), cwd=work, workspace=work, home="/tmp/work/home")]
+        if literal.opaque is not None or not _effects(literal) <= _effects(seen)
+    ]
     facts = [*seen.paths, *(path for command in (*seen.commands, *seen.wrappers) for path in command.paths)]
     writes = {path.path for path in facts if path.access == "write"}
     unknown = any(path.access == "write" and not path.path.startswith("/") for path in facts)
@@ -128,6 +135,10 @@ def differences(line: str, seen: Line, ran: Ran, work: str) -> list[str]:
         if os.path.join(work, name) not in writes and not unknown:
             found.append(f"{line!r}: bash wrote {name}, seen {sorted(writes)}")
     return found
+
+
+def _effects(line: Line) -> set[str]:
+    return {effect.option for command in line.commands for effect in command.effects}
 
 
 def try_lines(seed: int, count: int, folder: Path) -> tuple[int, list[str]]:
@@ -158,9 +169,9 @@ def box() -> None:
 
 
 def test_what_bash_runs_was_seen(tmp_path: Path) -> None:
-    understood, found = try_lines(18, 150, tmp_path)
+    understood, found = try_lines(18, 100, tmp_path)
     assert not found, "\n".join(found)
-    assert understood > 30, "lines that are all opaque prove nothing"
+    assert understood > 20, "lines that are all opaque prove nothing"
 
 
 @pytest.mark.long

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from dragoman.policy.shell.line import Line, read_line
+from dragoman.policy.shell.syntax import tree
 
 
 @pytest.fixture
@@ -195,3 +197,13 @@ def test_a_folder_that_is_entered_only_perhaps_leaves_both_possible(project: Pat
 def test_git_config_is_a_write_where_it_sets_something(project: Path, text: str, writes: bool) -> None:
     (command,) = read(project, text).commands
     assert any(path.access == "write" for path in command.paths) == writes
+
+
+def test_a_grammar_that_cannot_be_loaded_makes_lines_opaque(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
+    assert "cannot be loaded" in str(read(project, "ls").opaque)
+    monkeypatch.undo()
+    assert read(project, "ls").opaque is None

@@ -12,6 +12,9 @@ MAX_COMMANDS = 500
 MAX_WORDS = 4000
 """Words in one line."""
 
+MAX_PIECES = 500
+"""Quoted and unquoted parts of one word."""
+
 MAX_VALUES = 32
 """Values that are followed for one variable or one brace expansion; beyond it the value is unknown."""
 

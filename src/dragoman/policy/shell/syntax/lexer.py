@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dragoman.policy.shell.limits import MAX_PIECES
 from dragoman.policy.shell.syntax.parts import Piece, Span, Unreadable, Word
 
 OPERATORS = (
@@ -109,6 +110,8 @@ class Lexer:
                 pieces.append(Piece("raw", found[0]))
             else:
                 self._part(char, pieces)
+            if len(pieces) > MAX_PIECES:
+                raise Unreadable(f"a word of more than {MAX_PIECES} parts")
         if self.at < len(text) and text[self.at] in "<>" and _DESCRIPTOR.fullmatch(text[start : self.at]):
             raise Unreadable("a redirection to a descriptor in a variable")
         if self.at < len(text) and text[self.at] == "(" and pieces:

@@ -67,7 +67,11 @@ def _parser() -> Parser:
 def places(line: bytes) -> Places:
     """What the grammar sees; raises `Unreadable` if it is not sure."""
     with _LOCK:
-        root = _parser().parse(line).root_node
+        try:
+            parser = _parser()
+        except (ImportError, AttributeError, OSError, ValueError) as error:  # half installed, or another ABI
+            raise Unreadable(f"the grammar for bash cannot be loaded ({error})") from error
+        root = parser.parse(line).root_node
     if root.has_error:
         raise Unreadable("a line that the grammar cannot parse")
     found = Places()

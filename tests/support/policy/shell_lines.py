@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-PROGRAMS = ("git", "rm", "touch", "cat", "alpha", "beta", "gamma", "tee", "make")
+PROGRAMS = ("git", "rm", "touch", "cat", "alpha", "beta", "gamma", "tee", "make", "sort", "rg", "tar")
 """Stand-ins that only record how they were called."""
 WORDS = (
     *(
@@ -62,6 +62,21 @@ WORDS = (
     ),
     *("-", "--", "%", "^", "é", "$", "a,b", "${x%.t}", "$1", '"$@"'),
 )
+OPTIONS = (
+    "--output=o",
+    "-o",
+    "--pre=x",
+    "-c",
+    "--outp=o",
+    "-uo",
+    "-C",
+    "--to-command=x",
+    "xIf",
+    "-I",
+    "--exec=x",
+    "-O",
+    "SHELL=x",
+)
 TRICKS = (
     *(
         "$(rm z)",
@@ -94,7 +109,20 @@ REDIRECTS = (
     "3> o8",
     '> "$x"',
 )
-ASSIGNMENTS = ("x=1", "x=rm", 'x="a b"', "i=3", "y=", "LANG=C", "x=$y", "x+=1", "x='-x'", "arr=(a b)")
+ASSIGNMENTS = (
+    "x=--output=o",
+    "x='a --output=o'",
+    "x=1",
+    "x=rm",
+    'x="a b"',
+    "i=3",
+    "y=",
+    "LANG=C",
+    "x=$y",
+    "x+=1",
+    "x='-x'",
+    "arr=(a b)",
+)
 
 
 class Maker:
@@ -230,5 +258,5 @@ class Maker:
     def _word(self) -> str:
         if self._chance(0.06):
             return self._one(*TRICKS)
-        word = self._one(*WORDS)
+        word = self._one(*WORDS) if self._chance(0.95) else self._one(*OPTIONS)
         return word + self._one(*WORDS) if self._chance(0.12) else word
