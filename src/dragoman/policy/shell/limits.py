@@ -23,3 +23,6 @@ MAX_FOLDERS = 8
 
 MAX_GLOB = 512
 """Entries of one folder that are looked at for a pattern; beyond it the pattern may name anything."""
+
+MAX_TREE = 5000
+"""Entries below a folder that are looked at for links that lead out; beyond it there may be one."""

@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from dragoman.policy.act import Access, PathFact
-from dragoman.policy.shell.limits import MAX_GLOB
+from dragoman.policy.shell.limits import MAX_GLOB, MAX_TREE
 from dragoman.policy.shell.values import Arg, Scope
 
 _STREAMS = frozenset(
@@ -92,6 +92,25 @@ def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
                     return True
     except OSError:
         return False  # no such folder: the shell passes the pattern on as it is
+    return False
+
+
+def leads_out(folder: str, workspace: str) -> bool:
+    """Whether a link anywhere below a folder leads out of the workspace; also if there is too much to look at."""
+    pending, count = [folder], 0
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > MAX_TREE:
+                        return True
+                    if entry.is_symlink() and is_outside(os.path.realpath(entry.path), workspace):
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            continue
     return False
 
 

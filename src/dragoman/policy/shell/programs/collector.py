@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dragoman.policy.act import Access, Command, Effect, PathFact
 from dragoman.policy.shell.limits import MAX_DEPTH
-from dragoman.policy.shell.places import facts_of, is_outside, names_options, real
-from dragoman.policy.shell.programs import files, git, scripts
+from dragoman.policy.shell.places import facts_of, is_outside, leads_out, names_options, real
+from dragoman.policy.shell.programs import files
 from dragoman.policy.shell.programs.builtins import run_builtin
 from dragoman.policy.shell.programs.environment import runs_something
+from dragoman.policy.shell.programs.languages import check_awk, check_interpreter, check_sed, read_git
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.options import (
-    INTERPRETERS,
     OPAQUE_PROGRAMS,
     PROGRAMS,
     Options,
@@ -169,18 +170,25 @@ class Collector:
             if not inner or "{}" in inner[0].text:
                 self._reason("`find` runs something that is not named")
                 continue
-            replaced = [self._found(arg, roots, in_place=in_place) for arg in inner]
+            replaced = [self._found(arg, roots, scope, in_place=in_place) for arg in inner]
             self._program(call, replaced, env, scope)
         scope.wrote = scope.wrote or bool(effects)
 
-    def _found(self, arg: Arg, roots: list[Arg], *, in_place: bool) -> Arg:
-        """An argument of `find -exec`, where `{}` is a path below the first of the roots, or below all of them."""
+    def _found(self, arg: Arg, roots: list[Arg], scope: Scope, *, in_place: bool) -> Arg:
+        """An argument of `find -exec`, where `{}` is a path below one of the roots, or what a link there leads to."""
         if "{}" not in arg.text:
             return arg
-        if arg.text != "{}" or in_place:
-            return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if in_place else ""))
         values = tuple(value for root in roots for value in root.values or ())
-        return Arg(arg.text, values) if all(root.values is not None for root in roots) else unknown(arg.text)
+        known = all(root.values is not None for root in roots) and scope.folders is not None
+        places = [os.path.join(folder, value) for folder in scope.folders or () for value in values]  # noqa: PTH118
+        if (
+            known
+            and not in_place
+            and arg.text == "{}"
+            and not any(leads_out(place, self.workspace) for place in places)
+        ):
+            return Arg(arg.text, values)
+        return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if known else ""))
 
     def _shell(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
         self.wrappers.append(self._command(call, words, env, scope, program, Options(prints=False), []))
@@ -217,16 +225,16 @@ class Collector:
         pairs: list[tuple[Arg, Access]] = []
         compared = words
         if program == "git":
-            compared, scope = self._git(words, scope, effects, pairs)
+            compared, scope = read_git(words, scope, effects, pairs, self._reason)
             options = Options()
         elif program in ("sed", "gsed"):
-            self._sed(words[1:], effects, pairs, scope)
+            check_sed(words[1:], scope, effects, pairs, self._reason)
             options = Options()
         elif program in ("awk", "gawk", "mawk", "nawk"):
-            self._awk(words[1:], pairs, scope)
+            check_awk(words[1:], scope, pairs, self._reason)
             options = Options()
         elif (language := interpreter(program)) is not None:
-            self._interpreter(language, program, words[1:])
+            check_interpreter(language, program, words[1:], self._reason)
             pairs += files.paths(program, words[1:])
         else:
             if program == "tar" and len(words) > 1 and words[1].only and not words[1].text.startswith("-"):
@@ -262,6 +270,8 @@ class Collector:
         paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
         paths += self._redirected(call)
         paths += self._elsewhere(options, scope)
+        if files.follows_links(program, words[1:]) and self._has_way_out(scope):
+            paths.append(PathFact("(through links)", "read", outside=True))
         names = (program, *(arg.only if arg.only is not None else arg.text for arg in compared[1:]))
         known = next(
             (index for index, arg in enumerate(compared) if index and arg.only is None), len(compared)
@@ -282,6 +292,10 @@ class Collector:
             prints=options.prints,
             neutral=program in _NEUTRAL and not folder,
         )
+
+    def _has_way_out(self, scope: Scope) -> bool:
+        """Whether links in the folders of the line may lead out of the workspace; only a small tree is searched."""
+        return scope.folders is None or any(leads_out(folder, self.workspace) for folder in scope.folders)
 
     def _elsewhere(self, options: Options, scope: Scope) -> list[PathFact]:
         """The folder that the program runs in, if that is not in the workspace: it may be read without being named."""
@@ -311,97 +325,17 @@ class Collector:
         self, program: str, options: Options, words: list[Arg], effects: list[Effect], scope: Scope
     ) -> None:
         strict = bool(options.writes or options.runs or options.words)
+        dashes = False
         for arg in words:
-            if arg.only == "--":
-                break
+            dashes = dashes or arg.only == "--"
+            rest = Options(words=options.words) if dashes else options
             for value in arg.values or ():
-                if not arg.pattern and (found := effect(program, options, value)) is not None:
+                if not arg.pattern and (found := effect(program, rest, value)) is not None:
                     effects.append(found)
-            if strict and arg.only is None and names_options(arg, scope):
-                self._reason(f"an argument of `{program}` may be an option")
-
-    def _interpreter(self, language: str, program: str, words: list[Arg]) -> None:
-        runs = INTERPRETERS[language]
-        script = False
-        for arg in words:
-            text = arg.only
-            if text is None and arg.may_be_option():
-                self._reason(f"an argument of `{program}` may be code")
-                return
-            if text is None or not text.startswith("-") or text == "-":
-                script = text not in runs
-                break
-            if text in ("-m", "--version", "-V", "-v", "--help", "-h", "--test", "--check"):
-                script = True
-                break
-            if text in runs or any(
-                len(run) == 2 and not text.startswith("--") and run[1] in text[1:]
-                for run in runs
-                if run != "-"
+            if (
+                strict
+                and not (dashes and not options.words)
+                and arg.only is None
+                and names_options(arg, scope)
             ):
-                break
-        if not script:
-            self._reason(f"`{program}` runs code that is not a shell line")
-
-    # git, sed, awk
-
-    def _git(
-        self, words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[tuple[Arg, Access]]
-    ) -> tuple[list[Arg], Scope]:
-        at = 1
-        while at < len(words) and (words[at].only is None or words[at].text.startswith("-")):
-            word = words[at].only
-            if word == "-C" and at + 1 < len(words):
-                scope = scope.copy()
-                move(scope, words[at + 1])
-                pairs.append((fixed("."), "read"))
-                at += 2
-                continue
-            if word not in (*git.GLOBAL_FLAGS, "--version", "--help", "-v", "-h"):
-                self._reason(f"`{words[at].text}` makes `git` use other settings or programs")
-            at += 1
-        subcommand = words[at].only if at < len(words) else ""
-        arguments = words[at + 1 :]
-        if subcommand and (found := git.subcommand_effect(subcommand, arguments)) is not None:
-            effects.append(found)
-        after_dashes = False
-        for arg in arguments:
-            after_dashes = after_dashes or arg.only == "--"
-            if not after_dashes and arg.only is None and names_options(arg, scope):
-                self._reason("an argument of `git` may be an option")
-            for value in arg.values or ():
-                if not after_dashes and (option := git.option_effect(subcommand or "", value)) is not None:
-                    effects.append(option)
-        if subcommand == "config" and (file := git.writes_config(arguments)) is not None:
-            effects.append(Effect("git config", "writes"))
-            pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
-        pairs += files.paths("git", arguments, effects)
-        return [words[0], *words[at:]], scope
-
-    def _sed(
-        self, words: list[Arg], effects: list[Effect], pairs: list[tuple[Arg, Access]], scope: Scope
-    ) -> None:
-        found = files.read_sed(words)
-        for reason in found.reasons:
-            self._reason(reason)
-        for arg in found.files:
-            if names_options(arg, scope):
-                self._reason("an argument of `sed` may be an option")
-        for script in found.scripts:
-            if script.only is None or not scripts.sed_only_prints(script.only):
-                self._reason("a script of `sed` that may write or run")
-        if found.in_place:
-            effects.append(Effect("-i", "writes"))
-        pairs += [(arg, "write" if found.in_place else "read") for arg in found.files]
-
-    def _awk(self, words: list[Arg], pairs: list[tuple[Arg, Access]], scope: Scope) -> None:
-        found = files.read_awk(words)
-        for reason in found.reasons:
-            self._reason(reason)
-        for script in found.scripts:
-            if script.only is None or not scripts.awk_only_prints(script.only):
-                self._reason("a program of `awk` that may write or run")
-        for arg in found.files:
-            if names_options(arg, scope):
-                self._reason("an argument of `awk` may be an option")
-        pairs += [(arg, "read") for arg in found.files]
+                self._reason(f"an argument of `{program}` may be an option")

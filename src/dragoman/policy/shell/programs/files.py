@@ -16,13 +16,13 @@ _NO_FILES = names(
     echo printf true false : test [ sleep wait kill seq yes expr basename dirname whoami id groups uname nproc
     arch uptime free ps pgrep which type printenv tput locale getconf logname tty exit return break continue
     shift umask ulimit times set unset export readonly declare local typeset read cal numfmt factor hostname
-    date jobs
+    jobs
     """
 )
 _PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "jq", "yq", "tr"})
 _READS = names(
     """
-    cat head tail wc cut nl tac rev fold od hexdump xxd strings stat ls dir diff cmp comm cksum md5sum sha1sum
+    date cat head tail wc cut nl tac rev fold od hexdump xxd strings stat ls dir diff cmp comm cksum md5sum sha1sum
     sha224sum sha256sum sha384sum sha512sum b2sum readlink realpath column paste join expand unexpand fmt sort
     uniq shuf tree iconv base64 base32 file less more most bat du df zcat look pr tsort sum exa eza fd fdfind
     cd pushd popd git curl pytest python python3 node mypy pyright tsc eslint cargo go npm pnpm yarn make
@@ -49,7 +49,7 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
         access = "write"
     plain = [arg for arg in words if not _is_option(arg)]
     if program in _PATTERN_FIRST and not any(_is_pattern_option(arg) for arg in words):
-        plain = plain[1:]
+        plain = plain if _is_value_of_option(program, words) else plain[1:]
     elif program == "dd":
         return list(_of_dd(words))
     found = [(arg, access) for arg in plain if arg.values is None or not _URL.search(arg.text)]
@@ -78,8 +78,48 @@ _SUBCOMMANDS = names(
 """Programs most of whose arguments are no files: only those that look like one count."""
 
 
+_FOLLOWS_LINKS: dict[str, str] = {
+    **dict.fromkeys(("grep", "egrep", "fgrep"), r"-[A-Za-z]*R[A-Za-z]*|--deref[a-z-]*"),
+    **dict.fromkeys(("rg", "fd", "fdfind"), r"-[A-Za-z]*L[A-Za-z]*|--follow"),
+    "ag": r"-f|--follow",
+    "find": r"-L|-follow",
+    "tree": r"-[A-Za-z]*l[A-Za-z]*",
+    "tar": r"-[A-Za-z]*h[A-Za-z]*|--deref[a-z]*",
+    "diff": r"-[A-Za-z]*r[A-Za-z]*|--recursive",
+}
+
+
+def follows_links(program: str, words: list[Arg]) -> bool:
+    """Whether links inside a folder are followed, wherever they lead."""
+    pattern = _FOLLOWS_LINKS.get(program)
+    return pattern is not None and any(re.fullmatch(pattern, arg.text) for arg in words)
+
+
 def _is_option(arg: Arg) -> bool:
     return arg.values is not None and all(value.startswith("-") and value != "-" for value in arg.values)
+
+
+_TAKES_VALUE = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), "ABCmdD"),
+    "rg": "ABCgtTmMjErd",
+    "ag": "ABCmGp",
+    "ack": "ABCmg",
+    "jq": "L",
+    "yq": "oI",
+}
+"""Letters of options whose value is the next word."""
+
+
+def _is_value_of_option(program: str, words: list[Arg]) -> bool:
+    """Whether the first word that is no option belongs to one, so that it may be a file instead of the pattern."""
+    before = ""
+    for arg in words:
+        if not _is_option(arg):
+            break
+        before = arg.text
+    if before.startswith("--"):
+        return "=" not in before and before != "--"
+    return len(before) > 1 and before[-1] in _TAKES_VALUE.get(program, "")
 
 
 def _is_pattern_option(arg: Arg) -> bool:
@@ -104,6 +144,8 @@ def _in_options(words: list[Arg]) -> Iterator[Arg]:
             value = text.partition("=")[2]
         elif found := re.match(r"-[A-Za-z]+((?:/|\.\./|~).*)", text, re.DOTALL):
             value = found[1]
+        if found := re.search(r"@((?:/|~|\.\.?/).*)", text, re.DOTALL):
+            value = found[1]  # the contents of a file: `curl -d @/x`, `pytest @/x`
         if "/" in value or value.startswith(("~", "..")):
             yield fixed(value) if arg.only is not None else Arg(arg.text, None, value)
 

@@ -62,7 +62,7 @@ PROGRAMS: dict[str, Options] = {
     "most": Options(runs=("-k",)),
     "man": Options(runs=("-P", "--pager", "-H", "--html", "-C", "--config-file", "-p", "--preprocessor")),
     "help": Options(),
-    "bat": Options(runs=("--pager",)),
+    "bat": Options(writes=("--generate-config-file",), runs=("--pager", "--config-file")),
     "rg": Options(runs=("--pre", "--hostname-bin")),
     "ag": Options(runs=("--pager",)),
     "ack": Options(runs=("--pager", "--ackrc", "--output", "--filter")),
@@ -116,8 +116,8 @@ PROGRAMS: dict[str, Options] = {
         takes="XHduAbFmxerUwyYzQPtE",
     ),
     "wget": Options(runs=("-e", "--execute", "--use-askpass", "--config"), prints=False),
-    "make": Options(runs=("--eval", "-E"), prints=False, words=(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]*=.*",)),
-    "gmake": Options(runs=("--eval", "-E"), prints=False, words=(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]*=.*",)),
+    "make": Options(runs=("--eval", "-E"), prints=False, words=(r"[^-=][^=]*=.*",)),
+    "gmake": Options(runs=("--eval", "-E"), prints=False, words=(r"[^-=][^=]*=.*",)),
     "npm": Options(
         runs=(
             "--script-shell",

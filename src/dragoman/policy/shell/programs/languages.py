@@ -1,0 +1,103 @@
+"""Programs with a language of their own: git, sed, awk and interpreters. What they run or write is noted."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from dragoman.policy.act import Access, Effect
+from dragoman.policy.shell.places import names_options
+from dragoman.policy.shell.programs import files, git, scripts
+from dragoman.policy.shell.programs.builtins import Reason
+from dragoman.policy.shell.programs.options import INTERPRETERS
+from dragoman.policy.shell.values import Arg, Scope, fixed
+from dragoman.policy.shell.walk import move
+
+Pair: TypeAlias = tuple[Arg, Access]
+
+
+def check_interpreter(language: str, program: str, words: list[Arg], reason: Reason) -> None:
+    """Whether an interpreter runs a file; code from the line or from its input is not understood."""
+    runs = INTERPRETERS[language]
+    script = False
+    for arg in words:
+        text = arg.only
+        if text is None and arg.may_be_option():
+            reason(f"an argument of `{program}` may be code")
+            return
+        if text is None or not text.startswith("-") or text == "-":
+            script = text not in runs
+            break
+        if text in ("-m", "--version", "-V", "-v", "--help", "-h", "--test", "--check"):
+            script = True
+            break
+        if text in runs or any(
+            len(run) == 2 and not text.startswith("--") and run[1] in text[1:] for run in runs if run != "-"
+        ):
+            break
+    if not script:
+        reason(f"`{program}` runs code that is not a shell line")
+
+
+def read_git(
+    words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[Pair], reason: Reason
+) -> tuple[list[Arg], Scope]:
+    """Git's words without options that change nothing, and the folder that it works in."""
+    at = 1
+    while at < len(words) and (words[at].only is None or words[at].text.startswith("-")):
+        word = words[at].only
+        if word == "-C" and at + 1 < len(words):
+            scope = scope.copy()
+            move(scope, words[at + 1])
+            pairs.append((fixed("."), "read"))
+            at += 2
+            continue
+        if word not in (*git.GLOBAL_FLAGS, "--version", "--help", "-v", "-h"):
+            reason(f"`{words[at].text}` makes `git` use other settings or programs")
+        at += 1
+    subcommand = words[at].only if at < len(words) else ""
+    arguments = words[at + 1 :]
+    if subcommand and (found := git.subcommand_effect(subcommand, arguments)) is not None:
+        effects.append(found)
+    after_dashes = False
+    for arg in arguments:
+        after_dashes = after_dashes or arg.only == "--"
+        if not after_dashes and arg.only is None and names_options(arg, scope):
+            reason("an argument of `git` may be an option")
+        for value in arg.values or ():
+            if not after_dashes and (option := git.option_effect(subcommand or "", value)) is not None:
+                effects.append(option)
+    if subcommand == "config" and (file := git.writes_config(arguments)) is not None:
+        effects.append(Effect("git config", "writes"))
+        pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
+    pairs += files.paths("git", arguments, effects)
+    return [words[0], *words[at:]], scope
+
+
+def check_sed(
+    words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[Pair], reason: Reason
+) -> None:
+    found = files.read_sed(words)
+    for text in found.reasons:
+        reason(text)
+    for arg in found.files:
+        if names_options(arg, scope):
+            reason("an argument of `sed` may be an option")
+    for script in found.scripts:
+        if script.only is None or not scripts.sed_only_prints(script.only):
+            reason("a script of `sed` that may write or run")
+    if found.in_place:
+        effects.append(Effect("-i", "writes"))
+    pairs += [(arg, "write" if found.in_place else "read") for arg in found.files]
+
+
+def check_awk(words: list[Arg], scope: Scope, pairs: list[Pair], reason: Reason) -> None:
+    found = files.read_awk(words)
+    for text in found.reasons:
+        reason(text)
+    for script in found.scripts:
+        if script.only is None or not scripts.awk_only_prints(script.only):
+            reason("a program of `awk` that may write or run")
+    for arg in found.files:
+        if names_options(arg, scope):
+            reason("an argument of `awk` may be an option")
+    pairs += [(arg, "read") for arg in found.files]
