@@ -16,6 +16,7 @@ SESSION = SOURCE / "gateway" / "session"
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_ATTRIBUTES = 20
 MOST_FILES = 16
+MOST_LINES = 400
 MOST_IN_A_CIRCLE = 8
 FOLDERS = sorted(
     {file.parent for tree in ("src/dragoman", "tests/support") for file in (ROOT / tree).rglob("*.py")}
@@ -109,3 +110,8 @@ def test_no_more_than_eight_modules_know_each_other_in_a_circle() -> None:
     circles = {frozenset(each for each in beyond[name] if name in beyond[each]) for name in graph}
     wrong = [sorted(circle) for circle in circles if len(circle) > MOST_IN_A_CIRCLE]
     assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_no_file_has_more_than_four_hundred_lines() -> None:
+    long = {str(file.relative_to(ROOT)): file.read_text().count("\n") for file in FILES}
+    assert not {name: lines for name, lines in long.items() if lines > MOST_LINES}

@@ -23,7 +23,7 @@ HOPS: dict[str, tuple[str, ...]] = {
     "decode": ("dragoman.wire.message:decode", "dragoman.gateway.agent:read_head"),
     "correlate": ("dragoman.rpc.peer:Peer.link_messages",),
     "prompt": ("dragoman.gateway.client:ClientConnection.peer_request",),
-    "update": ("dragoman.gateway.session.session:Session.agent_update",),
+    "update": ("dragoman.gateway.session.updates:AgentUpdates.receive",),
     "end of turn": ("dragoman.gateway.session.turn:Turn._answered",),
     "collect": ("dragoman.gateway.delivery.journal_feed:JournalFeed._flush",),
     "journal": ("dragoman.store.engine:FileStore.append",),

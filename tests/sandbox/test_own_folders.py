@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dragoman.agents.custody import Custody
-from dragoman.config.model import AgentConfig, Config, SandboxConfig
+from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
+from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.sandbox import Sandboxes
 from dragoman.sandbox.own_folders import bound
 from dragoman.wire.errors import RpcError

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from dragoman.config.errors import ConfigError
-from dragoman.config.model import AgentConfig, Config, SandboxConfig
+from dragoman.config.model import AgentConfig, Config
+from dragoman.config.sandbox_model import SandboxConfig
 
 RESERVED_NAMES = frozenset({"rpc", "sse", "inline", "events"})
 """Not allowed as agent names: `/acp/NAME` is another endpoint for these."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from dragoman.config.model import AgentConfig, Config, SandboxConfig
+from dragoman.config.model import AgentConfig, Config
+from dragoman.config.sandbox_model import SandboxConfig
 
 _SHARE = ("session", "workspace", "all")
 _NO_LIMIT_IS_ZERO = frozenset({"max_prompt_bytes"})

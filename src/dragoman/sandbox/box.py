@@ -13,7 +13,8 @@ import msgspec
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET
 from dragoman.agents.secrets import SecretError, resolve_secrets
-from dragoman.config.model import AgentConfig, SandboxConfig
+from dragoman.config.model import AgentConfig
+from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Enclosed, Shared

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import QUIET, agent_environment
-from dragoman.config.model import AgentConfig, Config, SandboxConfig
+from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
+from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.variables import DIRECT_SPAWN, is_on
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Box, Enclosed

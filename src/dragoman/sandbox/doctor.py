@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dragoman.agents.environment import inherited
-from dragoman.config.model import Config, SandboxConfig
+from dragoman.config.model import Config
+from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.masking import mask
 from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dragoman.config.model import SandboxConfig
+from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.gateway.path_mapping.paths import PathMap
 from dragoman.gateway.ports.sandbox import Shared
 

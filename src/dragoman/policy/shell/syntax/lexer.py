@@ -259,3 +259,19 @@ class Lexer:
             made.append(char)
             at += 1
         raise Unreadable("a quote that does not end")
+
+    def heredoc(self, delimiter: str, *, tabs: bool) -> str:
+        """The lines up to the one that is `delimiter`, which is read too."""
+        lines: list[str] = []
+        while True:
+            if self.at >= len(self.text):
+                raise Unreadable("a here-document that does not end")
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            line = self.text[self.at : end]
+            self.at = min(end + 1, len(self.text))
+            if (line.lstrip("\t") if tabs else line) == delimiter:
+                if end < len(self.text):
+                    self.at = end  # the next command begins on a line of its own
+                return "\n".join(lines)
+            lines.append(line)

@@ -381,25 +381,10 @@ class Reader:
             delimiter = redirect.target.fixed
             if delimiter is None:
                 raise Unreadable("a here-document with an expansion in its end")
-            body = self._heredoc_body(delimiter, tabs=redirect.operator == "<<-")
+            body = self._lexer.heredoc(delimiter, tabs=redirect.operator == "<<-")
             quoted = any(piece.kind == "quoted" for piece in redirect.target.pieces)
             if not quoted and ("`" in body or "$(" in body or "${" in body or "$[" in body):
                 self._note("a substitution in a here-document")
             known = quoted or not ("$" in body or "\\" in body)
             redirect.body = (Piece("quoted", body) if known else Piece("unknown", ""),)
         self._heredocs.clear()
-
-    def _heredoc_body(self, delimiter: str, *, tabs: bool) -> str:
-        lines: list[str] = []
-        while True:
-            if self._lexer.at >= len(self.text):
-                raise Unreadable("a here-document that does not end")
-            end = self.text.find("\n", self._lexer.at)
-            end = len(self.text) if end < 0 else end
-            line = self.text[self._lexer.at : end]
-            self._lexer.at = min(end + 1, len(self.text))
-            if (line.lstrip("\t") if tabs else line) == delimiter:
-                if end < len(self.text):
-                    self._lexer.at = end  # the next command begins on a line of its own
-                return "\n".join(lines)
-            lines.append(line)
