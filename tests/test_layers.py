@@ -28,7 +28,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "log": ("masking", "terminal"),
     "policy": ("config",),
     "rpc": ("wire",),
-    "gateway": ("wire", "rpc", "config.model", "config.root", "log"),
+    "gateway": (
+        *("wire", "rpc", "config.model", "config.root", "log"),
+        *("policy.decide", "policy.rules", "policy.requests"),
+    ),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
     "sandbox": (
         "wire",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dragoman.config.model import Decision, PolicyConfig, PolicyRule
 from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.session.questions.policy import Verdict, choose_option, decide
+from dragoman.policy.requests.request import Surroundings
 from support.json_values import VALUES
 
 
@@ -34,25 +35,31 @@ class TestDecide:
         assert decide(policy, {"kind": "search"}) == Verdict("allow", "rule 2")
         assert decide(policy, {"kind": "execute"}) == Verdict("deny", "rule 3")
 
-    def test_a_rule_on_other_facts_never_allows(self) -> None:
+    def test_a_rule_on_facts_decides_where_the_facts_are_told(self) -> None:
         command = PolicyRule(decision="allow", command=[["git", "status"]])
         assert decide(PolicyConfig(rules=[command]), {"kind": "execute"}) == Verdict("ask", "default")
+        told = {"kind": "execute", "rawInput": {"command": "git status"}}
+        here = Surroundings(cwd="/work", workspace="/work")
+        assert decide(PolicyConfig(rules=[command]), told, here) == Verdict("allow", "rule 1")
         assert (
             decide(PolicyConfig(rules=[command, rule("allow", "read")]), {"kind": "read"}).decision == "allow"
         )
         assert decide(PolicyConfig(rules=[command, rule("deny")]), {"kind": "execute"}).decision == "deny"
 
-    @pytest.mark.parametrize("decision", ["deny", "ask"])
     @pytest.mark.parametrize("table", ["rules", "narrow"])
-    def test_a_rule_on_other_facts_that_may_restrict_asks(self, decision: Decision, table: str) -> None:
-        outside = PolicyRule(decision=decision, name="outside", access="write", outside_workspace=True)
-        only_edits = PolicyRule(decision=decision, name="edits", kind=["edit"], paths=["/etc/**"])
+    def test_a_deny_on_facts_comes_before_an_allow_on_kind(self, table: str) -> None:
+        etc = PolicyRule(decision="deny", name="edits", kind=["edit"], paths=["/etc/**"])
         everything = rule("allow", name="all")
-        asked = PolicyConfig(**{"rules": [everything], table: [everything, outside]})
-        assert decide(asked, {"kind": "edit"}) == Verdict("ask", "outside")
-        limited = PolicyConfig(**{"rules": [everything], table: [everything, only_edits]})
-        assert decide(limited, {"kind": "edit"}) == Verdict("ask", "edits")
-        assert decide(limited, {"kind": "read"}).decision == "allow"
+        limited = PolicyConfig(**{"rules": [everything], table: [everything, etc]})
+        edit = {"kind": "edit", "rawInput": {"file_path": "/etc/passwd"}}
+        assert decide(limited, edit) == Verdict("deny", "edits")
+        assert decide(limited, {**edit, "kind": "read"}) == Verdict("allow", "all")
+
+    def test_a_command_that_is_not_told_may_be_the_denied_one(self) -> None:
+        rm = PolicyRule(decision="deny", name="no rm", command=[["rm"]])
+        policy = PolicyConfig(rules=[rule("allow", "execute"), rm])
+        assert decide(policy, {"kind": "execute"}) == Verdict("ask", "no rm")
+        assert decide(policy, {"kind": "execute", "rawInput": {"command": "ls"}}).decision == "allow"
 
     @pytest.mark.parametrize("tool", [{}, {"kind": None}, {"kind": ""}, {"kind": "other"}])
     def test_a_tool_without_a_kind_is_of_kind_other(self, tool: dict[str, Any]) -> None:
@@ -93,7 +100,8 @@ class TestChooseOption:
         [
             ("allow", ALL, "allow_once"),
             ("deny", ALL, "reject_once"),
-            ("allow", ("allow_always", "reject_once"), "allow_always"),
+            # A rule decides about one call: what the agent remembers would hold when the rule is gone.
+            ("allow", ("allow_always", "reject_once"), None),
             ("deny", ("allow_once", "reject_always"), "reject_always"),
             ("allow", ("reject_once", "reject_always"), None),
             ("deny", ("allow_once", "allow_always"), None),
@@ -102,7 +110,7 @@ class TestChooseOption:
             ("allow", ("brand_new",), None),
         ],
     )
-    def test_by_kind_and_once_before_always(
+    def test_by_kind_and_never_an_allow_for_always(
         self, decision: Decision, offered: tuple[str, ...], chosen: str | None
     ) -> None:
         expected = None if chosen is None else f"id-{chosen}"

@@ -22,7 +22,7 @@ from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
-from dragoman.config.model import AgentConfig, Config, PolicyConfig, PolicyRule
+from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
@@ -36,6 +36,7 @@ from dragoman.transports.followers import SocketFollowers
 from dragoman.transports.listen import Listener, ListenError
 
 if TYPE_CHECKING:
+    from dragoman.policy.decide import Policy
     from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -204,17 +205,21 @@ class _UnnamedBoxes:
             await self._boxes.close()
 
 
-def _policies(config: Config, paths: Paths) -> Callable[[str], PolicyConfig]:
+def _policies(config: Config, paths: Paths) -> Callable[[str], Policy]:
     """The policy by workspace: each session follows its own workspace's file, wherever this process was started."""
 
     @functools.cache
-    def policy_for(workspace: str) -> PolicyConfig:
+    def policy_for(workspace: str) -> Policy:
+        from dragoman.policy.load import load_policy, policy_that_asks  # with the first question
+
         try:
-            return load(paths, known=known_layer(), workspace=Path(workspace)).config.policy
+            policy, warnings = load_policy(load(paths, known=known_layer(), workspace=Path(workspace)), paths)
         except ConfigError as error:
             log.error("the workspace's policy cannot be read; every permission is asked for: %s", error)
-            ask = PolicyRule(decision="ask", name="unreadable workspace policy")
-            return PolicyConfig(rules=config.policy.rules, narrow=[ask])
+            return policy_that_asks(config.policy, paths)
+        for warning in warnings:
+            log.warning("%s", warning)
+        return policy
 
     return policy_for
 

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from dragoman.config.model import AgentConfig, Config, PolicyConfig
+from dragoman.config.model import AgentConfig, Config
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
@@ -23,6 +23,9 @@ from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, invalid_params
+
+if TYPE_CHECKING:
+    from dragoman.policy.decide import Policy
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +55,8 @@ class Outside:
     trouble: str | None = None
     """Why there is no store although one is configured."""
     boxes: Boxes | None = None
-    policy_for: Callable[[str], PolicyConfig] | None = None
-    """The policy for a workspace, which may narrow the general one; None: the same for all."""
+    policy_for: Callable[[str], Policy] | None = None
+    """The policy for a workspace, which may narrow the general one; None: the configuration's rules for all."""
     witness: Witness = field(default_factory=Several)
 
 
@@ -67,7 +70,7 @@ class Runtime:
         self.dialer = outside.dialer
         self.followers = outside.followers
         self.boxes = outside.boxes
-        self.policy_for = outside.policy_for or (lambda workspace: config.policy)
+        self.policy_for = outside.policy_for or (lambda workspace: _policy_of(config))
         self.store = outside.store
         self.trouble = outside.trouble
         self.witness = outside.witness
@@ -146,3 +149,9 @@ class Runtime:
 def _matches(pattern: str, cwd: str) -> bool:
     path = str(Path(pattern).expanduser())
     return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
+
+
+def _policy_of(config: Config) -> Policy:
+    from dragoman.policy.decide import policy_of  # with the first question
+
+    return policy_of(config.policy)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.config.model import Decision
+from dragoman.config.model import Decision, PolicyConfig
 from dragoman.policy.act import Act
 from dragoman.policy.protected import denied_place
-from dragoman.policy.rules import Part, Rule, parts_of
+from dragoman.policy.rules import Part, Rule, make_rules, parts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,16 @@ class Policy:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     _restricting: _Index = field(init=False)
     _granting: _Index = field(init=False)
+    _by_kind: dict[str, list[Rule]] = field(init=False)
 
     def __post_init__(self) -> None:
         everything = [*self.administrator, *self.narrow, *self.user]
         self._restricting = _Index([rule for rule in everything if rule.decision != "allow"])
         self._granting = _Index([rule for rule in self.user if rule.decision != "deny"])
+        ordered = {"user": self.user, "narrow": self.narrow}
+        self._by_kind = {
+            source: [rule for rule in rules if rule.on_kind_only] for source, rules in ordered.items()
+        }
 
     def decide(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
         """What holds for an act, by whom and why."""
@@ -77,11 +82,16 @@ class Policy:
             *(Part(command) for command in (*act.wrappers, *(one for one in act.commands if one.neutral))),
         ]
         doubt: Rule | None = None
+        hidden: Rule | None = None
         approving: Rule | None = None
         asking: Rule | None = None
         for rule in (*self._restricting.about(act), *(one for one in remembered if one.decision == "deny")):
+            if self._comes_too_late(rule, act):
+                continue
             match = rule.touches(act, seen, now)
             if match == "no":
+                if rule.decision == "deny" or rule.approved:
+                    hidden = hidden or (rule if rule.may_hide(act, now) else None)
                 continue
             if match == "maybe":
                 doubt = doubt or rule
@@ -97,11 +107,23 @@ class Policy:
             return Verdict(
                 "ask", approving.name, why, act, None, max(config.approvals, 1), tuple(config.approvers)
             )
-        if doubt is not None and doubt.decision == "deny":
+        if doubt is not None and (doubt.decision == "deny" or doubt.approved):
             return Verdict("ask", doubt.name, f"an unknown word may make it one for {_named(doubt)}", act)
         if asking is not None:
             return Verdict("ask", asking.name, f"{_named(asking)} asks", act)
-        return self._granted(act, parts, remembered, now)
+        verdict = self._granted(act, parts, remembered, now)
+        if hidden is not None and verdict.decision == "allow":
+            return Verdict("ask", hidden.name, f"what is not understood may be one for {_named(hidden)}", act)
+        return verdict
+
+    def _comes_too_late(self, rule: Rule, act: Act) -> bool:
+        """Rules on `kind` and nothing else are in order: of each list the first one decides, also before a deny."""
+        if not rule.on_kind_only or rule.source not in self._by_kind:
+            return False
+        earlier = (
+            one for one in self._by_kind[rule.source] if not one.config.kind or act.kind in one.config.kind
+        )
+        return next(earlier, rule) is not rule
 
     def _granted(self, act: Act, parts: list[Part], remembered: Sequence[Rule], now: datetime) -> Verdict:
         if remembered and parts:
@@ -146,10 +168,19 @@ class Policy:
         return None, nearest or f"no rule is about {part.shown()}"
 
 
+def policy_of(config: PolicyConfig) -> Policy:
+    """The policy of a configuration alone, without an administrator's rules and without folders of ours."""
+    return Policy(
+        user=make_rules(config.rules, "user", "the configuration"),
+        narrow=make_rules(config.narrow, "narrow", "the configuration"),
+    )
+
+
 class _Index:
     """Rules by the program that they are about, in their order: of hundreds of rules few concern one command."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = list(rules)
         self._general = [(order, rule) for order, rule in enumerate(rules) if not rule.programs]
         self._programs: dict[str, list[tuple[int, Rule]]] = {}
         for order, rule in enumerate(rules):
@@ -160,6 +191,8 @@ class _Index:
         commands = [part.command] if part is not None and part.command is not None else []
         if part is None:
             commands = [*act.commands, *act.wrappers]
+            if act.opaque is not None:  # it may run any program
+                return self._rules
         found = dict(self._general)
         for command in commands:
             for name in (command.names[0], command.words[0]):

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, parse, read
-from dragoman.config.model import PolicyRule
+from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
 from dragoman.policy.act import Act
 from dragoman.policy.decide import Policy
@@ -33,6 +33,16 @@ def load_policy(
         protected=protected_folders(paths),
     )
     return policy, warnings
+
+
+def policy_that_asks(config: PolicyConfig, paths: Paths) -> Policy:
+    """For a workspace whose rules cannot be read: the user's denies hold, everything else is asked."""
+    ask = PolicyRule(decision="ask", name="unreadable workspace policy")
+    return Policy(
+        user=make_rules(config.rules, "user", str(paths.config_file)),
+        narrow=make_rules([ask], "narrow", "a file that could not be read"),
+        protected=protected_folders(paths),
+    )
 
 
 def protected_folders(paths: Paths) -> tuple[str, ...]:

@@ -24,6 +24,8 @@ from dragoman.policy.shell.programs.environment import is_harmless
 Source = Literal["user", "narrow", "administrator", "remembered"]
 Match = Literal["no", "maybe", "yes"]
 
+_CIRCUMSTANCES = ("agent", "mode", "prompted_by", "boxed", "watched", "expires", "approvers")
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -90,6 +92,13 @@ class Rule:
         """A rule of the first version: it believes the agent's label, as it always did."""
         return not (
             self.prefixes or self.about_paths or self.config.hosts or self.config.mcp or self.config.tool
+        )
+
+    @property
+    def on_kind_only(self) -> bool:
+        """Whether `kind` is the only condition, if there is one at all."""
+        return self.on_kind_alone and not any(
+            getattr(self.config, key) not in ([], None) for key in _CIRCUMSTANCES
         )
 
     # allow
@@ -178,6 +187,10 @@ class Rule:
                 return "yes"
             found = "maybe" if match == "maybe" else found
         return found
+
+    def may_hide(self, act: Act, now: datetime) -> bool:
+        """Whether what is not understood of the act may match."""
+        return act.opaque is not None and self._circumstances(act, now)
 
     def _touches_part(self, part: Part, act: Act) -> Match:
         match: Match = "yes"

@@ -54,6 +54,9 @@ PEER_ID_LENGTH = 1024
 OPEN_TOOL_CALLS = 10_000
 """Unfinished tool calls tracked per session: an agent that starts calls and ends none."""
 
+SEEN_TOOL_CALLS = 256
+"""Open tool calls of which names, commands and paths are stored for a question about them, about 10 KiB each."""
+
 ELICITATIONS = 1000
 """Elicitations of an agent whose completion is still forwarded: an agent that never completes them."""
 

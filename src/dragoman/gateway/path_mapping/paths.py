@@ -147,6 +147,11 @@ class Translation:
         bare = whole.rstrip(_PUNCTUATION)
         return (self.uri(bare) if match["uri"] else self._path(bare)) + whole[len(bare) :]
 
+    @property
+    def targets(self) -> list[str]:
+        """The roots that paths are translated to."""
+        return [target.spelled for _, target in self._pairs]
+
     def covers(self, path: str) -> bool:
         """Whether the path is at or below a root."""
         return any(source.rest_of(path) is not None for source, _ in self._pairs)

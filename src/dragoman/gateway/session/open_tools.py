@@ -7,6 +7,7 @@ import time
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting.dialects import is_one_of
+from dragoman.gateway.session.seen_calls import SeenCalls
 from dragoman.wire import limits
 
 FINAL = frozenset({"completed", "failed"})
@@ -18,6 +19,7 @@ class OpenTools:
         """Kind of each open call by id; empty if unknown."""
         self._since: BoundedDict[float] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        self.seen = SeenCalls()
 
     def told(self, tool_id: object) -> bool:
         """Whether an update about this call was sent to clients in the current turn."""
@@ -33,7 +35,10 @@ class OpenTools:
         if is_one_of(tool.get("status"), FINAL):
             self._open.pop(tool_id, None)
             self._since.pop(tool_id, None)
-        elif tool_id not in self._open and (
+            self.seen.forget(tool_id)
+            return
+        self.seen.see(tool_id, tool)
+        if tool_id not in self._open and (
             tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None
         ):
             self._open[tool_id] = ""
@@ -41,10 +46,11 @@ class OpenTools:
         if tool_id in self._open and isinstance(tool.get("kind"), str):
             self._open[tool_id] = tool["kind"]
 
-    def with_kind(self, tool: JsonObject) -> JsonObject:
-        """Add the known kind: a permission question may leave out what its tool call had (optional in ACP v1)."""
+    def filled(self, tool: JsonObject) -> JsonObject:
+        """Add what is known: a permission question may leave out what its tool call had (optional in ACP v1)."""
         known = self._open.get(str(tool.get("toolCallId")))
-        return {**tool, "kind": known} if known and tool.get("kind") is None else tool
+        told = self.seen.filled(tool)
+        return {**told, "kind": known} if known and told.get("kind") is None else told
 
     def command_since(self) -> float | None:
         """When the oldest open command was announced; None if none is open."""
@@ -64,4 +70,5 @@ class OpenTools:
         self._open.clear()
         self._since.clear()
         self._told.clear()
+        self.seen.clear()
         return closing

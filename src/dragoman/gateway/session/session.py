@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from dragoman.config.model import AgentConfig, PolicyConfig
+from dragoman.config.model import AgentConfig
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.attachment import Attachment
 from dragoman.gateway.delivery.journal_attachment import attachment_for, reads_journal
@@ -43,6 +43,7 @@ from dragoman.wire.errors import RpcError, internal, invalid_request
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
+    from dragoman.policy.decide import Policy
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +230,7 @@ class Session(Stream):
         return self.gateway.agent_config(self.agent_name)
 
     @property
-    def policy(self) -> PolicyConfig:
+    def policy(self) -> Policy:
         return self.gateway.policy_for(self.workspace)
 
     @property

@@ -1,22 +1,33 @@
-"""Policy rules that answer a permission question instead of the user (G-100).
+"""Policy that answers a permission question instead of the user (G-100).
 
-Only the kind of a tool call is known here. A rule on anything else never allows: it is left out if it would, and where
-it would ask or deny, the user is asked.
+The engine and its readers (`dragoman.policy`) are imported with the first question, so that they cost nothing before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from dragoman.config.model import Decision, PolicyConfig, PolicyRule
+from dragoman.config.model import Decision, PolicyConfig
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
-_STRICTNESS: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
-# Kinds of offered options in order of preference: `once` first, so that a rule does not decide for later calls.
+if TYPE_CHECKING:
+    from dragoman.gateway.path_mapping.paths import PathMap
+    from dragoman.policy.decide import Policy
+    from dragoman.policy.requests.request import Surroundings
+
+# Kinds of offered options in order of preference. Never `allow_always`: a rule decides about one call, and what an agent
+# remembers would hold when the rule is gone.
 _PREFERRED: dict[Decision, tuple[str, ...]] = {
-    "allow": ("allow_once", "allow_always"),
+    "allow": ("allow_once",),
     "deny": ("reject_once", "reject_always"),
 }
+_PLAIN = re.compile(r"[\w./+@%-]+")
+"""A path that is one word in a shell line, however it is quoted."""
+RESERVED = ("default", "built in")
+"""Names in records that are not those of rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +35,28 @@ class Verdict:
     decision: Decision
     rule: str
     """Name of the rule that decided, for the record (G-104)."""
+    why: str = field(default="", compare=False)
+    reason: str | None = field(default=None, compare=False)
+    """For the agent."""
+    act: JsonObject = field(default_factory=dict, compare=False)
+    """The facts that it was decided on."""
 
 
-def decide(policy: PolicyConfig, tool: JsonObject) -> Verdict:
-    """The first matching rule, or a stricter one that the workspace adds; without any, the user is asked."""
-    verdict = _first(policy.rules, tool) or Verdict("ask", "default")
-    for stricter in (_first(policy.narrow, tool), _asked_for_facts(policy, tool)):
-        if stricter is not None and _STRICTNESS[stricter.decision] > _STRICTNESS[verdict.decision]:
-            verdict = stricter
-    return verdict
+def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings | None = None) -> Verdict:
+    """What the rules in force say about a tool call; without a matching one, the user is asked."""
+    from dragoman.policy.decide import policy_of
+    from dragoman.policy.requests.request import Surroundings, act_of_request
+
+    engine = policy_of(policy) if isinstance(policy, PolicyConfig) else policy
+    found = engine.decide(act_of_request(tool, around or Surroundings()))
+    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
+
+
+def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
+    """Translates the paths in a shell line of a sandbox; None if host paths might become several words in it."""
+    if paths is None or not all(_PLAIN.fullmatch(root) for root in paths.to_host.targets):
+        return None
+    return paths.to_host.text
 
 
 def choose_option(decision: Decision, options: object) -> str | None:
@@ -46,44 +70,7 @@ def choose_option(decision: Decision, options: object) -> str | None:
     return None
 
 
-def names(policy: PolicyConfig) -> frozenset[str]:
+def names(policy: Policy) -> frozenset[str]:
     """Names of the rules as they are in records."""
-    named = [
-        _name(rule, index) for rules in (policy.rules, policy.narrow) for index, rule in enumerate(rules)
-    ]
-    return frozenset(("default", *named))
-
-
-def _name(rule: PolicyRule, index: int) -> str:
-    return rule.name or f"rule {index + 1}"
-
-
-def _first(rules: list[PolicyRule], tool: JsonObject) -> Verdict | None:
-    kind = tool.get("kind") or "other"
-    for index, rule in enumerate(rules):
-        if not _needs_facts(rule) and (not rule.kind or kind in rule.kind):
-            return Verdict(rule.decision, _name(rule, index))
-    return None
-
-
-def _asked_for_facts(policy: PolicyConfig, tool: JsonObject) -> Verdict | None:
-    """Ask where a rule on other facts than the kind may ask or deny."""
-    kind = tool.get("kind") or "other"
-    for rules in (policy.rules, policy.narrow):
-        for index, rule in enumerate(rules):
-            if rule.decision != "allow" and _needs_facts(rule) and (not rule.kind or kind in rule.kind):
-                return Verdict("ask", _name(rule, index))
-    return None
-
-
-def _needs_facts(rule: PolicyRule) -> bool:
-    """Whether a rule has a key that cannot be decided by the kind alone."""
-    return any(getattr(rule, key) != getattr(_ON_KIND, key) for key in _FACTS)
-
-
-_ON_KIND = PolicyRule(decision="ask")
-_FACTS = tuple(
-    key
-    for key in _ON_KIND.__struct_fields__
-    if key not in ("decision", "kind", "name", "match", "not_match", "reason")
-)
+    rules = (*policy.administrator, *policy.narrow, *policy.user)
+    return frozenset((*RESERVED, *(rule.name for rule in rules)))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.attachment import Attachment
     from dragoman.gateway.session.session import Session
+    from dragoman.policy.requests.request import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -179,20 +180,47 @@ class Questions:
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
-        verdict = policy.decide(self._session.policy, self._session.tools.with_kind(tool))
+        session = self._session
+        known = session.tools.filled(tool)
+        verdict = policy.decide(session.policy, known, self._surroundings(known))
         if verdict.decision == "ask":
             return False
         option = policy.choose_option(verdict.decision, options)
         if option is None and verdict.decision == "allow":
             return False
         outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-        self._session.record(
-            "decision", by=verdict.rule, decision=verdict.decision, toolCall=tool, outcome=outcome
+        facts = {"why": verdict.why, "act": verdict.act}
+        session.record(
+            "decision", by=verdict.rule, decision=verdict.decision, toolCall=tool, outcome=outcome, **facts
         )
-        log.info("permission decided by policy", extra={"session": self._session.id, "rule": verdict.rule,
+        log.info("permission decided by policy", extra={"session": session.id, "rule": verdict.rule,
                                                         "decision": verdict.decision})  # fmt: skip
-        request.reply(encode({"outcome": outcome}))
+        told: JsonObject = {"outcome": outcome}
+        if verdict.reason is not None:
+            told["_meta"] = {"dragoman": {"reason": verdict.reason}}
+        request.reply(encode(told))
         return True
+
+    def _surroundings(self, tool: JsonObject) -> Surroundings:
+        """What the gateway itself knows about a question."""
+        from dragoman.policy.requests.request import Surroundings
+
+        session = self._session
+        agent, turn, mode = session.agent, session.turn, session.options.current().get("mode")
+        paths = agent.paths if agent is not None else None
+        return Surroundings(
+            agent=session.agent_name,
+            session=session.id,
+            cwd=session.cwd,
+            workspace=session.workspace,
+            prompted_by=turn.client.terms.identity.name if turn is not None else "",
+            mode=mode if isinstance(mode, str) else "",
+            boxed=agent is not None and agent.box is not None and agent.box.apart,
+            watched=bool(self._answering()),
+            moved=session.tools.seen.moved(tool.get("toolCallId"), session.cwd, session.workspace),
+            to_host=paths.to_host.value if paths is not None else None,
+            line_to_host=policy.line_to_host(paths),
+        )
 
     def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
         params, given = self._session.for_client(raw), None
