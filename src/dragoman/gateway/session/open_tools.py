@@ -37,7 +37,8 @@ class OpenTools:
             self._since.pop(tool_id, None)
             self.seen.forget(tool_id)
             return
-        self.seen.see(tool_id, tool)
+        if "sessionUpdate" in tool:
+            self.seen.see(tool_id, tool)
         if tool_id not in self._open and (
             tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None
         ):
