@@ -29,10 +29,7 @@ CWD = click.option(
 
 @click.group(context_settings=SETTINGS)
 def policy() -> None:
-    """Show, check and try the rules that answer permission questions.
-
-    The gateway itself still decides by the kind of a tool call: where a rule names anything else, it asks.
-    """
+    """Show, check and try the rules that answer permission questions."""
 
 
 @policy.command()
