@@ -142,7 +142,7 @@ class GatewayProcess(RpcPeer):
         return code
 
     def processes(self) -> dict[int, str]:
-        """Every process that this gateway started, itself included, whoever its parent is now."""
+        """Every process that this gateway started, itself included, whatever its parent is now."""
         found = marked_processes(self.mark)
         if isinstance(self.process, ForkedProcess) and runs(self.process.pid):
             found[self.process.pid] = self.line  # forked, so its own mark cannot be seen from outside
@@ -152,7 +152,7 @@ class GatewayProcess(RpcPeer):
         await gone(lambda: self.processes(), timeout)
 
     def leave(self) -> None:
-        """Go as a client goes; the gateway ends by itself once nobody else watches its sessions."""
+        """Disconnect; the gateway ends by itself once no other client watches its sessions."""
         if self.process.returncode is None and not self._left:
             self._left = True
             self.eof()
@@ -215,7 +215,7 @@ def marked_processes(mark: str) -> dict[int, str]:
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
-            continue  # ended meanwhile, or somebody else's
+            continue  # ended meanwhile, or of another user
     return found
 
 
@@ -224,7 +224,7 @@ async def gone(processes: Any, timeout: float = PATIENCE) -> None:
     try:
         async with asyncio.timeout(timeout):
             while processes():
-                await asyncio.sleep(0.02)  # the end of somebody else's child raises no event here
+                await asyncio.sleep(0.02)  # the end of another process's child raises no event here
     except TimeoutError:
         raise AssertionError(f"still running: {processes()}") from None
 
@@ -237,7 +237,7 @@ def end_process(pid: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Running, and not merely a zombie that nobody has reaped yet."""
+    """Running, and not merely a zombie that was not reaped yet."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):  # it ended before, or while it was read

@@ -31,6 +31,6 @@ MESSAGES = OBJECTS | ARRAYS
 
 @st.composite
 def encoded(draw: st.DrawFn, value: st.SearchStrategy[object] = MESSAGES) -> bytes:
-    """A value as somebody's encoder writes it: compact or not, escaped or not."""
+    """A value as some encoder writes it: compact or not, escaped or not."""
     separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,\t", " : ")]))
     return json.dumps(draw(value), separators=separators, ensure_ascii=draw(st.booleans())).encode()

@@ -75,7 +75,7 @@ class Terminal:
             return False
         try:
             data = os.read(self._master, 65536)
-        except OSError:  # EIO: nobody has the other side any more
+        except OSError:  # EIO: the other side is closed
             return False
         self.raw += data.decode(errors="replace")
         return bool(data)

@@ -90,7 +90,7 @@ class Turn:
 
 
 class Framing:
-    """Newline-delimited JSON, as everybody speaks it."""
+    """Newline-delimited JSON, the usual framing."""
 
     def frame(self, body: bytes) -> bytes:
         return body + b"\n"
@@ -148,7 +148,7 @@ class RpcPeer:
             while (body := await self.framing.read(self._reader)) is not None:
                 self._take(body)
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the end of the stream either way; whoever waits is told below
+            pass  # the end of the stream either way; waiting callers are told below
         finally:
             self._ended = True
             self._changed.set()

@@ -123,7 +123,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-# What a conversation is to whoever looks at it
+# What a client sees of a conversation
 
 
 def conversation(updates: list[Message]) -> list[Message]:
@@ -168,7 +168,7 @@ def prompts(updates: list[Message]) -> list[str]:
 
 
 async def turn_end(peer: RpcPeer, session: str) -> Message:
-    """What somebody who did not prompt is told of the end of a turn."""
+    """What a client that did not prompt is told of the end of a turn."""
 
     def matches(message: Message) -> bool:
         if not is_update(session, "session_info_update")(message):

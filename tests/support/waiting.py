@@ -1,4 +1,4 @@
-"""Waiting for what no event tells of, such as the death of somebody else's child."""
+"""Waiting for what raises no event, such as the end of another process's child."""
 
 from __future__ import annotations
 

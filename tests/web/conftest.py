@@ -134,7 +134,7 @@ async def forget_sessions(serving: ServeProcess) -> None:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def arrive(browser: Browser, shared: ServeProcess, people: list[Person]) -> AsyncIterator[Arrive]:
-    """People who open the page: `await arrive(phone=True)`. At the end nobody's page may have complained."""
+    """People who open the page: `await arrive(phone=True)`. At the end no page may have complained."""
 
     async def come(
         path: str = "/", *, beside: Person | None = None, token: str | None = None, **options: Any

@@ -20,7 +20,7 @@ from dragoman.server.asgi import (
 )
 from dragoman.server.auth.admission import (
     ASSETS,
-    NOBODY,
+    ANONYMOUS,
     PAGE_WANTED,
     WORKER,
     Admission,
@@ -143,7 +143,7 @@ class App:
             return self._pages.reader(200 if self._is_known(request.path) else 404)
         if refused is not None:
             return refused_page(request.visit, refused) or Response.refusal(refused)
-        if request.identity is NOBODY:
+        if request.identity is ANONYMOUS:
             return await self._route(request)
         with self._shares.taken(request.identity):
             return await self._route(request)
@@ -161,7 +161,7 @@ class App:
         return None
 
     def _count(self, request: Request) -> None:
-        if request.identity is NOBODY:
+        if request.identity is ANONYMOUS:
             return
         request.rate_limit = self._admission.keys.rate_limit(request.identity)
         try:

@@ -16,7 +16,7 @@ from dragoman.gateway.access.identity import Identity, Role
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.ports.store import StoreError
 from dragoman.server import limits
-from dragoman.server.auth.admission import NOBODY, Refusal, Visit
+from dragoman.server.auth.admission import ANONYMOUS, Refusal, Visit
 from dragoman.server.fronts.http_status import BY_REASON, reason_of, status_of
 from dragoman.wire.errors import RpcError
 from dragoman.wire.framing import single_line
@@ -136,7 +136,7 @@ class Request:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.visit = visit_of(scope)
-        self.identity: Identity = NOBODY
+        self.identity: Identity = ANONYMOUS
         """The client's identity, set by admission."""
         self.rate_limit: RateLimit | None = None
         self.headers: tuple[tuple[str, str], ...] = ()

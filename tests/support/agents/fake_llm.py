@@ -132,7 +132,7 @@ class FakeLlm:
         steps: Sequence[Step],
         shape: Callable[[list[fake_llm_formats.Said], tuple[int, int]], Iterator[bytes]],
     ) -> AsyncIterator[bytes]:
-        """Shapes that are made from all steps at once; whoever hangs or breaks off does so at the end."""
+        """Formats that are made from all steps at once; a step that hangs or breaks off does so at the end."""
         said: list[fake_llm_formats.Said] = []
         for step in steps:
             if step.kind == "call":

@@ -338,7 +338,7 @@ def close_stdout(turn: Turn, rest: str) -> None:
 
 
 def orphan(turn: Turn, rest: str) -> None:
-    """A child in its own session that survives its parent unless somebody ends it."""
+    """A child in its own session that survives its parent unless it is ended."""
     import subprocess
 
     child = subprocess.Popen(

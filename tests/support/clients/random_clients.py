@@ -23,7 +23,7 @@ MOMENTS_TO_DEATH = 100
 
 @dataclass
 class RandomClient:
-    """Somebody with one view of the session, over one connection after the other."""
+    """A client with one view of the session, over one connection after the other."""
 
     peer: RpcPeer
     gateway: GatewayProcess
@@ -66,14 +66,14 @@ class RandomClients:
             self._turn = None
 
     async def come(self) -> None:
-        """Somebody new, who loads the session."""
+        """A new client, which loads the session."""
         gateway = self._random.choice(self.gateways)
         peer = await self._watch(gateway, **SEQ)
         await load(peer, self.session, self.workspace)
         self.members.append(RandomClient(peer, gateway))
 
     async def come_back(self) -> None:
-        """Somebody loses the connection, and goes on in whichever process."""
+        """A client loses its connection, and resumes in any of the processes."""
         member = self._random.choice(self.members)
         if not member.prompted:  # a turn ends with its client's connection here
             await self._move(member)
@@ -86,7 +86,7 @@ class RandomClients:
         self._turn = asyncio.ensure_future(member.peer.start_prompt(self.session, FLOOD))
 
     async def look(self) -> None:
-        """Let somebody see a little more of the turn."""
+        """Let a client see a little more of the turn."""
         member = self._random.choice(self.members)
         if self._turn is not None and not self._turn.done():
             looking = asyncio.ensure_future(member.peer.next_message(is_update(self.session)))
@@ -94,7 +94,7 @@ class RandomClients:
             looking.cancel()
 
     async def kill_owner(self) -> None:
-        """In the middle of a turn; whoever was there goes on elsewhere, the others stay where they are."""
+        """In the middle of a turn; its clients go on elsewhere, the others stay where they are."""
         await self.prompt()
         assert self._turn is not None
         for _ in range(self._random.randrange(MOMENTS_TO_DEATH)):
@@ -112,7 +112,7 @@ class RandomClients:
                 await self._move(member)
 
     async def check(self) -> list[Message]:
-        """Everybody against the whole story, which is returned."""
+        """Compare each client with the whole conversation, which is returned."""
         last, late = [await self._watch(self._random.choice(self.gateways), **SEQ) for _ in range(2)]
         await load(last, self.session, self.workspace)
         await last.prompt(self.session, "say settled")

@@ -1,6 +1,6 @@
 """Leaves a daemon behind that hides in one way or another, and prints its pid: `hidden_daemons.py KIND`.
 
-    ssh-agent     not dumpable, so that nobody but root can read its environment
+    ssh-agent     not dumpable, so that only root can read its environment
     empty         started with an empty environment
     overwritten   writes over its own environment, as programs do that set their title
     unlimited     started with an empty environment and with resource limits of its own

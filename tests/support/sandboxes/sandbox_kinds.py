@@ -186,7 +186,7 @@ exec "$@"
 
 
 def as_ordinary_user() -> list[str]:
-    """Words that run a command as nobody, who can use this Python and these tests wherever they are installed.
+    """Words that run a command as the user nobody, who can use this Python and these tests wherever they are installed.
 
     What lies in a folder that only its owner enters (root's home, often) is bound into an open one, in a mount
     namespace of that command's own.

@@ -43,7 +43,7 @@ class Faults:
         (self._folder / f"{method}.hold").touch()
 
     async def held(self, method: str) -> None:
-        """Wait until somebody waits for `method`."""
+        """Wait until a caller waits for `method`."""
         await until((self._folder / f"{method}.held").exists, 20.0)
 
     def let_go(self, method: str) -> None:

@@ -1,4 +1,4 @@
-"""axe over a page: what makes it hard or impossible to use for somebody."""
+"""axe over a page: what makes it hard or impossible to use for some people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERIOUS = ("serious", "critical")
 async def findings(page: Page) -> list[str]:
     """Each serious one, with the element and what is wrong with it.
 
-    Focus guards are hidden and focusable on purpose: whoever tabs into one is led back to the popup.
+    Focus guards are hidden and focusable on purpose: a user who tabs into one is led back to the popup.
     """
     # The page's policy forbids inline scripts, so axe is evaluated, as a debugger would.
     await page.evaluate(AXE.read_text())

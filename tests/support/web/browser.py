@@ -130,7 +130,7 @@ class Person:
             self.complaints.append(message.text)
 
     async def arrive(self, path: str = "/", token: str | None = None) -> None:
-        """With the address that `serve` printed, or with a token that somebody was given; then on to a place in it."""
+        """With the address that `serve` printed, or with a token; then on to a place in it."""
         mark = "&" if "?" in path else "?"
         before, _, place = path.partition("#")
         await self.page.goto(f"{self.serving.base}{before}{mark}token={token or self.serving.token}")
@@ -192,7 +192,7 @@ Arrive = Callable[..., Awaitable[Person]]
 async def person(
     browser: Browser, serving: ServeProcess, *, phone: bool = False, dark: bool = True
 ) -> Person:
-    """Somebody with a browser of their own."""
+    """A user with their own browser."""
     context = await browser.new_context(
         viewport={"width": 360, "height": 740} if phone else {"width": 1280, "height": 800},
         color_scheme="dark" if dark else "light",

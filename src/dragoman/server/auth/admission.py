@@ -28,7 +28,7 @@ from dragoman.server.auth.logins import LIFETIME
 OPEN_PATHS = frozenset({"/healthz"})
 """Paths without a token, for probes; their responses reveal nothing."""
 
-NOBODY = Identity("nobody", Role.OBSERVE)
+ANONYMOUS = Identity("anonymous", Role.OBSERVE)
 """The identity of requests to an open path, where no role is checked."""
 
 EXPOSED = "Acp-Connection-Id, Acp-Session-Id, Retry-After"
@@ -127,7 +127,7 @@ class Admission:
         if preflight is not None:
             return preflight
         if visit.path in OPEN_PATHS:
-            return NOBODY
+            return ANONYMOUS
         return self._check_token(visit)
 
     def _check_token(self, visit: Visit) -> Refusal | Identity:
