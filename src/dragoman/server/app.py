@@ -19,8 +19,8 @@ from dragoman.server.asgi import (
     shutting_down,
 )
 from dragoman.server.auth.admission import (
-    ASSETS,
     ANONYMOUS,
+    ASSETS,
     PAGE_WANTED,
     WORKER,
     Admission,

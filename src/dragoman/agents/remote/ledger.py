@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import MutableMapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -34,7 +36,6 @@ from dragoman.agents.remote.lines import (
     with_seq_wanted,
     without_seq,
 )
-from dragoman.agents.remote.pending import Asked, Known, Question
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, internal
 from dragoman.wire.message import ABSENT
@@ -60,6 +61,47 @@ RECENT_ANSWERS = 64
 """Answers that may have been in transit when a connection was lost."""
 
 RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request of the gateway that is not answered yet."""
+
+    method: str
+    session_id: str | None
+    line: bytes
+    connection: int
+    """Number of the connection on which the request was last sent."""
+    seen: bool = False
+    """Whether the server certainly has this prompt."""
+    cancelled: bool = False
+    echoes: list[Any] = field(default_factory=list)
+    """Blocks of a prompt that the server will send back to us after a reconnect, as to any other client."""
+
+
+@dataclass(slots=True)
+class Question:
+    """A request of the server that is not answered yet."""
+
+    method: str
+    params: bytes
+    session_id: str | None
+    remote: bytes | None
+    """The server's id of the request; None once its connection was lost."""
+    answer: bytes | None = None
+    """The answer, given but not known to have arrived."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A session in use."""
+
+    setup: dict[str, Raw]
+    seq: int = 0
+    returning: bool = False
+    """Whether missed updates are still to come."""
+    prompt: bytes | None = None
+    """The id of the prompt in flight."""
 
 
 class _Update(msgspec.Struct, gc=False):
