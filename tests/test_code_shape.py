@@ -16,6 +16,7 @@ SESSION = SOURCE / "gateway" / "session"
 FILES = sorted(SOURCE.rglob("*.py"))
 MOST_ATTRIBUTES = 20
 MOST_FILES = 16
+SHARED_LINES = 12
 MOST_LINES = 400
 MOST_IN_A_CIRCLE = 8
 FOLDERS = sorted(
@@ -115,3 +116,29 @@ def test_no_more_than_eight_modules_know_each_other_in_a_circle() -> None:
 def test_no_file_has_more_than_four_hundred_lines() -> None:
     long = {str(file.relative_to(ROOT)): file.read_text().count("\n") for file in FILES}
     assert not {name: lines for name, lines in long.items() if lines > MOST_LINES}
+
+
+def lines_of_code(source: str) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, without indentation, blank lines and imports."""
+    imports = {
+        number
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    for number, line in enumerate(source.splitlines(), 1):
+        if number not in imports and line.strip():
+            yield number, line.strip()
+
+
+def test_no_two_places_share_a_dozen_lines() -> None:
+    seen: dict[tuple[str, ...], str] = {}
+    shared: list[str] = []
+    for file in FILES:
+        lines = list(lines_of_code(file.read_text()))
+        for start in range(len(lines) - SHARED_LINES + 1):
+            window = tuple(text for _, text in lines[start : start + SHARED_LINES])
+            place = f"{file.relative_to(ROOT)}:{lines[start][0]}"
+            if (other := seen.setdefault(window, place)) != place:
+                shared.append(f"{place} is {other}")
+    assert not shared, "let one piece of code serve both:\n" + "\n".join(shared[:10])
