@@ -224,5 +224,5 @@ def _text(params: Json, name: str) -> str:
 
 def _folders(params: Json) -> tuple[str, list[str]]:
     more = params.get("additionalDirectories")
-    roots = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
+    roots = [root for root in more if isinstance(root, str)] if isinstance(more, list) else []
     return _text(params, "cwd"), roots

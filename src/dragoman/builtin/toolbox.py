@@ -62,7 +62,7 @@ class Toolbox:
         tool = TOOLS.get(name) or self.external.get(name) or _BOXED.get(name)
         call = _Call(self._session, tool, told)
         if tool is None:
-            names = ", ".join(each.name for each in self.available())
+            names = ", ".join(known.name for known in self.available())
             return call.failed(InvalidArguments(f"There is no tool {name!r}; there are: {names}."), arguments)
         try:
             return call.done(await self._run(tool, call, arguments))

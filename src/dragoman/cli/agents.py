@@ -159,7 +159,7 @@ def _report(name: str, result: ProbeResult) -> None:
         "version": " ".join(str(info[key]) for key in ("name", "version") if info.get(key)),
         "protocol": result.result.get("protocolVersion"),
         "can": ", ".join(capabilities(result.result.get("agentCapabilities") or {})),
-        "log in": ", ".join(str(each.get("id")) for each in result.result.get("authMethods") or []),
+        "log in": ", ".join(str(method.get("id")) for method in result.result.get("authMethods") or []),
     }
     for label, fact in facts.items():
         if fact not in ("", None):
@@ -208,7 +208,7 @@ def add(
         {"kind": "remote", "url": url} if url else {"kind": "acp", "command": list(command)}
     )
     if variables:
-        settings["env"] = dict(_pair(ctx, each) for each in variables)
+        settings["env"] = dict(_pair(ctx, variable) for variable in variables)
     if sandbox is not None:
         settings["sandbox"] = sandbox
     paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it

@@ -127,8 +127,8 @@ async def gateway(
         await running.close()
         await followers.close()
         await custody.close()
-        for each in traces:
-            each.close()
+        for trace in traces:
+            trace.close()
 
 
 def _custody_records(paths: Paths) -> Path | None:

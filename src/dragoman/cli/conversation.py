@@ -34,7 +34,7 @@ class Question:
         self.params = decode_object(request.params)
         self.tool = as_object(self.params.get("toolCall"))
         offered = self.params.get("options")
-        self.options = [as_object(each) for each in offered] if isinstance(offered, list) else []
+        self.options = [as_object(option) for option in offered] if isinstance(offered, list) else []
         self.on_withdrawn: Callable[[], None] | None = None
         self.allowed = True
         """Whether this command's answer allowed it; another client may have answered first."""

@@ -34,21 +34,28 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
     if as_json:
         found = {
             "store": store,
-            "kinds": [asdict(each) for each in kinds],
-            "sandboxes": [asdict(each) for each in sandboxes],
+            "kinds": [asdict(kind) for kind in kinds],
+            "sandboxes": [asdict(sandbox) for sandbox in sandboxes],
         }
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        rows = [[each["level"], each["about"], each["detail"], each["advice"]] for each in store]
+        rows = [
+            [finding["level"], finding["about"], finding["detail"], finding["advice"]] for finding in store
+        ]
         print_table(["STORE", "LOG_CONTEXT", "WHAT", "WHAT TO DO"], rows, COLOURS)
         click.echo()
-        rows = [[each.kind, "yes" if each.works else "no", each.detail] for each in kinds]
+        rows = [[kind.kind, "yes" if kind.works else "no", kind.detail] for kind in kinds]
         print_table(["SANDBOX KIND", "WORKS", "WHY"], rows, COLOURS)
         if sandboxes:
             click.echo()
-            rows = [[each.name, each.kind, "yes" if each.works else "no", each.detail] for each in sandboxes]
+            rows = [
+                [sandbox.name, sandbox.kind, "yes" if sandbox.works else "no", sandbox.detail]
+                for sandbox in sandboxes
+            ]
             print_table(["SANDBOX", "KIND", "WORKS", "WHY"], rows, COLOURS)
-    broken = any(each["level"] == "error" for each in store) or not all(each.works for each in sandboxes)
+    broken = any(finding["level"] == "error" for finding in store) or not all(
+        sandbox.works for sandbox in sandboxes
+    )
     ctx.exit(1 if broken else 0)
 
 

@@ -35,7 +35,7 @@ def run(arguments: list[str]) -> int:
     if (
         arguments[:1] == ["acp"]
         and len(arguments) <= 2
-        and not any(each.startswith("-") for each in arguments)
+        and not any(argument.startswith("-") for argument in arguments)
     ):
         _import_msgspec()
         from dragoman.cli.acp.start import AcpOptions, start

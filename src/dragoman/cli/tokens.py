@@ -46,10 +46,12 @@ def list_tokens(as_json: bool) -> None:
     """Show names, roles and expiry; the secrets are not stored."""
     known = _file().read()
     if as_json:
-        click.echo(json.dumps([each.facts() for each in known], indent=2))
+        click.echo(json.dumps([token.facts() for token in known], indent=2))
         return
     now = time.time()
-    rows = [[each.name, each.role, _day(each.created), _ends(each, now), _limits(each)] for each in known]
+    rows = [
+        [token.name, token.role, _day(token.created), _ends(token, now), _limits(token)] for token in known
+    ]
     print_table(["NAME", "ROLE", "CREATED", "EXPIRES", "LIMITS"], rows, {"expired": "red"})
 
 

@@ -123,8 +123,8 @@ def _is_deeper(data: Any, levels: int) -> bool:
     """Whether the nesting exceeds `levels`; not recursive, since deep data would exceed the recursion limit."""
     level = [data]
     for _ in range(levels):
-        below = [each.values() if isinstance(each, dict) else each for each in level]
-        level = [each for values in below for each in values if isinstance(each, dict | list)]
+        below = [value.values() if isinstance(value, dict) else value for value in level]
+        level = [value for values in below for value in values if isinstance(value, dict | list)]
         if not level:
             return False
     return True

@@ -36,12 +36,12 @@ def tables() -> Iterator[tuple[str, str, list[Key]]]:
         elif isinstance(key.type, inspect.ListType):
             yield f"[[{key.name}]]", purpose, keys(struct)
         else:
-            yield f"[{key.name}]", purpose, [each for each in keys(struct) if _inner(each) is None]
-            for each in keys(struct):
-                if (rule := _inner(each)) is not None:
-                    name = f"{key.name}.{each.name}"
-                    header = f"[{name}]" if isinstance(each.type, inspect.StructType) else f"[[{name}]]"
-                    yield header, each.description or (rule.cls.__doc__ or ""), keys(rule)
+            yield f"[{key.name}]", purpose, [inner for inner in keys(struct) if _inner(inner) is None]
+            for inner in keys(struct):
+                if (rule := _inner(inner)) is not None:
+                    name = f"{key.name}.{inner.name}"
+                    header = f"[{name}]" if isinstance(inner.type, inspect.StructType) else f"[[{name}]]"
+                    yield header, inner.description or (rule.cls.__doc__ or ""), keys(rule)
 
 
 def _inner(key: Key) -> inspect.StructType | None:

@@ -56,7 +56,7 @@ def bare(described: inspect.Type) -> inspect.Type:
 
 
 def keys(struct: inspect.StructType) -> list[Key]:
-    return [_key(each) for each in struct.fields]
+    return [_key(field) for field in struct.fields]
 
 
 def _key(each: inspect.Field) -> Key:
@@ -197,7 +197,7 @@ def is_secret(path: KeyPath) -> bool:
 def suggest(name: str, among: Iterable[str]) -> str:
     """`; did you mean "x"?` with the nearest of `among`, or nothing."""
     nearest = difflib.get_close_matches(name, list(among), n=3, cutoff=0.5)
-    return "; did you mean " + " or ".join(f'"{each}"' for each in nearest) + "?" if nearest else ""
+    return "; did you mean " + " or ".join(f'"{word}"' for word in nearest) + "?" if nearest else ""
 
 
 def dotted(path: KeyPath) -> str:

@@ -48,10 +48,10 @@ def _visible(loaded: Loaded, everything: bool) -> dict[str, Any]:
 def _masked(item: Any, path: tuple[str, ...]) -> Any:
     if isinstance(item, dict):
         return {key: _masked(each, (*path, key)) for key, each in item.items() if each is not None}
-    if isinstance(item, list) and item and all(isinstance(each, str) for each in item):
+    if isinstance(item, list) and item and all(isinstance(value, str) for value in item):
         return mask_words(item)
     if isinstance(item, list):
-        return [_masked(each, path) for each in item]
+        return [_masked(value, path) for value in item]
     if isinstance(item, str):
         return MASK if is_secret(path) and item else mask_setting(item)
     return item

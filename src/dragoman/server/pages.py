@@ -123,7 +123,7 @@ class Pages:
 
     def _forms(self, name: str, accepted: str) -> list[tuple[str, Path]]:
         plain = self._folder / "assets" / name
-        taken = {each.partition(";")[0].strip() for each in accepted.lower().split(",")}
+        taken = {part.partition(";")[0].strip() for part in accepted.lower().split(",")}
         smaller = [
             (encoding, Path(f"{plain}{suffix}")) for encoding, suffix in ENCODINGS if encoding in taken
         ]

@@ -60,14 +60,14 @@ class WorkspaceServices:
             if box.apart and not box.elsewhere:
                 shared = box.shared()
                 folders = _shown(shared, box.name)
-                writable = _shown([each for each in shared if each.writable], box.name)
+                writable = _shown([root for root in shared if root.writable], box.name)
             environment = {**QUIET, **box.environment}
             terminals = Terminals(folders, cwd, environment, BoxSpawn(self._custody, box))
         return SessionServices(Files(folders, writable), terminals, self._threads)
 
 
 def _shown(shared: Sequence[Shared], sandbox: str) -> Roots:
-    return Roots([Root.of(each.path, each.covered, each.hidden) for each in shared], sandbox)
+    return Roots([Root.of(root.path, root.covered, root.hidden) for root in shared], sandbox)
 
 
 class SessionServices:

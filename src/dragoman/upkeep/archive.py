@@ -130,7 +130,7 @@ def _write(state: Path, file: IO[bytes], target: Path, say: Say) -> None:
                 _add(archive, files, name, path)
             deleted = _deleted(state, known) - whole
             with closing(sqlite3.connect(copy)) as other, other:
-                other.executemany("DELETE FROM directory WHERE id = ?", [(each,) for each in deleted])
+                other.executemany("DELETE FROM directory WHERE id = ?", [(gone,) for gone in deleted])
             _add(archive, files, DATABASE, copy)
             created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             manifest = msgspec.json.encode(Manifest(FORMAT, created, len(sessions) - len(deleted), files))

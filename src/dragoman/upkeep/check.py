@@ -176,7 +176,7 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
         return
     try:
         if strange := _not_files(home):  # may be the cause of missing events
-            yield from (_not_a_file(about, each) for each in strange)
+            yield from (_not_a_file(about, file) for file in strange)
             return
         known = known or repair.numbers_of(path, session_id)  # may be new
         if known is None:
@@ -192,8 +192,8 @@ def _session(path: Path, folder: Folder, session_id: str, known: Numbers | None)
 
 def _not_files(home: Path) -> list[Path]:
     """Entries that have a segment's name and are not files."""
-    named = (each for each in home.glob(f"*{segments.SUFFIX}") if segments.NAME.fullmatch(each.name))
-    return sorted(each for each in named if not each.is_file())
+    named = (path for path in home.glob(f"*{segments.SUFFIX}") if segments.NAME.fullmatch(path.name))
+    return sorted(path for path in named if not path.is_file())
 
 
 def _not_a_file(about: str, path: Path) -> Finding:

@@ -43,7 +43,11 @@ class ClaudeAgent(NativeAgent[Session]):
         self._offer = Offer(native.state, native.config.command, native.environ)
 
     def programs(self) -> Iterable[AcpAgent]:
-        return [each.program for each in self.conversations.values() if each.program is not None]
+        return [
+            conversation.program
+            for conversation in self.conversations.values()
+            if conversation.program is not None
+        ]
 
     async def close(self) -> None:
         await asyncio.gather(*(session.stop() for session in self.conversations.values()))

@@ -22,7 +22,7 @@ class ClaudeOptions(Options):
     def __init__(self, initialized: JsonObject, *, bypass: bool = False, mode: str = DEFAULT) -> None:
         """`initialized` is claude's answer to `initialize`, `mode` the mode of its command line."""
         super().__init__()
-        self.models = [each for each in objects(initialized.get("models")) if each.get("value")]
+        self.models = [entry for entry in objects(initialized.get("models")) if entry.get("value")]
         self.bypass = bypass or mode == NEEDS_FLAG
         model = str(self.models[0]["value"]) if self.models else DEFAULT
         self.current = {"mode": mode, "model": model, "effort": DEFAULT}
@@ -48,9 +48,9 @@ class ClaudeOptions(Options):
         """Note the model that the program reports; returns True if the choice changes."""
         if model in (self._model().get("resolvedModel"), self.model) or not self.models:
             return False
-        for each in self.models:
-            if model in (each["value"], each.get("resolvedModel")):
-                self.current["model"] = str(each["value"])
+        for entry in self.models:
+            if model in (entry["value"], entry.get("resolvedModel")):
+                self.current["model"] = str(entry["value"])
                 return True
         return False
 
@@ -64,8 +64,8 @@ class ClaudeOptions(Options):
 
     def _models(self) -> list[Value]:
         return [
-            Value(str(each["value"]), str(each.get("displayName") or each["value"]), _about(each))
-            for each in self.models
+            Value(str(model["value"]), str(model.get("displayName") or model["value"]), _about(model))
+            for model in self.models
         ]
 
     def _efforts(self) -> list[Value]:
@@ -76,7 +76,7 @@ class ClaudeOptions(Options):
         return [Value(level, level.capitalize()) for level in (DEFAULT, *map(str, levels))]
 
     def _model(self) -> JsonObject:
-        return next((each for each in self.models if each["value"] == self.model), {})
+        return next((model for model in self.models if model["value"] == self.model), {})
 
 
 def commands(initialized: JsonObject) -> JsonObject:

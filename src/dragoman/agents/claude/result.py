@@ -62,7 +62,7 @@ def failure(result: JsonObject) -> RpcError:
 
 def usage_update(result: JsonObject, context: JsonObject) -> JsonObject | None:
     """Context size and cost so far; `context` is the usage of the last request."""
-    sizes = [int(each.get("contextWindow") or 0) for each in _models(result)]
+    sizes = [int(model.get("contextWindow") or 0) for model in _models(result)]
     used = sum(int(context.get(name) or 0) for name in _CONTEXT)
     if not sizes or not max(sizes):
         return None
@@ -93,9 +93,9 @@ def _answer(stop: str, result: JsonObject) -> JsonObject:
 
 def _errors(result: JsonObject) -> list[str]:
     errors = result.get("errors")
-    return [str(each) for each in errors] if isinstance(errors, list) else []
+    return [str(error) for error in errors] if isinstance(errors, list) else []
 
 
 def _models(result: JsonObject) -> list[JsonObject]:
     models = result.get("modelUsage")
-    return [each for each in models.values() if isinstance(each, dict)] if isinstance(models, dict) else []
+    return [model for model in models.values() if isinstance(model, dict)] if isinstance(models, dict) else []

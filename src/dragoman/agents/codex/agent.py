@@ -124,7 +124,7 @@ class CodexAgent(NativeAgent[Thread]):
         cwd = text_of(params, "cwd")
         asked: JsonObject = {"cwd": cwd, **members}
         more = params.get("additionalDirectories")
-        folders = [each for each in more if isinstance(each, str)] if isinstance(more, list) else []
+        folders = [folder for folder in more if isinstance(folder, str)] if isinstance(more, list) else []
         config = prompt.thread_config(params.get("mcpServers"), folders)
         if config:
             asked["config"] = config

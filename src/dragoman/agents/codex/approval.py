@@ -71,7 +71,7 @@ def choices(method: str, params: JsonObject) -> list[Choice]:
     taken = params.get("availableDecisions")
     if not isinstance(taken, list) or not taken:
         return [*found, no]
-    return [*(each for each in found if _kind(each.answer) in map(_kind, taken)), no]
+    return [*(offer for offer in found if _kind(offer.answer) in map(_kind, taken)), no]
 
 
 def answer(method: str, offered: list[Choice], outcome: object) -> JsonObject:
@@ -115,7 +115,7 @@ def reasons(params: JsonObject) -> list[JsonObject]:
     """Why Codex asks, as content of the call."""
     host = as_object(params.get("networkApprovalContext")).get("host")
     told = [params.get("reason"), f"It wants to reach {host}" if host else None]
-    return [{"type": "content", "content": {"type": "text", "text": str(each)}} for each in told if each]
+    return [{"type": "content", "content": {"type": "text", "text": str(text)}} for text in told if text]
 
 
 NOTHING_GRANTED: JsonObject = {"permissions": {}, "scope": "turn"}

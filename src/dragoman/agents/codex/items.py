@@ -79,9 +79,9 @@ class Items:
         """The updates for an item of a former turn."""
         if item.get("type") == "userMessage":
             texts = [
-                str(each.get("text", ""))
-                for each in objects(item.get("content"))
-                if each.get("type") == "text"
+                str(block.get("text", ""))
+                for block in objects(item.get("content"))
+                if block.get("type") == "text"
             ]
             return [_chunk("user_message_chunk", text) for text in texts if text]
         updates = self._completed({"item": item})

@@ -173,11 +173,11 @@ class CodexOptions(Options):
     def _models(self) -> list[Value]:
         return [
             Value(
-                str(each["id"]),
-                str(each.get("displayName") or each["id"]),
-                str(each.get("description") or ""),
+                str(model["id"]),
+                str(model.get("displayName") or model["id"]),
+                str(model.get("description") or ""),
             )
-            for each in self.models
+            for model in self.models
         ]
 
     def _efforts(self) -> list[Value]:
@@ -186,4 +186,6 @@ class CodexOptions(Options):
         return [Value(level, level.capitalize()) for level in named]
 
     def _model(self) -> JsonObject:
-        return next((each for each in self.models if self.model in (each.get("id"), each.get("model"))), {})
+        return next(
+            (model for model in self.models if self.model in (model.get("id"), model.get("model"))), {}
+        )

@@ -52,36 +52,44 @@ async def _questions(handle: Upstream, session_id: str, params: JsonObject) -> J
 
 
 def _message(questions: list[JsonObject]) -> str:
-    return "\n".join(str(each.get("question")) for each in questions)
+    return "\n".join(str(question.get("question")) for question in questions)
 
 
 def _schema(questions: list[JsonObject]) -> JsonObject:
     properties: JsonObject = {}
-    for each in questions:
-        field: JsonObject = {"type": "string", "title": str(each.get("header") or each.get("question"))}
-        field["description"] = str(each.get("question"))
-        labels = [str(option.get("label")) for option in objects(each.get("options"))]
-        if labels and not each.get("isOther"):
+    for question in questions:
+        field: JsonObject = {
+            "type": "string",
+            "title": str(question.get("header") or question.get("question")),
+        }
+        field["description"] = str(question.get("question"))
+        labels = [str(option.get("label")) for option in objects(question.get("options"))]
+        if labels and not question.get("isOther"):
             field["enum"] = labels
         elif labels:
             field["description"] += f" ({', '.join(labels)}, or something else)"
-        properties[str(each.get("id"))] = field
+        properties[str(question.get("id"))] = field
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 async def _choices(handle: Upstream, session_id: str, item: str, questions: list[JsonObject]) -> JsonObject:
     """For clients without elicitation: ask one question after the other, skipping those without options."""
     answers: JsonObject = {}
-    for each in questions:
-        labels = [str(option.get("label")) for option in objects(each.get("options"))]
+    for question in questions:
+        labels = [str(option.get("label")) for option in objects(question.get("options"))]
         offered = [
             permission.choice(f"answer_{number}", label, "allow_once", label)
             for number, label in enumerate(labels)
         ]
-        tool = {"toolCallId": item, "title": str(each.get("question")), "kind": "other", "status": "pending"}
+        tool = {
+            "toolCallId": item,
+            "title": str(question.get("question")),
+            "kind": "other",
+            "status": "pending",
+        }
         refusal = permission.choice("decline", "Do not answer", "reject_once", None)
         outcome = await permission.ask(handle, session_id, tool, [*offered, refusal]) if labels else None
         label = permission.picked(offered, outcome, None)
         if label is not None:
-            answers[str(each.get("id"))] = {"answers": [label]}
+            answers[str(question.get("id"))] = {"answers": [label]}
     return answers

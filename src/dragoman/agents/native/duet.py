@@ -158,7 +158,7 @@ class Duet:
             self._tell(session_id, f"{TITLES[asked]} answers from now on.")
             return {"stopReason": "end_turn"}
         speaker = asked or shared.speaker
-        words = "".join(str(each.get("text", "")) for each in blocks)
+        words = "".join(str(block.get("text", "")) for block in blocks)
         shared.said = ""
         shared.cancelled.clear()
         try:

@@ -28,15 +28,15 @@ def choice(id: str, name: str, kind: str, answer: object) -> Choice:
 def picked(offered: Sequence[Choice], outcome: object, otherwise: object) -> object:
     """The answer of the selected choice; `otherwise` for any other outcome."""
     if isinstance(outcome, dict) and outcome.get("outcome") == "selected":
-        for each in offered:
-            if each.option["optionId"] == outcome.get("optionId"):
-                return each.answer
+        for candidate in offered:
+            if candidate.option["optionId"] == outcome.get("optionId"):
+                return candidate.answer
     return otherwise
 
 
 async def ask(handle: Upstream, session_id: str, tool: JsonObject, offered: Sequence[Choice]) -> object:
     """Ask the user; returns the outcome, None if the question failed."""
-    options = [each.option for each in offered]
+    options = [candidate.option for candidate in offered]
     question = {"sessionId": session_id, "toolCall": tool, "options": options}
     try:
         return (await handle.ask("session/request_permission", question)).get("outcome")

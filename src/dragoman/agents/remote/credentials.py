@@ -45,8 +45,8 @@ class Cookies:
         self._values: dict[str, str] = {}
 
     def take(self, set_cookies: Iterable[str]) -> None:
-        for each in set_cookies:
-            pair, *attributes = each.split(";")
+        for cookie in set_cookies:
+            pair, *attributes = cookie.split(";")
             name, _, value = pair.strip().partition("=")
             gone = any(part.strip().lower() in ("max-age=0", "max-age=-1") for part in attributes)
             if name and gone:

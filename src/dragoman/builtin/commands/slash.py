@@ -61,7 +61,7 @@ def available_commands(session: Session) -> list[Json]:
     """The commands that `available_commands_update` lists."""
     custom = find_commands(session.cwd).values()
     return own_commands() + [
-        available(each.name, each.description, "") for each in custom if each.name not in COMMANDS
+        available(command.name, command.description, "") for command in custom if command.name not in COMMANDS
     ]
 
 
@@ -73,14 +73,14 @@ async def _help(session: Session, rest: str) -> None:
         "I am Dragoman's built-in agent. These commands work without a language model:",
         "",
         *(
-            f"- `/{each.name}{' ' + each.hint if each.hint else ''}`: {each.description}"
-            for each in COMMANDS.values()
+            f"- `/{command.name}{' ' + command.hint if command.hint else ''}`: {command.description}"
+            for command in COMMANDS.values()
         ),
     ]
-    custom = [each for each in find_commands(session.cwd).values() if each.name not in COMMANDS]
+    custom = [command for command in find_commands(session.cwd).values() if command.name not in COMMANDS]
     if custom:
         lines += ["", "From this workspace, for a model:", ""]
-        lines += [f"- `/{each.name}`: {each.description}" for each in custom]
+        lines += [f"- `/{command.name}`: {command.description}" for command in custom]
     lines += ["", f"Model: {session.model or 'none configured; /model says how'}. Mode: {session.mode}."]
     session.say("\n".join(lines))
 
@@ -148,12 +148,12 @@ async def _diff(session: Session, rest: str) -> None:
         "kind": "read",
         "status": "completed",
         "content": diffs,
-        "locations": [{"path": each["path"]} for each in diffs],
+        "locations": [{"path": diff["path"]} for diff in diffs],
         "_meta": {"dragoman": {"told": True}},
     }
     session.update(update)
     changed = "".join(
-        diff_text(workspace.show(each["path"]), each["oldText"], each["newText"]) for each in diffs
+        diff_text(workspace.show(diff["path"]), diff["oldText"], diff["newText"]) for diff in diffs
     )
     if changed:
         session.say_block(changed, "diff")

@@ -32,7 +32,7 @@ OFFERED = (
 
 
 def own_commands() -> list[Json]:
-    return [available(each.name, each.description, each.hint) for each in OFFERED]
+    return [available(command.name, command.description, command.hint) for command in OFFERED]
 
 
 def available(name: str, description: str, hint: str) -> Json:

@@ -90,7 +90,7 @@ class McpConnection:
                 client = await stack.enter_async_context(_connect(self._server, self._cwd))
                 listed = (await client.list_tools()).tools
                 self._client = client
-                self.tools = [self._tool(each) for each in listed[:MAX_TOOLS]]
+                self.tools = [self._tool(tool) for tool in listed[:MAX_TOOLS]]
                 self._opened.set()
                 await self._leave.wait()
         except Exception as error:  # noqa: BLE001 (any failure of a server is reported, not raised)
@@ -150,7 +150,7 @@ async def _connect(server: Json, cwd: str) -> AsyncIterator[Client]:
 async def _stdio(server: Json, cwd: str, stack: AsyncExitStack) -> Any:
     if not isinstance(server.get("command"), str):
         raise ToolError("it has no command")
-    args = [str(each) for each in server.get("args") or []]
+    args = [str(arg) for arg in server.get("args") or []]
     return StdioServerParameters(command=server["command"], args=args, env=_pairs(server.get("env")), cwd=cwd)
 
 
@@ -172,8 +172,8 @@ _TRANSPORTS: Mapping[str, Callable[[Json, str, AsyncExitStack], Any]] = {
 
 def _pairs(listed: object) -> dict[str, str]:
     """The environment or headers as a dict; ACP lists them as `{name, value}`."""
-    pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    return {str(each.get("name")): str(each.get("value")) for each in pairs}
+    pairs = [pair for pair in listed if isinstance(pair, dict)] if isinstance(listed, list) else []
+    return {str(pair.get("name")): str(pair.get("value")) for pair in pairs}
 
 
 def _result(answer: Any) -> Result:

@@ -107,7 +107,9 @@ class Conversation:
         for call, outcome in results:
             kind = RESULTS[outcome.status]
             parts.append(ToolReturnPart(call.name, outcome.text, call.id, outcome=kind))
-            pictures += [BinaryContent(each.data, media_type=each.media_type) for each in outcome.pictures]
+            pictures += [
+                BinaryContent(picture.data, media_type=picture.media_type) for picture in outcome.pictures
+            ]
         if pictures:
             parts.append(UserPromptPart(["The pictures that were read:", *pictures]))
         self.messages.append(ModelRequest(parts))
@@ -157,10 +159,10 @@ class Conversation:
 
     def estimate(self) -> int:
         """The estimated tokens, for models that do not report them: four bytes each, plus the cost of media."""
-        media = [each for message in self.messages for each in _media(message)]
-        encoded = sum((len(each.data) + 2) // 3 * 4 for each in media)
+        media = [part for message in self.messages for part in _media(message)]
+        encoded = sum((len(part.data) + 2) // 3 * 4 for part in media)
         text = len(ModelMessagesTypeAdapter.dump_json(self.messages)) - encoded
-        return text // 4 + sum(_media_tokens(each) for each in media)
+        return text // 4 + sum(_media_tokens(part) for part in media)
 
 
 class Llm:
@@ -226,7 +228,7 @@ def _instruct(messages: list[ModelMessage], instructions: str) -> None:
 def _media(message: ModelMessage) -> Iterator[BinaryContent]:
     for part in message.parts:
         if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
-            yield from (each for each in part.content if isinstance(each, BinaryContent))
+            yield from (block for block in part.content if isinstance(block, BinaryContent))
 
 
 def _media_tokens(media: BinaryContent) -> int:

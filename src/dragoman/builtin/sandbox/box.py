@@ -54,7 +54,7 @@ class Box:
         if self._is_workspace:
             raise ToolError("Sandbox mode works on the workspace itself here: there is nothing to apply.")
         await self.workspace()
-        return await asyncio.to_thread(lambda: [each for copy in self._copies for each in copy.changes()])
+        return await asyncio.to_thread(lambda: [change for copy in self._copies for change in copy.changes()])
 
     async def remove(self) -> None:
         """Delete the copy; the next use makes a new one."""
@@ -78,7 +78,7 @@ class Box:
         self._copies = [Copy(Path(root), folder / str(number)) for number, root in enumerate(tops)]
         for copy in self._copies:
             copy.make()
-        return BoxWorkspace(self._real, {each.source: each.target for each in self._copies})
+        return BoxWorkspace(self._real, {box_copy.source: box_copy.target for box_copy in self._copies})
 
 
 class BoxWorkspace(Workspace):

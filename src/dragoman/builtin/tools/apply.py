@@ -35,7 +35,7 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
     changes = await context.box.changes()
     if not changes:
         raise ToolError("Nothing was changed in the box.")
-    both = [each.path for each in changes if each.conflict]
+    both = [change.path for change in changes if change.conflict]
     if both:
         raise ToolError(
             f"Changed in the workspace too since the box was made: {', '.join(both[:10])}. "
@@ -61,7 +61,7 @@ async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
 
     remove = weakref.finalize(act, shutil.rmtree, folder, ignore_errors=True)  # also if the user rejects it
     title = f"Apply {_count(changes)} of the box to the workspace"
-    return Intent(title, act, [{"path": each.path} for each in changes], diffs)
+    return Intent(title, act, [{"path": change.path} for change in changes], diffs)
 
 
 def _count(changes: Sequence[Change]) -> str:

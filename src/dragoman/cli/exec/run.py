@@ -232,7 +232,7 @@ class Execution:
 
     def _all_refused(self) -> bool:
         """Whether every permission was refused and no tool call was completed without one."""
-        refused = bool(self._questions) and not any(each.allowed for each in self._questions)
+        refused = bool(self._questions) and not any(question.allowed for question in self._questions)
         return refused and not self._did_something
 
     def _stopped(self, how: str, reason: str | None = None) -> Outcome:

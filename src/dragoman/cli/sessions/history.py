@@ -69,7 +69,7 @@ class History:
                 lines[-1] = {"seq": seq, "who": who, "text": lines[-1]["text"] + text}
             else:
                 lines.append({"seq": seq, "who": who, "text": text})
-        return [{**each, "text": one_line(each["text"])} for each in lines[-SHOWN_EVENTS:]]
+        return [{**line, "text": one_line(line["text"])} for line in lines[-SHOWN_EVENTS:]]
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -82,7 +82,7 @@ def _events(view: View) -> str:
 def _print_question(history: History) -> None:
     question = history.question or {}
     offered = question.get("options")
-    names = [str(as_object(each).get("name")) for each in offered] if isinstance(offered, list) else []
+    names = [str(as_object(option).get("name")) for option in offered] if isinstance(offered, list) else []
     click.echo(f"\nOpen question\n  {describe_tool(as_object(question.get('toolCall')))}: {', '.join(names)}")
 
 

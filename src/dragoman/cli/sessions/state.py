@@ -118,6 +118,6 @@ def ago(time: str, now: datetime | None = None) -> str:
 def short_ids(ids: list[str]) -> dict[str, str]:
     """The beginnings of the ids, long enough to be unique among them."""
     length = SHORT
-    while len({each[:length] for each in ids}) < len(set(ids)):
+    while len({session_id[:length] for session_id in ids}) < len(set(ids)):
         length += 2
-    return {each: each[:length] for each in ids}
+    return {session_id: session_id[:length] for session_id in ids}

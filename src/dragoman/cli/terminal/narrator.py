@@ -122,7 +122,9 @@ class Narrator:
             self.screen.more(end[0], finished=True, fg=end[1])
             self._open = ""
             content = self._contents.take(update)
-            known = call in self._asked and not any(as_object(each).get("type") != "diff" for each in content)
+            known = call in self._asked and not any(
+                as_object(block).get("type") != "diff" for block in content
+            )
             if not known and not said_already(update):
                 self._show(list(tool_text.lines(content)), OUTPUT_LINES)
         elif first and self.screen.terminal:
@@ -140,7 +142,7 @@ class Narrator:
         entries = update.get("entries")
         if not self.screen.terminal or not isinstance(entries, list):
             return
-        done = sum(isinstance(each, dict) and each.get("status") == "completed" for each in entries)
+        done = sum(isinstance(entry, dict) and entry.get("status") == "completed" for entry in entries)
         self.say(f"plan: {done} of {len(entries)} steps done", dim=True)
 
     def _notice(self, update: JsonObject) -> None:

@@ -15,7 +15,7 @@ def value(item: Any) -> str:
     if isinstance(item, str):
         return string(item)
     if isinstance(item, list):
-        return "[" + ", ".join(value(each) for each in item) + "]"
+        return "[" + ", ".join(value(part) for part in item) + "]"
     if isinstance(item, dict):
         if not item:
             return "{}"

@@ -29,7 +29,7 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
             raise _too_late(decided)
         raise HttpError(404, "This question is not open (any more).", code="unknown_question")
     options = asked["options"] if isinstance(asked["options"], list) else []
-    offered = [str(as_object(each).get("optionId")) for each in options]
+    offered = [str(as_object(offer).get("optionId")) for offer in options]
     if option not in offered:
         raise HttpError(400, f"optionId is one of {', '.join(offered)}.")
     return session

@@ -46,8 +46,13 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 def schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     """JSON schemas of the request and response bodies, by name."""
-    used = [shape for each in operations for shape in (each.body, each.answer) if shape not in (None, dict)]
-    shapes = list(dict.fromkeys([*(each for each in used if each is not None), Problem]))
+    used = [
+        shape
+        for operation in operations
+        for shape in (operation.body, operation.answer)
+        if shape not in (None, dict)
+    ]
+    shapes = list(dict.fromkeys([*(body for body in used if body is not None), Problem]))
     return msgspec.json.schema_components(shapes, ref_template=REF)[1]
 
 

@@ -58,7 +58,7 @@ class Routes:
     async def answer(self, request: Request) -> Response | None:
         method = "GET" if request.method == "HEAD" else request.method
         found = [
-            (each, values) for each in self.operations if (values := each.match(request.path)) is not None
+            (known, values) for known in self.operations if (values := known.match(request.path)) is not None
         ]
         for operation, values in found:
             if operation.method == method:

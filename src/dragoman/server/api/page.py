@@ -17,10 +17,10 @@ from dragoman.server.api.operation import JSON, Operation
 def html(operations: Sequence[Operation]) -> str:
     shapes = schemas(operations)
     index = "".join(
-        f'<li><a href="#{operation_id(each)}"><code>{each.method} {escape(each.path)}</code></a></li>'
-        for each in operations
+        f'<li><a href="#{operation_id(operation)}"><code>{operation.method} {escape(operation.path)}</code></a></li>'
+        for operation in operations
     )
-    sections = "".join(_section(each, shapes) for each in operations)
+    sections = "".join(_section(operation, shapes) for operation in operations)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Dragoman API</title>'
@@ -76,7 +76,7 @@ def _referenced(schema: dict[str, Any]) -> str | None:
 
 def _type(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:
-        return " or ".join(_type(each) for each in schema["anyOf"])
+        return " or ".join(_type(part) for part in schema["anyOf"])
     if schema.get("type") == "array":
         return "list"
     return str(schema.get("type", "object"))

@@ -20,7 +20,7 @@ class Tokens:
         self._file = file
 
     async def every(self, request: Request, values: Values) -> Response:
-        return Response.json(TokenList([_shown(each) for each in await self._read()]))
+        return Response.json(TokenList([_shown(token) for token in await self._read()]))
 
     async def create(self, request: Request, values: Values) -> Response:
         wanted = await read(request, NewToken)
@@ -38,7 +38,7 @@ class Tokens:
 
     async def revoke(self, request: Request, values: Values) -> Response:
         name = values["name"]
-        if all(each.name != name for each in await self._read()):
+        if all(token.name != name for token in await self._read()):
             raise HttpError(404, "There is no such token.", code="unknown_token")
         try:
             await asyncio.to_thread(self._file.revoke, name)

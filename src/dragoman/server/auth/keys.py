@@ -149,7 +149,7 @@ class Keys:
             log.info("tokens have changed", extra={"tokens": len(self._keys) - 1})
 
     def _use(self, tokens: list[Token]) -> None:
-        named = [_Key(each, each.hash, each.identity(self._quotas)) for each in tokens]
+        named = [_Key(token, token.hash, token.identity(self._quotas)) for token in tokens]
         self._keys = [self._instance, *named]
         current = {key.identity.key for key in self._keys}
         self._rate_limits = {

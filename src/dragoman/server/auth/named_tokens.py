@@ -123,7 +123,7 @@ class TokenFile:
         )
 
         def add(known: list[Token]) -> list[Token]:
-            others = [each for each in known if each.name != name]
+            others = [other for other in known if other.name != name]
             if len(others) < len(known) and not _one(known, name).expired(now):
                 raise ConfigError(f'there is a token "{name}" already: revoke it first, or take another name')
             return [*others, token]
@@ -137,7 +137,7 @@ class TokenFile:
 
         def remove(known: list[Token]) -> list[Token]:
             gone.append(_one(known, name))
-            return [each for each in known if each.name != name]
+            return [token for token in known if token.name != name]
 
         self._change(remove)
         return gone[0]
@@ -170,7 +170,7 @@ def _iso(moment: float) -> str:
 
 
 def _one(known: list[Token], name: str) -> Token:
-    found = next((each for each in known if each.name == name), None)
+    found = next((token for token in known if token.name == name), None)
     if found is None:
         raise ConfigError(f'there is no token "{name}": `dragoman tokens list` shows those that there are')
     return found

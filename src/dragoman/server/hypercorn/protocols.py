@@ -171,7 +171,7 @@ class PatientH2(h2.H2Protocol):
             while not self._ended and (frames := self._gate.take(FRAMES_AT_ONCE)) is not None:
                 events = self.connection.receive_data(frames)
                 await self._handle_events(events)
-                if any(isinstance(each, RequestReceived) for each in events):
+                if any(isinstance(frame_event, RequestReceived) for frame_event in events):
                     await self._budget.next_turn()
                 else:
                     await self._budget.turn()

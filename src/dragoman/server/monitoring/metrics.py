@@ -237,7 +237,7 @@ class _TimedTurn:
 
 def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
     sessions = list(gateway.sessions.values())
-    attachments = [each for session in sessions for each in session.attachments]
+    attachments = [view for session in sessions for view in session.attachments]
     live = sum(attachment.live for attachment in attachments)
     journals = [session.journal for session in sessions if session.journal is not None]
     agents = Counter(agent.name for agent in gateway.pool.running())
@@ -252,8 +252,10 @@ def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
         "dragoman_client_queue_bytes": [({}, sum(client.backlog for client in gateway.clients))],
         "dragoman_journal_queue_bytes": [({}, gateway.store.backlog if gateway.store is not None else 0)],
         "dragoman_journal_lag_events": [
-            ({}, sum(each.seq - each.delivered for each in journals if not each.broken))
+            ({}, sum(journal.seq - journal.delivered for journal in journals if not journal.broken))
         ],
-        "dragoman_journal_waiting": [({}, sum(each.state is JournalState.WAITING for each in journals))],
-        "dragoman_journal_broken": [({}, sum(each.broken for each in journals))],
+        "dragoman_journal_waiting": [
+            ({}, sum(journal.state is JournalState.WAITING for journal in journals))
+        ],
+        "dragoman_journal_broken": [({}, sum(journal.broken for journal in journals))],
     }

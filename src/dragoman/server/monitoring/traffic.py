@@ -61,8 +61,8 @@ class Traffic:
         return receiving, sending
 
     def samples(self) -> dict[str, list[Sample]]:
-        received = self._received + sum(each.received for each in self._open)
-        sent = self._sent + sum(each.sent for each in self._open)
+        received = self._received + sum(socket.received for socket in self._open)
+        sent = self._sent + sum(socket.sent for socket in self._open)
         http, websocket = {"transport": "http"}, {"transport": "websocket"}
         return {
             "dragoman_received_bytes_total": [(http, self.http_received), (websocket, received)],
