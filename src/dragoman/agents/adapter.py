@@ -78,8 +78,8 @@ class AdapterHandle(Receiver):
         self._peer = Peer("The gateway", self, strict=False)
         self._peer.link_opened(_Upwards(self))
         self._adapter: AgentAdapter | None = None
-        self._asked: list[Frame] = []
-        self._said: list[Frame] = []
+        self._incoming: list[Frame] = []
+        self._outgoing: list[Frame] = []
         self._paused = False
         self._closed = False
         self._end = AgentEnd()
@@ -123,9 +123,9 @@ class AdapterHandle(Receiver):
     def send(self, message: bytes) -> None:
         if self._closed:
             return
-        if not self._asked:
-            self._loop.call_soon(self._hear)
-        self._asked.append(message)
+        if not self._incoming:
+            self._loop.call_soon(self._read_requests)
+        self._incoming.append(message)
 
     def pause(self) -> None:
         self._paused = True
@@ -136,8 +136,8 @@ class AdapterHandle(Receiver):
         self._paused = False
         for program in self._programs():
             program.resume()
-        if self._said:
-            self._loop.call_soon(self._say)
+        if self._outgoing:
+            self._loop.call_soon(self._deliver_waiting)
 
     @property
     def backlog(self) -> int:
@@ -148,7 +148,7 @@ class AdapterHandle(Receiver):
 
     def close(self) -> None:
         if self._stopping is None:
-            self._stopping = self._loop.create_task(self._see_out())
+            self._stopping = self._loop.create_task(self._stop_adapter())
 
     async def stop(self) -> None:
         self.close()
@@ -186,20 +186,20 @@ class AdapterHandle(Receiver):
 
     # -- the two directions
 
-    def _hear(self) -> None:
-        frames, self._asked = self._asked, []
+    def _read_requests(self) -> None:
+        frames, self._incoming = self._incoming, []
         self._peer.link_messages(frames)
 
-    def say(self, message: bytes) -> None:
+    def deliver(self, message: bytes) -> None:
         if self._closed:
             return
-        if not self._said and not self._paused:
-            self._loop.call_soon(self._say)
-        self._said.append(message)
+        if not self._outgoing and not self._paused:
+            self._loop.call_soon(self._deliver_waiting)
+        self._outgoing.append(message)
 
-    def _say(self) -> None:
-        if self._said and not self._paused and not self._closed:
-            frames, self._said = self._said, []
+    def _deliver_waiting(self) -> None:
+        if self._outgoing and not self._paused and not self._closed:
+            frames, self._outgoing = self._outgoing, []
             self._handler.link_messages(frames)
 
     def _programs(self) -> list[AcpAgent]:
@@ -210,7 +210,7 @@ class AdapterHandle(Receiver):
         if not task.cancelled() and task.exception() is not None:
             log.error("adapter failed", extra={"agent": self.name}, exc_info=task.exception())
 
-    async def _see_out(self) -> None:
+    async def _stop_adapter(self) -> None:
         if self._adapter is not None:
             await self._adapter.close()
         for task in list(self._tasks):
@@ -221,7 +221,7 @@ class AdapterHandle(Receiver):
         if self._closed:
             return
         self._paused = False
-        self._say()  # deliver what was queued before the end
+        self._deliver_waiting()  # deliver what was queued before the end
         self._closed = True
         self._peer.link_closed(reason)
         self._handler.link_closed(reason)
@@ -234,7 +234,7 @@ class _Upwards:
         self._handle = handle
 
     def send(self, message: bytes) -> None:
-        self._handle.say(message)
+        self._handle.deliver(message)
 
     def pause(self) -> None:
         """Does nothing: the gateway sends little, so it is always read."""

@@ -274,9 +274,9 @@ class AgentProcess:
     def _end(self, *, wanted: bool, patience: float) -> None:
         if self._ending is None:
             self._wanted = wanted
-            self._ending = self._loop.create_task(self._see_out(patience))
+            self._ending = self._loop.create_task(self._end_in_steps(patience))
 
-    async def _see_out(self, patience: float) -> None:
+    async def _end_in_steps(self, patience: float) -> None:
         """Wait for the agent to exit by itself, end its remaining processes, and close the pipes."""
         if self._exit is None:
             # Before it can exit: after that its children may be orphans that nothing links to it.
@@ -358,13 +358,13 @@ class BoxedAgent(AcpAgent):
         """Send the preface and watch for the end; called right after the start, before anything else is sent."""
         if inside.preface:
             self.send(inside.preface.removesuffix(b"\n"))
-        self._leaving = asyncio.get_running_loop().create_task(self._see_out_inside(inside))
+        self._leaving = asyncio.get_running_loop().create_task(self._leave_box(inside))
 
     async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
         await super().stop(patience)
         if self._leaving is not None:
             await asyncio.shield(self._leaving)
 
-    async def _see_out_inside(self, inside: Enclosed) -> None:
+    async def _leave_box(self, inside: Enclosed) -> None:
         await self.wait_closed()
         await inside.leave()

@@ -132,7 +132,7 @@ class Server(AcpServer):
 
     async def _load(self, params: Json) -> Json:
         """Replay the history, send the current commands, then answer."""
-        session = self._revive(params)
+        session = self._reopen(params)
         for update in session.history.updates:
             self.client.update(session.id, update)
             await self.client.wait_writable()
@@ -140,7 +140,7 @@ class Server(AcpServer):
         return session.state()
 
     async def _resume(self, params: Json) -> Json:
-        session = self._revive(params)
+        session = self._reopen(params)
         self._tell_commands(session)
         return session.state()
 
@@ -192,9 +192,9 @@ class Server(AcpServer):
 
     # -- underneath
 
-    def _revive(self, params: Json) -> Session:
+    def _reopen(self, params: Json) -> Session:
         cwd, roots = _folders(params)
-        session = self.sessions.revive(_text(params, "sessionId"), cwd, roots)
+        session = self.sessions.reopen(_text(params, "sessionId"), cwd, roots)
         self._start_servers(session, params)
         return session
 

@@ -54,7 +54,7 @@ class Sessions:
         )
         return self._open(id, facts, History(self._archive.file(id)))
 
-    def revive(self, id: str, cwd: str, roots: Sequence[str]) -> Session:
+    def reopen(self, id: str, cwd: str, roots: Sequence[str]) -> Session:
         """The session, live or loaded from disk; one from disk continues in the given `cwd`."""
         if id in self._live:
             return self._live[id]

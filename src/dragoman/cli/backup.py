@@ -94,9 +94,9 @@ class _Progress:
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
 
     def __enter__(self) -> Callable[[str], None]:
-        return self._say
+        return self._print
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if self._terminal and time.monotonic() - self._shown > 0.1:
             self._shown = time.monotonic()
             click.echo(f"\r{text:<60}", nl=False, err=True)

@@ -115,7 +115,7 @@ async def gateway(
     neighbours = await _listen_to_processes(running, store)
     gc.freeze()  # permanent objects: later collections, which block the loop, skip them
     ending = asyncio.Event()
-    unlisted = asyncio.create_task(_tell_unlisted(store, ending))
+    unlisted = asyncio.create_task(_log_unlisted(store, ending))
     try:
         yield running
     finally:
@@ -254,7 +254,7 @@ def find_lost_directory(paths: Paths) -> str | None:
     return f"{paths.database} is missing although there are journals: `dragoman doctor --fix` brings the sessions back"
 
 
-async def _tell_unlisted(store: Store | None, ending: asyncio.Event) -> None:
+async def _log_unlisted(store: Store | None, ending: asyncio.Event) -> None:
     """Log how many journals are not in the directory, for example because it was removed and made again."""
     from dragoman.cli.sessions.find import unlisted_words
     from dragoman.store import FileStore

@@ -127,7 +127,7 @@ class Reaper:
     def admit(self) -> str:
         """Register a tree that is about to start; returns its token."""
         token = secrets.token_hex(12)
-        self._tell(f"watch {token}")
+        self._send(f"watch {token}")
         return token
 
     async def end(self, token: str) -> None:
@@ -135,7 +135,7 @@ class Reaper:
         if not self.alive:
             return  # the box is gone with all its processes
         ended = self._ended.setdefault(token, asyncio.Event())
-        self._tell(f"end {token}")
+        self._send(f"end {token}")
         try:
             async with asyncio.timeout(END_PATIENCE):
                 await ended.wait()
@@ -155,7 +155,7 @@ class Reaper:
         if self._reading is not None:
             self._reading.cancel()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if not self._stdin.is_closing():
             self._stdin.write(line.encode() + b"\n")
 

@@ -57,7 +57,7 @@ class SocketFollower:
         elif self._writer.transport.get_write_buffer_size() > limits.FOLLOWER_BYTES:
             self.left_out += len(data)
         else:
-            self._tell_gap()
+            self._report_gap()
             self._send(data)
 
     def end(self, code: int) -> None:
@@ -67,7 +67,7 @@ class SocketFollower:
 
     def attach(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
-        self._tell_gap()
+        self._report_gap()
         self._send(bytes(self._kept))
         self._kept.clear()
         self._finish()
@@ -77,14 +77,14 @@ class SocketFollower:
         if self._writer is not None and data and not self.closed:
             self._writer.write(b"%d\n%b" % (len(data), data))
 
-    def _tell_gap(self) -> None:
+    def _report_gap(self) -> None:
         if self.left_out:
             self._send(f"[{self.left_out} bytes of output left out]\n".encode())
             self.left_out = 0
 
     def _finish(self) -> None:
         if self._writer is not None and self._code is not None:
-            self._tell_gap()
+            self._report_gap()
             if not self.closed:
                 self._writer.write(b"=%d\n" % self._code)
             self._writer.close()

@@ -99,7 +99,7 @@ class ClaudeAgent(NativeAgent[Session]):
     async def forget(self, session_id: str) -> None:
         await asyncio.to_thread(self._history.forget, session_id)
 
-    async def let_go(self, conversation: Session) -> None:
+    async def release(self, conversation: Session) -> None:
         await conversation.stop()
 
     async def _close(self, params: JsonObject) -> JsonObject:
@@ -108,7 +108,7 @@ class ClaudeAgent(NativeAgent[Session]):
         self._setups.pop(session_id, None)
         return await super()._close(params)
 
-    async def revived(self, session_id: str) -> Session | None:
+    async def restarted(self, session_id: str) -> Session | None:
         chosen = self._lost.get(session_id)
         if chosen is None:
             return None

@@ -147,7 +147,7 @@ class Session(LinkHandler):
         if servers:
             # Over the pipe, not as an argument: it may hold secrets, and arguments are public.
             self._prepared = self.control.ask("mcp_set_servers", servers=servers)
-            self._prepared.add_done_callback(_heard)
+            self._prepared.add_done_callback(_log_failure)
 
     async def _open_late(self, servers: JsonObject) -> None:
         """Complete the start after the client got its session; `_opened` raises the error, if any."""
@@ -215,7 +215,7 @@ class Session(LinkHandler):
             return
         self._cancelled = True
         if self._starting is None:  # else nothing to interrupt yet
-            self.control.ask("interrupt").add_done_callback(_heard)
+            self.control.ask("interrupt").add_done_callback(_log_failure)
         self._questions.cancel()
 
     async def choose(self, option: str, value: str) -> None:
@@ -382,6 +382,6 @@ class Session(LinkHandler):
             self._handle.update(self.id, update)
 
 
-def _heard(answer: asyncio.Future[JsonObject]) -> None:
+def _log_failure(answer: asyncio.Future[JsonObject]) -> None:
     if not answer.cancelled() and answer.exception() is not None:
         log.warning("claude: %s", answer.exception())

@@ -106,7 +106,7 @@ class CodexAgent(NativeAgent[Thread]):
             if not _LOST.search(error.message):
                 raise
 
-    async def let_go(self, conversation: Thread) -> None:
+    async def release(self, conversation: Thread) -> None:
         conversation.cancel()
         try:
             await self._server.ask("thread/unsubscribe", {"threadId": conversation.id})
@@ -162,7 +162,7 @@ class CodexAgent(NativeAgent[Thread]):
         told = as_object(msgspec.json.decode(params))
         thread = self.conversations.get(str(told.get("threadId")))
         if thread is not None:
-            thread.heard(method, told)
+            thread.notified(method, told)
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         self._server.garbage(error)

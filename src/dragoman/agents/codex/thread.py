@@ -103,7 +103,7 @@ class Thread:
 
     # -- notifications of Codex
 
-    def heard(self, method: str, params: JsonObject) -> None:
+    def notified(self, method: str, params: JsonObject) -> None:
         if method == "turn/completed":
             self._completed(as_object(params.get("turn")))
             return

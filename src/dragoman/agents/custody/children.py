@@ -162,9 +162,9 @@ class WatchedChild:
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:
             word, _, number = line.decode().partition(" ")
-            self._hear(word, int(number))
+            self._read_reply(word, int(number))
 
-    def _hear(self, word: str, number: int) -> None:
+    def _read_reply(self, word: str, number: int) -> None:
         if word == "exit":
             self._ended(number)
         elif not self._started.done():

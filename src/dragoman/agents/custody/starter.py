@@ -105,7 +105,7 @@ class Starter:
                 return True
             descriptor = self._status.pop(pid, None)
             if descriptor is not None:
-                _say(descriptor, f"exit {os.waitstatus_to_exitcode(status)}")
+                _report(descriptor, f"exit {os.waitstatus_to_exitcode(status)}")
                 os.close(descriptor)
 
     def _receive(self) -> list[int]:
@@ -127,7 +127,7 @@ class Starter:
                 self._become(order, folder, streams, tells)
         except OSError as error:
             os.close(tells)
-            _say(status, f"failed {error.errno}")
+            _report(status, f"failed {error.errno}")
             return None
         else:
             os.close(tells)
@@ -136,10 +136,10 @@ class Starter:
             os.close(told)
         if trouble:
             os.waitpid(pid, 0)
-            _say(status, trouble.decode())
+            _report(status, trouble.decode())
             return None
         self._status[pid] = status
-        _say(status, f"started {pid}")
+        _report(status, f"started {pid}")
         return Started(order.marker, pid)
 
     def _become(self, order: Order, folder: int, streams: Sequence[int], tells: int) -> NoReturn:
@@ -168,7 +168,7 @@ def _read_all(descriptor: int) -> bytes:
     return data
 
 
-def _say(descriptor: int, line: str) -> None:
+def _report(descriptor: int, line: str) -> None:
     try:
         os.write(descriptor, line.encode() + b"\n")
     except BrokenPipeError:

@@ -91,7 +91,7 @@ class Watcher:
                 self._has_children()
             if self._requests in ready:
                 self._start()
-            if _STDIN in ready and not self._hear():
+            if _STDIN in ready and not self._read_commands():
                 return
             self._work()
 
@@ -113,7 +113,7 @@ class Watcher:
             Chore(tree.escalate([theirs], table), lambda: left.settle(ended=not theirs.remaining))
         )
 
-    def _hear(self) -> bool:
+    def _read_commands(self) -> bool:
         data = os.read(_STDIN, _READ_BYTES)
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:

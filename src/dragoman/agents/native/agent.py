@@ -163,10 +163,10 @@ class NativeAgent(ABC, Generic[C]):
         """Delete the agent's own record of a session; does nothing if there is none."""
 
     @abstractmethod
-    async def let_go(self, conversation: C) -> None:
+    async def release(self, conversation: C) -> None:
         """Release the resources of a closed conversation."""
 
-    async def revived(self, session_id: str) -> C | None:
+    async def restarted(self, session_id: str) -> C | None:
         """Restart a conversation that lost its own process while others go on; None if there is none."""
         return None
 
@@ -200,33 +200,33 @@ class NativeAgent(ABC, Generic[C]):
     async def _new(self, params: JsonObject) -> JsonObject:
         former = await self._last_session(text_of(params, "cwd"))
         if former is None:
-            return self._named(await self.begin(params), params)
+            return self._new_session(await self.begin(params), params)
         try:
             conversation = await self.branch(params, former)
         except RpcError as error:
             log.warning("the last session cannot be resumed: %s", error, extra={"agent_session": former})
-            return self._named(await self.begin(params), params)
+            return self._new_session(await self.begin(params), params)
         # A branch: the former session stays as it is, and may be live elsewhere.
-        told = self._named(conversation, params)
+        told = self._new_session(conversation, params)
         return {**told, "_meta": {"dragoman": {"resumedFrom": former}}}
 
     async def _load(self, params: JsonObject) -> JsonObject:
-        return await self._come_back(params, replay=True)
+        return await self._reopen_session(params, replay=True)
 
     async def _resume(self, params: JsonObject) -> JsonObject:
-        return await self._come_back(params, replay=False)
+        return await self._reopen_session(params, replay=False)
 
-    async def _come_back(self, params: JsonObject, *, replay: bool) -> JsonObject:
+    async def _reopen_session(self, params: JsonObject, *, replay: bool) -> JsonObject:
         """Reopen a session; commands are sent after the history, before the answer: the client knows the id."""
         conversation = await self.reopen(params, text_of(params, "sessionId"), replay=replay)
-        told = self._told(conversation, params)
+        told = self._session_state(conversation, params)
         telling = conversation.tell_commands()
         if telling is not None:
             await asyncio.wait((telling,), timeout=COMMANDS_TIMEOUT)
         return told
 
     async def _fork(self, params: JsonObject) -> JsonObject:
-        return self._named(await self.branch(params, text_of(params, "sessionId")), params)
+        return self._new_session(await self.branch(params, text_of(params, "sessionId")), params)
 
     async def _last_session(self, cwd: str) -> str | None:
         if self.native.boxed or not self._auto_resume.get(cwd):
@@ -242,7 +242,7 @@ class NativeAgent(ABC, Generic[C]):
         self._cancelled.discard(session_id)
         self._model_readers.discard(session_id)
         if conversation is not None:
-            await self.let_go(conversation)
+            await self.release(conversation)
         return {}
 
     async def _delete(self, params: JsonObject) -> JsonObject:
@@ -292,7 +292,7 @@ class NativeAgent(ABC, Generic[C]):
         conversation, option = await self._conversation(params), text_of(params, "configId")
         options = conversation.options
         if option == AUTO_RESUME.id:
-            self._keep_auto_resume(conversation, text_of(params, "value"))
+            self._set_auto_resume(conversation, text_of(params, "value"))
         else:
             await conversation.choose(option, text_of(params, "value"))
         if option == "mode":
@@ -301,20 +301,20 @@ class NativeAgent(ABC, Generic[C]):
             conversation.tell({"sessionUpdate": "current_model_update", "currentModelId": options.model})
         return {"configOptions": options.config()}
 
-    def _keep_auto_resume(self, conversation: C, value: str) -> None:
+    def _set_auto_resume(self, conversation: C, value: str) -> None:
         conversation.options.check(AUTO_RESUME.id, value)
         conversation.options.current[AUTO_RESUME.id] = value
         self._auto_resume.set(self._folders[conversation.id], value == "true")
 
     # -- conversations
 
-    def _named(self, conversation: C, params: JsonObject) -> JsonObject:
+    def _new_session(self, conversation: C, params: JsonObject) -> JsonObject:
         """The answer for a new session; commands are sent after it, since the client does not know the id before."""
         loop = asyncio.get_running_loop()
         loop.call_soon(lambda: loop.call_soon(conversation.tell_commands))
-        return {"sessionId": conversation.id, **self._told(conversation, params)}
+        return {"sessionId": conversation.id, **self._session_state(conversation, params)}
 
-    def _told(self, conversation: C, params: JsonObject) -> JsonObject:
+    def _session_state(self, conversation: C, params: JsonObject) -> JsonObject:
         cwd = self._folders[conversation.id] = text_of(params, "cwd")
         if not self.native.boxed:
             conversation.options.current[AUTO_RESUME.id] = str(self._auto_resume.get(cwd)).lower()
@@ -322,7 +322,7 @@ class NativeAgent(ABC, Generic[C]):
 
     async def _conversation(self, params: JsonObject) -> C:
         session_id = text_of(params, "sessionId")
-        conversation = self.conversations.get(session_id) or await self.revived(session_id)
+        conversation = self.conversations.get(session_id) or await self.restarted(session_id)
         if conversation is None:
             raise session_not_found(session_id)
         return conversation

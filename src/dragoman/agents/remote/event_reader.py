@@ -82,11 +82,11 @@ class EventReader:
             if response.status_code != 200:
                 raise refused(self._address, response.status_code)
             self.settled.set()
-            return await self._hear(response.aiter_raw())
+            return await self._read_chunks(response.aiter_raw())
         finally:
             await response.aclose()
 
-    async def _hear(self, chunks: AsyncIterator[bytes]) -> bool:
+    async def _read_chunks(self, chunks: AsyncIterator[bytes]) -> bool:
         decoder = EventDecoder(self._max_bytes)
         anything = False
         while (chunk := await self._bounded(anext(chunks, None))) is not None:

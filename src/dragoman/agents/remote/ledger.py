@@ -223,7 +223,9 @@ class Ledger:
             self.to_gateway.append(line)
             return
         update = params.update
-        if update.sessionUpdate == "session_info_update" and self._told(params.sessionId, known, update.meta):
+        if update.sessionUpdate == "session_info_update" and self._note_state(
+            params.sessionId, known, update.meta
+        ):
             return
         prompt = self._prompt(known)
         if prompt is not None:
@@ -233,7 +235,7 @@ class Ledger:
                 return
         self.to_gateway.append(line)
 
-    def _told(self, session_id: str, known: Known, meta: Raw) -> bool:
+    def _note_state(self, session_id: str, known: Known, meta: Raw) -> bool:
         """Handle a state update of a Dragoman server; True if the gateway must not see it."""
         facts = dragoman_facts(lenient_value(meta)) if meta is not ABSENT else {}
         if "caughtUp" in facts and known.returning:

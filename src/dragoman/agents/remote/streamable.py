@@ -227,7 +227,7 @@ class HttpChannel:
                 self._client,
                 self._headers(session_id, EVENTS),
                 self._max_bytes,
-                partial(self._heard, session_id),
+                partial(self._received_lines, session_id),
                 self._flowing,
             )
             self._streams[session_id] = self._loop.create_task(self._read(reader, early)), reader
@@ -240,7 +240,7 @@ class HttpChannel:
             if not early:
                 self._lost(refused(self._address, 404))
 
-    def _heard(self, session_id: str | None, lines: list[bytes]) -> None:
+    def _received_lines(self, session_id: str | None, lines: list[bytes]) -> None:
         for line in lines:
             try:
                 head = _head.decode(line)

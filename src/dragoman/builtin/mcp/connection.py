@@ -68,7 +68,7 @@ class McpConnection:
 
     async def open(self, seconds: float) -> None:
         """Connect and list the tools; a failure is stored in `error`."""
-        self._task = asyncio.ensure_future(self._live())
+        self._task = asyncio.ensure_future(self._run())
         try:
             async with asyncio.timeout(seconds):
                 await self._opened.wait()
@@ -83,7 +83,7 @@ class McpConnection:
             if not done:
                 self._task.cancel()
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         """Connect and disconnect in one task, as the SDK's cancel scopes require."""
         try:
             async with AsyncExitStack() as stack:

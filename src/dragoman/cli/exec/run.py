@@ -86,7 +86,7 @@ class Execution:
             loop.add_signal_handler(number, self._interrupt)
         if self._options.timeout is not None:
             loop.call_later(self._options.timeout, self._time_over)
-        broken = loop.create_task(self._nobody_reads())
+        broken = loop.create_task(self._stop_when_unread())
         try:
             outcome = await self._work
         except asyncio.CancelledError:
@@ -114,7 +114,7 @@ class Execution:
             await self._connect(Terms(agent=self._agent, start_ahead=False))  # `session/new` starts the agent
             await self._begin()
         else:
-            await self._come_back(options.session)
+            await self._resume_session(options.session)
         assert self._conversation is not None and self._session is not None
         self._prompted = True
         result = await self._conversation.prompt(self._session, options.prompt)
@@ -130,7 +130,7 @@ class Execution:
         created = await self._conversation.result("session/new", {"cwd": self._options.cwd, "mcpServers": []})
         self._session = str(created.get("sessionId"))
 
-    async def _come_back(self, given: str) -> None:
+    async def _resume_session(self, given: str) -> None:
         """Resume a session without a replay: a script wants the answer to its own prompt only."""
         store = self._running.store
         if store is None:
@@ -211,7 +211,7 @@ class Execution:
         self._stop(TIME_LIMIT)
         asyncio.get_running_loop().call_later(GRACE, self._stop, TIME_LIMIT)
 
-    async def _nobody_reads(self) -> None:
+    async def _stop_when_unread(self) -> None:
         await self._output.narrator.screen.broken.wait()
         self._stop(FAILED)
 

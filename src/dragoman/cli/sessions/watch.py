@@ -67,16 +67,16 @@ class Watch:
                 if row.damaged:
                     self._narrator.say(f"! {events.lost_words(row.first_seq, row.last_seq)}", fg="red")
                 for event in row.events():
-                    self._tell(event)
+                    self._show(event)
                 self._position = row.last_seq
 
-    def _tell(self, event: bytes) -> None:
+    def _show(self, event: bytes) -> None:
         if event[0] in events.SHOWN:
             self._narrator.tell(read_update(event[1:]) or {}, told=event[:1] != events.PROMPT)
         elif event[:1] == events.RECORD:
-            self._tell_record(events.read_record(event))
+            self._show_record(events.read_record(event))
 
-    def _tell_record(self, record: JsonObject) -> None:
+    def _show_record(self, record: JsonObject) -> None:
         kind = record.get("dragoman")
         if kind == "turn_ended":
             self._narrator.turn_ended(record)

@@ -70,7 +70,7 @@ class StallWatch(asyncio.StreamReaderProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._look()
+        self._check_stalled()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -80,14 +80,14 @@ class StallWatch(asyncio.StreamReaderProtocol):
         self._stop()
         super().connection_lost(exc)
 
-    def _look(self) -> None:
+    def _check_stalled(self) -> None:
         waiting = self._outgoing.get_write_buffer_size()
         if self._timer is not None and waiting >= self._waiting:
             log.info("http peer reads nothing, cutting it off", extra={"bytes": waiting})
             self._outgoing.abort()
             return
         self._waiting = waiting
-        self._timer = asyncio.get_running_loop().call_later(limits.STALL_TIMEOUT, self._look)
+        self._timer = asyncio.get_running_loop().call_later(limits.STALL_TIMEOUT, self._check_stalled)
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -37,7 +37,7 @@ class ConnectionLimit:
         """Count a connection; False when the total or the address is at its limit. After True, `leave` must follow."""
         origin = self._counted(address)
         if self._inside >= self.room:
-            self._tell("connections refused: there are %d already", self.room)
+            self._log_once("connections refused: there are %d already", self.room)
             return False
         if self._enough_from(origin):
             return False
@@ -79,7 +79,7 @@ class ConnectionLimit:
     def _enough_from(self, origin: str) -> bool:
         if not origin or not self._per_address or self._from[origin] < self._per_address:
             return False
-        self._tell("connections of %s refused: serve.connections_per_address is reached", origin)
+        self._log_once("connections of %s refused: serve.connections_per_address is reached", origin)
         return True
 
     def _add(self, origin: str) -> None:
@@ -92,7 +92,7 @@ class ConnectionLimit:
             if not self._from[origin]:
                 del self._from[origin]
 
-    def _tell(self, text: str, fact: object) -> None:
+    def _log_once(self, text: str, fact: object) -> None:
         """Log the first refusal only, not each of ten thousand."""
         if not self._told:
             self._told = True

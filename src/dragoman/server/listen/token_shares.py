@@ -26,7 +26,7 @@ class TokenShares:
     def take(self, identity: Identity) -> None:
         """Count one, or raise `HttpError` at the limit; `give_back` must follow."""
         if self._taken[identity] >= self._each:
-            self._tell(identity)
+            self._log_once(identity)
             raise HttpError(
                 429,
                 f"The token {identity.name} has {self._each} {self._what} already; end some of them first.",
@@ -62,7 +62,7 @@ class TokenShares:
         finally:
             self.give_back(identity)
 
-    def _tell(self, identity: Identity) -> None:
+    def _log_once(self, identity: Identity) -> None:
         """Log the first refusal of a token only."""
         if identity not in self._told:
             self._told.add(identity)
