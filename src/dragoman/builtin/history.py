@@ -135,7 +135,7 @@ class History:
             with os.fdopen(descriptor, "ab") as file:
                 file.write(b"\n".join(lines) + b"\n")
         except OSError as error:
-            log.warning("the session is not kept: %s", error)
+            log.warning("the session is not saved: %s", error)
 
 
 class Archive:

@@ -201,4 +201,4 @@ class _ClientCommand:
         try:
             return await self._client.request(method, self._params)
         except RpcError as error:
-            raise ToolError(f"The terminal is of no use any more: {error.message}.") from error
+            raise ToolError(f"The terminal no longer works: {error.message}.") from error

@@ -132,7 +132,7 @@ class Session:
         models = [{"value": value, "name": name} for value, name in self.models.offers(self.model)]
         return [
             _select("mode", "Mode", "What the tools may do", self.mode, modes),
-            _select("model", "Model", "Who answers", self.model or NONE, models),
+            _select("model", "Model", "The model that answers", self.model or NONE, models),
         ]
 
     def set_mode(self, mode: str) -> None:

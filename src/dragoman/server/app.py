@@ -95,7 +95,7 @@ class App:
             if response is not None:
                 await request.respond(response)
         except Stalled:
-            log.info("reader takes nothing, cutting it off")
+            log.info("client reads nothing, closing")
 
     def _begun(self, status: int) -> None:
         self._metrics.response(status)
@@ -180,7 +180,7 @@ class App:
         if route is not None:
             return await route(request)
         if request.path in self._paths:
-            raise HttpError(405, "This method is not for this path.")
+            raise HttpError(405, "This path does not take this method.")
         if request.path == API or request.path.startswith(API + "/"):
             return await self._fronts.api.answer(request)
         if method == "GET" and request.path.startswith(ASSETS):

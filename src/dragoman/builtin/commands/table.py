@@ -22,12 +22,12 @@ OFFERED = (
     Command("edit", 'PATH "OLD" "NEW"', "replace text in a file, after you saw the diff"),
     Command("write", "PATH TEXT", "write a file, after you saw the diff"),
     Command("diff", "", "what this session changed"),
-    Command("apply", "", "take the changes of sandbox mode over into the workspace, after you saw them"),
+    Command("apply", "", "apply the changes of sandbox mode to the workspace, after you saw them"),
     Command("plan", "[STEP; STEP | done N]", "show, make or tick off a plan"),
     Command("model", "[PROVIDER:NAME]", "which language model answers, and how to get one"),
     Command("mode", "[NAME]", "what the tools may do"),
     Command("mcp", "", "the MCP servers of this session and their tools"),
-    Command("compact", "", "shorten what the model has to remember"),
+    Command("compact", "", "shorten the conversation that the model is sent"),
 )
 
 

@@ -68,7 +68,7 @@ def _read(response: http.client.HTTPResponse) -> bytes:
     while len(data) <= MAX_BYTES and (part := response.read1(_CHUNK)):
         data += part
         if time.monotonic() > deadline:
-            raise FetchError(f"The page is not there after {TIMEOUT:g} s.")
+            raise FetchError(f"The page did not arrive within {TIMEOUT:g} s.")
     return bytes(data)
 
 

@@ -61,7 +61,7 @@ def _too_late(decision: JsonObject | None) -> HttpError:
     what = _chosen(told) or outcome.get("outcome") or "cancelled"
     who = told.get("client") or told.get("by") or "the end of the turn"
     return HttpError(
-        409, f"Another answer was first: {what}, by {who}. Yours does not count.", code="already_answered"
+        409, f"Another answer came first: {what}, by {who}. Yours does not count.", code="already_answered"
     )
 
 

@@ -65,6 +65,6 @@ class Routes:
                 request.require(operation.role)
                 return await operation.handle(request, values)
         if not found:
-            raise HttpError(404, "There is nothing here; /api/docs lists what there is.")
+            raise HttpError(404, "There is no such path; /api/docs lists all.")
         allowed = ", ".join(sorted({operation.method for operation, _ in found}))
         raise HttpError(405, f"This path takes {allowed}.", [("allow", allowed)])

@@ -19,6 +19,6 @@ async def read(request: Request, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
-        raise HttpError(400, f"The body is not as it should be: {error}.") from error
+        raise HttpError(400, f"The body is not valid: {error}.") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HttpError(400, f"The body is not JSON: {error}.") from error

@@ -125,7 +125,7 @@ class Sessions:
         kept = await self._find(values)
         record = await store.get(kept.id) if store is not None else None
         if store is None or record is None:
-            raise HttpError(409, "What was said is not kept here (sessions.journal).", code="not_kept")
+            raise HttpError(409, "The conversation is not stored (sessions.journal).", code="not_kept")
         pieces = write(store, record)
         first = await anext(pieces)
         name = f'attachment; filename="{kept.id}.{ending}"'
@@ -208,7 +208,7 @@ async def rename(gateway: Gateway, kept: SessionEntry, title: str) -> None:
         session.rename(title)
         await session.settled()
     elif kept.live:
-        raise HttpError(409, "Another program has this session open; name it there.", code="session_held")
+        raise HttpError(409, "Another program has this session open; rename it there.", code="session_held")
     elif gateway.store is None:
         kept.title = title
     else:

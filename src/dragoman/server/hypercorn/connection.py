@@ -83,7 +83,7 @@ class StallWatch(asyncio.StreamReaderProtocol):
     def _check_stalled(self) -> None:
         waiting = self._outgoing.get_write_buffer_size()
         if self._timer is not None and waiting >= self._waiting:
-            log.info("http peer reads nothing, cutting it off", extra={"bytes": waiting})
+            log.info("http peer reads nothing, closing", extra={"bytes": waiting})
             self._outgoing.abort()
             return
         self._waiting = waiting
