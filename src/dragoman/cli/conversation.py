@@ -70,7 +70,7 @@ class Conversation(GatewayClient):
     def __init__(self, on_line: Callable[[bytes], None] | None = None) -> None:
         """`on_line` gets every message that arrives, as it is on the wire."""
         self._on_line = on_line
-        super().__init__(self._heard if on_line is not None else None)
+        super().__init__(self._pass_line if on_line is not None else None)
         self.on_update: Callable[[JsonObject], None] = lambda update: None
         self.on_question: Callable[[Question], None] = Question.refuse
         self.closed = asyncio.Event()
@@ -135,7 +135,7 @@ class Conversation(GatewayClient):
         self.closed.set()
         return internal("The process that owns the session has ended", "connection_closed")
 
-    def _heard(self, line: bytes) -> bool:
+    def _pass_line(self, line: bytes) -> bool:
         assert self._on_line is not None
         self._on_line(line)
         return False
