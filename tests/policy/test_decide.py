@@ -232,3 +232,12 @@ def test_builtins_of_the_shell_need_no_rule_but_their_redirections_do(project: P
     assert run(rules, "cd src && [ -d . ] && ls", project).decision == "allow"
     assert run(rules, "ls; : > src/a", project).decision == "ask"
     assert run(rules, "cd /etc && ls", project).decision == "ask"
+
+
+def test_what_a_loop_is_given_needs_no_rule_of_its_own_but_is_seen(project: Path) -> None:
+    echo = rule("allow", command=[["echo"]])
+    line = 'while read -r l; do echo "$l"; done < src/a'
+    assert run(policy(echo), line, project).decision == "allow"
+    assert run(policy(echo), line.replace("src/a", "/etc/hosts"), project).decision == "ask"
+    assert run(policy(echo), line.replace("<", ">"), project).decision == "ask"
+    assert run(policy(echo, rule("deny", name="no", paths=["{workspace}/src/a"])), line, project).rule == "no"

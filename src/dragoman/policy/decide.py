@@ -77,10 +77,9 @@ class Policy:
                 "deny", "built in", f"no agent may write to {place}", act, "This place is protected."
             )
         parts = parts_of(act)
-        seen = [
-            *parts,
-            *(Part(command) for command in (*act.wrappers, *(one for one in act.commands if one.neutral))),
-        ]
+        builtins = [command for command in act.commands if command.neutral]
+        seen = [*parts, *(Part(command, command.paths) for command in (*act.wrappers, *builtins))]
+        seen += [Part(None, (path,)) for path in act.paths]
         doubt: Rule | None = None
         hidden: Rule | None = None
         approving: Rule | None = None

@@ -50,10 +50,17 @@ def parts_of(act: Act) -> list[Part]:
             lone += command.paths
         else:
             parts.append(Part(command, command.paths, command.hosts))
-    parts += [Part(None, (path,)) for path in dict.fromkeys(lone)]
+    parts += [
+        Part(None, (path,)) for path in dict.fromkeys(lone) if not (act.commands and _is_plain_read(path))
+    ]
     if act.hosts or (not parts and not act.commands):
         parts.append(Part(None, (), act.hosts))
     return parts
+
+
+def _is_plain_read(path: PathFact) -> bool:
+    """`done < notes.txt`: what the commands of the loop are given, which needs no rule besides theirs."""
+    return path.access == "read" and not path.outside
 
 
 @dataclass(frozen=True, slots=True)

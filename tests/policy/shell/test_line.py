@@ -101,6 +101,7 @@ def test_a_redirection_is_a_write_of_the_command(project: Path) -> None:
         ("dd if=notes.txt of=/dev/sda", "/dev/sda"),
         ("cat $unknown", "$unknown"),
         ("env -C / cat x", "/x"),
+        ("dd if=notes.txt of=~/x", "of=~/x"),
         ("git -C / status", "/"),
     ],
 )

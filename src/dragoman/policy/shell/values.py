@@ -19,6 +19,7 @@ IS_NUMBER = re.compile(rf"-?[0-9{NUMBER}]+")
 
 _SPECIAL = re.compile(r"[*?\[{~]")
 _PATTERN = re.compile(r"[*?\[]")
+_LATER_TILDE = re.compile(r"[=:]~")
 _SPLITS = re.compile(r"[\s*?\[\\]|^$")
 _NUMBERS = frozenset({"?", "#", "$", "!"})
 _SEQUENCE = re.compile(r"(-?[0-9]{1,6})\.\.(-?[0-9]{1,6})|([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
@@ -182,6 +183,8 @@ def _piece(piece: Piece, scope: Scope, *, first: bool, alone: bool) -> tuple[Val
                 if not (text == "~" and alone) and not text.startswith("~/"):
                     return None, False
                 text = scope.home + text[1:]
+            if _LATER_TILDE.search(text) or (not first and text.startswith("~")):
+                return None, False  # bash replaces it in words like `of=~/x`, and not in others
             return (text,), _PATTERN.search(text) is not None
         case "quoted_variable":
             return (
