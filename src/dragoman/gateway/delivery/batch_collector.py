@@ -1,4 +1,4 @@
-"""Collects what one turn of the event loop publishes in a batch, which `JournalFeed` stores and sends."""
+"""The batches of a journal's feed that are not stored and sent yet: held back, completed or dropped."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ class BatchCollector:
         self.attachments: list[Attachment] = []
         self._session_id = session_id
         self._open: Batch | None = None
+        self._published = 0
         self._holding = False
         self._pending: deque[Batch] = deque()
         """Batches not sent to attachments yet: first those that failed, then those in flight, then the rest."""
@@ -28,21 +29,13 @@ class BatchCollector:
         """The batch is complete: store it."""
         raise NotImplementedError
 
-    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
-        batch = self._open or self._begin(waits=author is not None)
-        if varied:
-            batch.varied = True
-        if author is not None:
-            batch.add_authored(tag + line, author)
-            return
-        batch.events.append(tag + line)
-        batch.lines.append(line)
+    @property
+    def published(self) -> int:
+        """How many events were published through this feed, stored or not."""
+        return self._published + (len(self._open.events) if self._open is not None else 0)
 
     def reaches(self, author: object) -> bool:
         return True
-
-    def record(self, event: bytes) -> None:
-        (self._open or self._begin()).events.append(event)
 
     def add(self, attachment: Attachment) -> None:
         self.attachments.append(attachment)
@@ -61,17 +54,6 @@ class BatchCollector:
             self._pending[-1].actions.append(action)
         else:
             actions.run(action, self._session_id)
-
-    def _begin(self, *, waits: bool = False) -> Batch:
-        """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
-        a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
-        batch = self._open = Batch()
-        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
-        return batch
-
-    def _next_turn(self, batch: Batch) -> None:
-        if self._open is batch:
-            self._loop.call_soon(self._flush, batch)
 
     def hold(self) -> None:
         """Collect what is published from now on in one batch, which is neither stored nor sent before `let_go`."""
@@ -95,6 +77,11 @@ class BatchCollector:
     @property
     def held_bytes(self) -> int:
         return sum(map(len, self._open.events)) if self._holding and self._open is not None else 0
+
+    def _drop_pending(self) -> None:
+        """Discard all waiting batches without sending them to any client; their actions still run."""
+        while self._pending:
+            self._run(self._pending.popleft())
 
     def _run(self, batch: Batch) -> None:
         for action in batch.actions:

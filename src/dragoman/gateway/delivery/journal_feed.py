@@ -82,7 +82,6 @@ class JournalFeed(BatchCollector):
         self._waits_since = 0.0
         self._told = False
         """Clients have been notified that events wait."""
-        self._published = 0
         self._unclaimed = False
         self._stopped = False
         self._timer: asyncio.TimerHandle | None = None
@@ -100,10 +99,31 @@ class JournalFeed(BatchCollector):
         waiting = 0 if self.broken else sum(len(b.events) for b in self._pending if not b.first_seq)
         return self._next - 1 + waiting + (len(self._open.events) if self._open is not None else 0)
 
-    @property
-    def published(self) -> int:
-        """How many events were published through this feed, stored or not."""
-        return self._published + (len(self._open.events) if self._open is not None else 0)
+    # -- publishing
+
+    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
+        batch = self._open or self._begin(waits=author is not None)
+        if varied:
+            batch.varied = True
+        if author is not None:
+            batch.add_authored(tag + line, author)
+            return
+        batch.events.append(tag + line)
+        batch.lines.append(line)
+
+    def record(self, event: bytes) -> None:
+        (self._open or self._begin()).events.append(event)
+
+    def _begin(self, *, waits: bool = False) -> Batch:
+        """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
+        a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
+        batch = self._open = Batch()
+        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
+        return batch
+
+    def _next_turn(self, batch: Batch) -> None:
+        if self._open is batch:
+            self._loop.call_soon(self._flush, batch)
 
     # -- storing
 
@@ -362,15 +382,11 @@ class JournalFeed(BatchCollector):
             self.missing = Missing(before.events + len(batch.events), before.since)
             self._show(batch)
 
-    def _drop_pending(self) -> None:
-        """Discard all waiting batches without sending them to any client; their actions still run."""
-        while self._pending:
-            self._run(self._pending.popleft())
-
     def _show(self, batch: Batch) -> None:
         for attachment in self.attachments:
             try:
                 attachment.push(batch)
             except Exception:  # a failure at one client must not cost the others their events or answers
                 log.exception("events could not be shown", extra={"session": self._session_id})
-        self._run(batch)
+        if batch.actions:
+            self._run(batch)
