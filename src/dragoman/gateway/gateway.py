@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 
 from dragoman.config.model import Config
@@ -21,10 +20,9 @@ class Gateway(Registry):
     def __init__(self, config: Config, outside: Outside) -> None:
         super().__init__(config, outside)
         self._keys = itertools.count(1)
-        self._housekeeping: list[asyncio.Task[None]] = []
         if self.store is not None:
             work = (run_retention(self, self.store), renew_leases(self, self.store))
-            self._housekeeping = [self.spawn(each) for each in work]
+            self.housekeeping = [self.spawn(each) for each in work]
 
     def connect(self, terms: Terms) -> ClientConnection:
         """Add a new client; its transport opens the link."""
@@ -37,7 +35,3 @@ class Gateway(Registry):
 
     async def take_over(self, session: Session, client: Client) -> None:
         await takeover.take_over(self, session, client)
-
-    def end_housekeeping(self) -> None:
-        for task in self._housekeeping:
-            task.cancel()

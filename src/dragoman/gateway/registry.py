@@ -58,6 +58,7 @@ class Registry(SessionHost):
         self.watchers: list[SessionWatcher] = []
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._someone_left = asyncio.Event()
+        self.housekeeping: list[asyncio.Task[None]] = []
         if self.store is not None:
             self.directory = StoreDirectory(self.store, self.config.sessions.write_patience)
             self.store.on_lost = self._lease_lost
@@ -262,7 +263,8 @@ class Registry(SessionHost):
             if session.turn is not None:
                 session.turn.fail(error)
         await self._settle_sessions()
-        self.end_housekeeping()
+        for task in self.housekeeping:
+            task.cancel()
         for client in list(self.clients):
             client.peer.link.close()
             client.peer.link_closed("shutdown")  # starts the client's clean-up while the store is open
@@ -276,8 +278,6 @@ class Registry(SessionHost):
         if self.store is not None:
             await self.store.close()
             self.store = None
-
-    def end_housekeeping(self) -> None: ...
 
     async def _settle_sessions(self) -> None:
         """Send the last answers before the links close, even if the store hangs or fails."""
