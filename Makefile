@@ -80,7 +80,7 @@ soak: $(READY) $(WEB) ## faults, floods and fuzzing in their full form: half an 
 	PYTHONPATH=tests $(BIN)/python -m fuzz.soak $(ROUNDS) $(SOAK_ARGS)
 
 reliability: $(READY) $(WEB) browser boxes ## run the fault matrix of docs/reference/reliability.md and write its results
-	PYTHONPATH=tests $(BIN)/python -m support.reliability $(ROW)
+	PYTHONPATH=tests $(BIN)/python -m support.reliability "$(ROW)"
 
 kills: $(READY) ## kill -9 of gateways whose sessions stream, ROUNDS of it (1,000), which add up for one revision
 	PYTHONPATH=tests $(BIN)/python -m fuzz.kills $(ROUNDS)
