@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from pathlib import Path
@@ -62,6 +63,25 @@ async def test_a_session_comes_back_by_the_best_way_that_its_agent_offers(
     assert len(heard.params(f"session/{rung}")) == 1
     assert (await gateway.prompt(session, "say after")).texts == ["after"]
     assert notices(gateway, session) == []
+
+
+async def test_a_prompt_waits_for_the_agent_to_know_the_session_again(
+    dragoman: Start, workspace: Path, heard: AgentLog, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    agents = {"scripted": resumable_agent(*heard.flags, "--modes", "--resume-gate", str(gate))}
+    gateway = await again(dragoman, agents)
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, "crash 3")
+    mode = asyncio.create_task(gateway.request("session/set_mode", {"sessionId": session, "modeId": "code"}))
+    await heard.until_method("session/resume")
+    turn = asyncio.create_task(gateway.prompt(session, "say after"))
+    asked = await gateway.request_raw("session/prompt", {"sessionId": session, "prompt": []})
+    assert asked["error"], "what was sent before it has been handled"
+    assert len(heard.params("session/prompt")) == 1, "the prompt that it crashed in"
+    gate.touch()
+    assert (await turn).texts == ["after"]
+    await mode
 
 
 async def test_the_agents_own_replay_is_not_shown_twice(dragoman: Start, workspace: Path) -> None:

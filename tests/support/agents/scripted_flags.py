@@ -64,6 +64,8 @@ FLAGS: dict[str, tuple[Any, Any]] = {
     "--folder-bound": (SWITCH, False),
     # advertises resume, answers -32601
     "--no-resume-method": (SWITCH, False),
+    # session/resume is answered when this file is there
+    "--resume-gate": (str, ""),
     # session/cancel is ignored
     "--no-cancel-answer": (SWITCH, False),
     # $/cancel_request of a prompt answers -32800

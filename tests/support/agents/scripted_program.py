@@ -142,6 +142,8 @@ class Agent:
     def resume(self, params: Params) -> Params:
         if self.flags.no_resume_method:
             raise RpcError(-32601, "Method not found")
+        while self.flags.resume_gate and not os.path.exists(self.flags.resume_gate):
+            time.sleep(0.01)
         self.remember(params)
         return self.session_state()
 

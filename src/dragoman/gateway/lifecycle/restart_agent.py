@@ -61,7 +61,8 @@ async def ready(gateway: Registry, session: Session, client: Client) -> None:
     """Wait until the session has an agent that takes requests."""
     if session.recovery.settling is not None:
         await asyncio.wait((session.recovery.settling,))
-    if session.agent is None:
+    # While it is restarted the session is bound already, so that the agent's updates find it.
+    if session.agent is None or session.recovery.restarting is not None:
         await restart(gateway, session, client)
         tell_loss(session)
 

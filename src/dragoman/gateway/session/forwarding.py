@@ -34,7 +34,7 @@ class Forwarding:
     ) -> None:
         """Forward a request; its answer goes out in the order of the session's events, changed by `result` if given."""
         session = self._session
-        if session.agent is None or session.recovery.settling is not None:
+        if session.agent is None or session.recovery.pending:
             session.gateway.spawn(self._revive_and_ask(request, params, method, result))
             return
         agent = session.agent

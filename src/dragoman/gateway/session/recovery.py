@@ -57,6 +57,11 @@ class Recovery:
         """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
         self._loss_untold = False
 
+    @property
+    def pending(self) -> bool:
+        """Requests to the agent must wait: it is restarted, or still works on what came before."""
+        return self.settling is not None or self.restarting is not None
+
     def turn_ended(self, *, ok: bool, stopped: bool) -> None:
         self.last_used = time.monotonic()
         self.failed, self.stopped = not ok, stopped

@@ -273,7 +273,7 @@ class Session(Stream):
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)
-        if self.agent is not None and self.recovery.settling is None:
+        if self.agent is not None and not self.recovery.pending:
             turn.check()
             self.turn = turn
             turn.start()
