@@ -77,6 +77,8 @@ OPTIONS = (
     "-O",
     "SHELL=x",
 )
+JOINED = ('"$\\\n(rm z)"', "$\\\n(rm z)", '"a\\\nb"', "a\\\nb", "$x\\\ny", "E\\", "\\\n")
+"""Escaped line ends, which bash removes before it looks at anything else."""
 TRICKS = (
     *(
         "$(rm z)",
@@ -184,9 +186,7 @@ class Maker:
             lambda depth: f"bash -c {self._quoted(self._list(depth))}",
             lambda depth: f"{self._wrapper()} {self._simple(0)}",
             lambda depth: f"cd sub && {self._command(depth)}",
-            lambda depth: (
-                f"cat <<{self._one('E', '-E', chr(39) + 'E' + chr(39))}\n{self._word()}\nE\n{self._command(depth)}"
-            ),
+            self._heredoc,
             lambda depth: f"{self._one('eval', 'command', 'exec', 'time', 'builtin')} {self._simple(0)}",
             lambda depth: f"fn() {{ {self._list(depth)}; }}; fn",
             lambda depth: f"trap {self._quoted(self._simple(0))} EXIT",
@@ -194,6 +194,10 @@ class Maker:
             lambda depth: f"read x <<< {self._word()}; {self._command(depth)}",
             lambda depth: f"i=0; i=$((i+1)); {self._command(depth)}",
         )
+
+    def _heredoc(self, depth: int) -> str:
+        end = self._one("E", "-E", "'E'")
+        return f"cat <<{end}\n" + self._one("", "", "E\\\n") + f"{self._word()}\nE\n{self._command(depth)}"
 
     def _wrapper(self) -> str:
         return self._one(
@@ -257,6 +261,6 @@ class Maker:
 
     def _word(self) -> str:
         if self._chance(0.06):
-            return self._one(*TRICKS)
+            return self._one(*TRICKS, *JOINED)
         word = self._one(*WORDS) if self._chance(0.95) else self._one(*OPTIONS)
         return word + self._one(*WORDS) if self._chance(0.12) else word

@@ -126,10 +126,9 @@ class Lexer:
             if at + 1 >= len(text):
                 raise Unreadable("a backslash at the end")
             self.at = at + 2
-            if text[at + 1] == "\r":
-                raise Unreadable("an escaped carriage return")
-            if text[at + 1] != "\n":
-                pieces.append(Piece("quoted", text[at + 1]))
+            if text[at + 1] in "\r\n":  # bash joins the lines before it looks for `$(`, names and operators
+                raise Unreadable("a line end that is escaped inside a word")
+            pieces.append(Piece("quoted", text[at + 1]))
         elif char == "'":
             end = text.find("'", at + 1)
             if end < 0:
@@ -176,7 +175,9 @@ class Lexer:
         self.at += 2
         if after in ("$", "`", '"', "\\"):
             pieces.append(Piece("quoted", after))
-        elif after != "\n":
+        elif after == "\n":
+            raise Unreadable("a line end that is escaped inside quotes")
+        else:
             pieces.append(Piece("quoted", "\\" + after))
 
     def _backtick(self, pieces: list[Piece]) -> None:
@@ -190,6 +191,8 @@ class Lexer:
     def _dollar(self, pieces: list[Piece], *, quoted: bool) -> None:
         text, at = self.text, self.at
         after = text[at + 1 : at + 2]
+        if text.startswith("\\\n", at + 1):
+            raise Unreadable("a line end that is escaped inside an expansion")
         if text.startswith("((", at + 1):
             self._arithmetic(pieces)
         elif after == "(":

@@ -383,6 +383,8 @@ class Reader:
                 raise Unreadable("a here-document with an expansion in its end")
             body = self._lexer.heredoc(delimiter, tabs=redirect.operator == "<<-")
             quoted = any(piece.kind == "quoted" for piece in redirect.target.pieces)
+            if not quoted and "\\\n" in body + "\n":  # lines are joined before the end is looked for
+                raise Unreadable("an escaped line end in a here-document")
             if not quoted and ("`" in body or "$(" in body or "${" in body or "$[" in body):
                 self._note("a substitution in a here-document")
             known = quoted or not ("$" in body or "\\" in body)
