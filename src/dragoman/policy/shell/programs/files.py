@@ -142,7 +142,7 @@ def _in_options(words: list[Arg]) -> Iterator[Arg]:
         value = ""
         if "=" in text:
             value = text.partition("=")[2]
-        elif found := re.match(r"-[A-Za-z]+((?:/|\.\./|~).*)", text, re.DOTALL):
+        elif found := re.match(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", text, re.DOTALL):
             value = found[1]
         if found := re.search(r"@((?:/|~|\.\.?/).*)", text, re.DOTALL):
             value = found[1]  # the contents of a file: `curl -d @/x`, `pytest @/x`
