@@ -101,6 +101,14 @@ async def test_always_for_a_folder_covers_what_is_below(bench: MakeBench, worksp
     assert (await at.use("write", path="top.txt", content="c")).status == "refused"
 
 
+async def test_the_reason_of_a_rule_is_told_to_the_model(bench: MakeBench) -> None:
+    at = bench(answer="reject_once")
+    at.person.reason = "Ask the owner."
+    outcome = await at.use("run", command="echo one")
+    assert (outcome.status, outcome.text) == ("refused", "A rule does not allow this: Ask the owner.")
+    assert at.person.questions[0]["toolCall"]["_meta"] == {"dragoman": {"toolName": "run"}}
+
+
 async def test_once_is_not_remembered(bench: MakeBench) -> None:
     at = bench(answer="allow_once")
     await at.use("run", command="echo one")

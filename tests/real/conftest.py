@@ -106,11 +106,14 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
         capabilities: dict[str, Any] | None = None,
         sandboxes: Table | None = None,
         at: Path = home,
+        policy: Table | None = None,
         **settings: Any,
     ) -> RealGateway:
         table = real.table(installed(real.name), agent_home, model.url)
         agents = {real.name: {**table, **settings}}
         config = {"default_agent": real.name, "agents": agents, "sandboxes": sandboxes or {}}
+        if policy is not None:
+            config["policy"] = policy
         gateway = await RealGateway.start(at, "acp", real.name, config=config)
         assert isinstance(gateway, RealGateway)
         gateway.program = next(part for part in table["command"] if "node_modules" in part)

@@ -64,15 +64,23 @@ class Client:
 
     async def ask(self, session: str, tool_call: Json, options: list[Json]) -> str | None:
         """The id of the chosen option; None when the question was cancelled."""
+        return (await self.ask_why(session, tool_call, options))[0]
+
+    async def ask_why(
+        self, session: str, tool_call: Json, options: list[Json]
+    ) -> tuple[str | None, str | None]:
+        """As `ask`, with the reason that a rule of the gateway gave for its answer, if it has one."""
         params = {"sessionId": session, "toolCall": tool_call, "options": options}
         try:
             answer = await self.request("session/request_permission", params)
         except RpcError as error:
             if error.code == CANCELLED:
-                return None
+                return None, None
             raise
         outcome = as_object(as_object(answer).get("outcome"))
-        return str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None
+        own = as_object(as_object(as_object(answer).get("_meta")).get("dragoman"))
+        reason = own["reason"] if isinstance(own.get("reason"), str) else None
+        return (str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None), reason
 
     async def read_text(self, session: str, path: str) -> str:
         answer = await self.request("fs/read_text_file", {"sessionId": session, "path": path})

@@ -110,11 +110,13 @@ class Toolbox:
         session, scope = self._session, intent.scope
         if scope is not None and session.permissions.covers(scope):
             return
-        chosen = await session.client.ask(session.id, call.question(), list(options(scope)))
+        chosen, reason = await session.client.ask_why(session.id, call.question(), list(options(scope)))
         if chosen is None:
             raise asyncio.CancelledError
         if chosen == ALLOW_ALWAYS and scope is not None:
             session.permissions.remember(scope)
+        elif chosen != ALLOW_ONCE and reason is not None:
+            raise Refused(f"A rule does not allow this: {reason}", f"Not done: {reason}")
         elif chosen != ALLOW_ONCE:
             raise Refused(
                 "The user rejected this. Do not try it in another way; ask what to do instead.",
@@ -155,6 +157,9 @@ class _Call:
             "status": "pending",
             "rawInput": dict(arguments),
         }
+        if self._tool is not None:
+            mcp = {} if self._tool.mcp is None else {"mcp": self._tool.mcp}
+            self._shown["_meta"] = {"dragoman": {"toolName": self._tool.name, **mcp}}
         if locations:
             self._shown["locations"] = self._outside(locations)
         if content:

@@ -46,6 +46,15 @@ def test_no_is_no_and_the_turn_goes_on() -> None:
     assert "interrupt" not in chosen
 
 
+def test_claude_is_told_the_reason_of_a_rule() -> None:
+    offered = ask("Bash", {"command": "rm x"})
+    for outcome in ({"outcome": "selected", "optionId": "reject"}, {"outcome": "cancelled"}):
+        chosen = permission.chosen(offered, {**outcome, "reason": "Move it to the bin."})
+        assert chosen["message"] == "A rule does not allow this: Move it to the bin."
+    allowed = permission.chosen(offered, {"outcome": "selected", "optionId": "allow", "reason": "x"})
+    assert "message" not in allowed
+
+
 def test_anything_but_an_offered_choice_is_a_no_that_ends_the_turn() -> None:
     for outcome in ({"outcome": "cancelled"}, {"outcome": "selected", "optionId": "novel"}, None, "allow"):
         chosen = permission.chosen(ask("Bash", {}), outcome)

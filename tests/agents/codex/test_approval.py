@@ -47,6 +47,15 @@ def test_a_cancelled_question_ends_the_turn(method: str, word: str) -> None:
     assert told == {"decision": word}
 
 
+def test_a_host_and_wider_permissions_are_told_for_rules() -> None:
+    asked = {
+        "networkApprovalContext": {"host": "a.org", "protocol": "https"},
+        "additionalPermissions": {"x": 1},
+    }
+    assert approval.beyond(asked) == {"url": "a.org", "additionalPermissions": {"x": 1}}
+    assert approval.beyond({"command": "ls"}) == {}
+
+
 def test_a_rule_is_only_offered_where_codex_proposes_one() -> None:
     ids = [choice.option["optionId"] for choice in approval.choices(approval.COMMAND, {})]
     assert ids == ["accept", "accept_session", "decline"]

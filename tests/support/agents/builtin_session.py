@@ -23,6 +23,7 @@ class Person(Client):
     def __init__(self, answer: str | None) -> None:
         self.capabilities: Json = {}
         self.answer = answer
+        self.reason: str | None = None
         self.updates: list[Json] = []
         self.questions: list[Json] = []
         self.buffers: dict[str, str] = {}
@@ -34,9 +35,11 @@ class Person(Client):
     async def wait_writable(self) -> None:
         pass
 
-    async def ask(self, session: str, tool_call: Json, options: list[Json]) -> str | None:
+    async def ask_why(
+        self, session: str, tool_call: Json, options: list[Json]
+    ) -> tuple[str | None, str | None]:
         self.questions.append({"toolCall": tool_call, "options": options})
-        return self.answer
+        return self.answer, self.reason
 
     async def read_text(self, session: str, path: str) -> str:
         return self.buffers[path] if path in self.buffers else Path(path).read_text()

@@ -65,7 +65,11 @@ WITHDRAWN: JsonObject = {"behavior": "deny", "message": "The question was withdr
 
 def chosen(offered: list[Choice], outcome: object) -> JsonObject:
     """The answer to `claude`."""
-    return as_object(picked(offered, outcome, WITHDRAWN))
+    answer = as_object(picked(offered, outcome, WITHDRAWN))
+    reason = as_object(outcome).get("reason")
+    if answer.get("behavior") == "deny" and isinstance(reason, str):
+        return {**answer, "message": f"A rule does not allow this: {reason}"}
+    return answer
 
 
 def _plan_exits(allow: JsonObject) -> list[Choice]:

@@ -55,7 +55,8 @@ class Questions:
     async def _ask(self, id: object, tool_id: str, name: str, request: JsonObject) -> None:
         call = self._session.stream.call(tool_id)
         given = as_object(request.get("input"))
-        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given)}
+        own = {"_meta": {"dragoman": {"toolName": name}}}
+        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given), **own}
         if name == "AskUserQuestion":
             response = await self._ask_user(tool, given)
         else:

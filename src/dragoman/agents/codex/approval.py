@@ -118,6 +118,13 @@ def reasons(params: JsonObject) -> list[JsonObject]:
     return [{"type": "content", "content": {"type": "text", "text": str(text)}} for text in told if text]
 
 
+def beyond(params: JsonObject) -> JsonObject:
+    """What is asked for besides the call itself, for rules: a host to reach, and wider permissions."""
+    network, wider = as_object(params.get("networkApprovalContext")), params.get("additionalPermissions")
+    asked: JsonObject = {"url": str(network["host"])} if network.get("host") else {}
+    return {**asked, "additionalPermissions": wider} if wider else asked
+
+
 NOTHING_GRANTED: JsonObject = {"permissions": {}, "scope": "turn"}
 
 

@@ -203,7 +203,13 @@ def _file_change(item: JsonObject) -> JsonObject:
 
 def _mcp(item: JsonObject) -> JsonObject:
     title = f"{item.get('server')}: {item.get('tool')}"
-    return {"title": title, "kind": "other", "rawInput": item.get("arguments")}
+    named = {"server": item.get("server"), "tool": item.get("tool")}
+    return {
+        "title": title,
+        "kind": "other",
+        "rawInput": item.get("arguments"),
+        "_meta": {"dragoman": {"mcp": named}},
+    }
 
 
 def _dynamic(item: JsonObject) -> JsonObject:

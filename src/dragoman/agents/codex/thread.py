@@ -185,6 +185,8 @@ class Thread:
         offered = approval.choices(method, params)
         tool = {"status": "pending", **approval.asked_tool(method, params), **self._items.known(item)}
         tool["toolCallId"] = item
+        if beyond := approval.beyond(params):
+            tool["rawInput"] = {**as_object(tool.get("rawInput")), **beyond}
         content = [*objects(tool.get("content")), *approval.reasons(params)]
         if content:
             tool["content"] = content

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dragoman.agents.adapter import Upstream
 from dragoman.wire.errors import RpcError
-from dragoman.wire.json_types import JsonObject
+from dragoman.wire.json_types import JsonObject, as_object
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,14 @@ def picked(offered: Sequence[Choice], outcome: object, otherwise: object) -> obj
 
 
 async def ask(handle: Upstream, session_id: str, tool: JsonObject, offered: Sequence[Choice]) -> object:
-    """Ask the user; returns the outcome, None if the question failed."""
+    """Ask the user; returns the outcome, None if the question failed. `reason` in it is a rule's, for the agent."""
     options = [candidate.option for candidate in offered]
     question = {"sessionId": session_id, "toolCall": tool, "options": options}
     try:
-        return (await handle.ask("session/request_permission", question)).get("outcome")
+        answer = await handle.ask("session/request_permission", question)
     except RpcError as error:
         log.warning("permission question failed: %s", error, extra={"agent_session": session_id})
         return None
+    outcome = answer.get("outcome")
+    reason = as_object(as_object(answer.get("_meta")).get("dragoman")).get("reason")
+    return {**outcome, "reason": reason} if isinstance(outcome, dict) and reason else outcome

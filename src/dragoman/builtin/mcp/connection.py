@@ -120,6 +120,7 @@ class McpConnection:
             arguments=_Anything,
             prepare=prepare,
             input_schema=dict(tool.input_schema),
+            mcp={"server": self.name, "tool": tool.name},
         )
 
     async def _call(self, name: str, arguments: Json) -> Result:

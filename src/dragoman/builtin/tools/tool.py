@@ -74,6 +74,8 @@ class Tool:
     description: str
     arguments: type[msgspec.Struct]
     prepare: Prepare
+    mcp: Json | None = None
+    """`server` and `tool` of an MCP server's tool, for policy rules."""
 
     def parse(self, arguments: Mapping[str, Any]) -> msgspec.Struct:
         """The arguments as the tool takes them; raises `InvalidArguments`."""
