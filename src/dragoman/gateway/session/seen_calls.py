@@ -28,24 +28,29 @@ class SeenCalls:
         self._lost_moves = False
 
     def see(self, tool_id: str, tool: JsonObject) -> None:
+        """Store what an update tells; most updates of a call only show its output, and cost next to nothing."""
+        given, content, locations = tool.get("rawInput"), tool.get("content"), tool.get("locations")
+        diffs = _paths(content, "diff") if content else None
+        if not given and not locations and not diffs:
+            return
         found = self._calls.get(tool_id, {})
-        given = tool.get("rawInput")
-        if isinstance(given, dict) and given:
+        if isinstance(given, dict):
             found["rawInput"] = _short(given)
-            if isinstance(given.get("command"), str):
-                self._see_moves(tool_id, given["command"])
+            command = given.get("command")
+            if isinstance(command, str) and _may_move(command):
+                self._see_moves(tool_id, command)
+        if diffs:
+            found["content"] = diffs
+        if locations:
+            found["locations"] = _paths(locations)
         for member in ("name", "title"):
-            if isinstance(tool.get(member), str) and len(tool[member]) <= limits.PEER_ID_LENGTH:
-                found[member] = tool[member]
-        if tool.get("locations"):
-            found["locations"] = _paths(tool["locations"])
-        if tool.get("content"):
-            found["content"] = [{"type": "diff", **one} for one in _paths(tool["content"])]
+            value = tool.get(member)
+            if isinstance(value, str) and len(value) <= limits.PEER_ID_LENGTH:
+                found[member] = value
         meta = tool.get("_meta")
         if isinstance(meta, dict) and (names := _names(meta)):
             found["_meta"] = names
-        if found:
-            self._calls[tool_id] = found
+        self._calls[tool_id] = found
 
     def forget(self, tool_id: str) -> None:
         self._calls.pop(tool_id, None)
@@ -77,8 +82,6 @@ class SeenCalls:
         return self._lost_moves or any(not targets <= at_home for targets in others)
 
     def _see_moves(self, tool_id: str, line: str) -> None:
-        if "cd" not in line and "pushd" not in line and "popd" not in line and "chdir" not in line:
-            return
         short = len(line) <= _LONGEST
         targets = {found[1].strip("\"'").rstrip("/") for found in _MOVES.finditer(line)} if short else {"?"}
         if targets and len(tool_id) > limits.PEER_ID_LENGTH:
@@ -90,20 +93,31 @@ class SeenCalls:
                 self._lost_moves = True
 
 
+def _may_move(line: str) -> bool:
+    return "cd" in line or "pushd" in line or "popd" in line or "chdir" in line
+
+
 def _short(given: JsonObject) -> JsonObject:
     left = _LONGEST
     found: JsonObject = {}
     for name, value in islice(given.items(), _MEMBERS):
         if isinstance(value, str) and len(name) <= limits.PEER_ID_LENGTH:
-            found[name] = value if len(value) <= left else False
-            left -= len(value) if len(value) <= left else 0
+            size = len(value)
+            found[name] = value if size <= left else False
+            left -= size if size <= left else 0
     return found
 
 
-def _paths(items: object) -> list[JsonObject]:
-    entries = islice(items, _MEMBERS) if isinstance(items, list) else ()
-    paths = (entry.get("path") for entry in entries if isinstance(entry, dict))
-    return [{"path": path} for path in paths if isinstance(path, str) and len(path) <= limits.PEER_ID_LENGTH]
+def _paths(items: object, kind: str | None = None) -> list[JsonObject]:
+    """The paths of locations, or of those entries of a content that are of one kind."""
+    found: list[JsonObject] = []
+    for entry in items[:_MEMBERS] if isinstance(items, list) else ():
+        if not isinstance(entry, dict) or (kind is not None and entry.get("type") != kind):
+            continue
+        path = entry.get("path")
+        if isinstance(path, str) and len(path) <= _LONGEST:
+            found.append({"path": path} if kind is None else {"type": kind, "path": path})
+    return found
 
 
 def _names(meta: JsonObject) -> JsonObject:
