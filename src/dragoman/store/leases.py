@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -139,8 +140,10 @@ class Leases:
         columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
         try:
             await self._writer.run(lambda c: directory.change(c, session_id, columns))
-        except BaseException:
+        except BaseException as error:
             self._owned.pop(session_id, None)
+            if isinstance(error, port.UnknownSession) and owned.lock.in_new_folder:  # deleted meanwhile
+                await self._threads.call(lambda: shutil.rmtree(owned.lock.folder, ignore_errors=True))
             owned.close()
             raise
         if torn:
@@ -158,11 +161,14 @@ class Leases:
     def _take(self, session_id: str, *, force: bool = False) -> locks.SessionLock:
         """Lock a session; its folder is created if it has none."""
         folder = self._folder.of(session_id)
-        if not folder.exists():
+        new = not folder.exists()
+        if new:
             folder.mkdir(parents=True, mode=0o700, exist_ok=True)
             if self._disk.durable:
                 sync_folder(folder.parent)
-        return locks.take(folder, force=force)
+        lock = locks.take(folder, force=force)
+        lock.in_new_folder = new
+        return lock
 
     @contextmanager
     def _locked(self, session_id: str, *, force: bool = False) -> Iterator[locks.SessionLock]:

@@ -57,6 +57,8 @@ class SessionLock:
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.folder = path.parent
+        self.in_new_folder = False
+        """The folder was made for this lock; there is no journal in it yet."""
         self._path = path
         self._descriptor = descriptor
         _open.add(self)
