@@ -16,7 +16,7 @@ from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.rewriting import quirks
 from dragoman.gateway.runtime import Runtime
 from dragoman.rpc.link import LinkHandler
-from dragoman.wire.errors import RpcError
+from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -199,6 +199,8 @@ class Pool:
         self, client: Client, name: str, cwd: str | None, *, shared: bool, box: Box | None
     ) -> AgentConnection:
         gateway = self._gateway
+        if gateway.closing:  # nothing would end it
+            raise internal("Dragoman is shutting down", "shutdown")
         config = gateway.agent_config(name)
         told = self.told(client, name, box)
         agent = AgentConnection(gateway, name, config, client, shared=shared, box=box, cwd=cwd)
