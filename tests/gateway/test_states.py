@@ -79,7 +79,7 @@ def test_a_session_never_has_an_agent_and_an_owner_at_once(events: list[SessionE
             bound = "agent"
         elif event is SessionEvent.FOLLOWED:
             bound = "owner"
-        elif event in (SessionEvent.LOST, SessionEvent.PARKED):
+        elif event in (SessionEvent.LOST, SessionEvent.PARKED, SessionEvent.CLOSED):
             bound = ""
         assert (life.state is SessionState.LIVE) == (bound == "agent")
         assert (life.state is SessionState.FOLLOWING) == (bound == "owner")

@@ -64,6 +64,8 @@ class AgentLink(Receiver):
         except AgentUnavailable as error:
             self.gone = internal(str(error), "agent_unavailable", agent=self.name)
             raise self.gone from error
+        if self.stopping:  # told to stop before there was a process
+            await self.handle.stop()
         if self.peer.closed:
             self.gone = None  # made before there was a handle that knows how the agent ended
             failure = self.gone_error()

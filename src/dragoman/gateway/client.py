@@ -242,9 +242,12 @@ class ClientConnection(Client):
         for session in sessions:
             session.detach(self)
         if not keep:
-            await asyncio.gather(
-                *(self.gateway.end_session(session) for session in sessions if not session.attachments)
-            )
+            await asyncio.gather(*map(self._end_unless_used, sessions))
+
+    async def _end_unless_used(self, session: Session) -> None:
+        """End a session that no client is attached to, or about to be."""
+        if not session.attachments and not session.attaching:
+            await self.gateway.end_session(session)
 
     async def _finish_setups(self) -> None:
         """Wait a bounded time for requests that came before the client closed its side, then cancel them."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -12,6 +13,7 @@ from dragoman.gateway.access.client import Client
 from dragoman.gateway.access.quotas import Places
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.json_types import encode
+from dragoman.gateway.lifecycle.closing import Closing
 from dragoman.gateway.lifecycle.parking import Parking
 from dragoman.gateway.ownership.directory import Directory, StoreDirectory
 from dragoman.gateway.ownership.memory_directory import MemoryDirectory
@@ -27,7 +29,9 @@ from dragoman.wire.errors import internal
 log = logging.getLogger(__name__)
 
 SETTLE_TIMEOUT = 2.0
-"""Seconds to wait at shutdown until the last events are stored."""
+"""Seconds to wait at shutdown, or when a session is closed, until the last events are stored."""
+FINISH_TIMEOUT = 10.0
+"""Seconds to wait at shutdown for work in the background."""
 CLOSE_TIMEOUT = 5.0
 """Seconds an agent has to answer `session/close` before it is ended anyway (G-057)."""
 BROKEN = (
@@ -56,6 +60,7 @@ class Registry(SessionHost):
         self.directory: Directory = MemoryDirectory()
         self.clients: set[Client] = set()
         self.watchers: list[SessionWatcher] = []
+        self.closings = Closing()
         self._taking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._someone_left = asyncio.Event()
         self.housekeeping: list[asyncio.Task[None]] = []
@@ -110,19 +115,28 @@ class Registry(SessionHost):
 
     async def close_session(self, session: Session) -> None:
         """End a session and, with its last one, the agent process (G-057)."""
+        if session.closed:
+            await self.closings.released(session.id)
+            return
         agent = session.agent
+        session.questions.cancel_all("close")
+        session.close()
         if agent is not None:
             session.binding.lose()
         session.feed.agent_gone()
         session.services.release_terminals()
-        session.entry.save(SessionChanges(state="closed"))
-        await self.unload(session)
-        await session.services.close()
+        await self._drop(session, SessionChanges(state="closed"))
         if agent is not None:
             self.pool.reap(agent)
 
     async def end_session(self, session: Session) -> None:
         """Cancel the turn, send `session/close` to the agent, and close the session."""
+        with self.closings.ending(session.id):
+            await self._end_at_agent(session)
+            session.questions.cancel_all("close")
+            await self.close_session(session)
+
+    async def _end_at_agent(self, session: Session) -> None:
         turn = session.turn
         if turn is not None:
             session.cancel()
@@ -135,26 +149,44 @@ class Registry(SessionHost):
                 pass  # the agent session ends with its process
         if turn is not None and not turn.settled:
             turn.settle(CANCELLED)
-        session.questions.cancel_all("close")
-        await self.close_session(session)
 
     async def unload(self, session: Session) -> None:
-        """Unload a session: detach its clients, drop it from memory and release its lease."""
+        """Drop a session from memory; the next load makes it live again."""
+        if session.closed:
+            await self.closings.released(session.id)
+        else:
+            session.close()
+            await self._drop(session)
+
+    async def _drop(self, session: Session, changes: SessionChanges | None = None) -> None:
+        """Take a closed session out of memory and release it, even if the caller is cancelled."""
         self.parking.forget(session)
-        for attachment in list(session.attachments):
-            session.detach(attachment.client)
         if self.sessions.get(session.id) is session:
             del self.sessions[session.id]
         self.changed(session)
         session.silence.stop()
-        if session.journal is not None:
-            session.journal.stop()
-        try:
+        self.closings.releases[session.id] = self.spawn(self._release(session, changes))
+        await self.closings.released(session.id)
+
+    async def _release(self, session: Session, changes: SessionChanges | None) -> None:
+        """Store and send the last events, detach the clients, release the lease."""
+        with self.closings.ending(session.id):
             async with self.taking(session.id):
-                if session.id not in self.sessions:  # else it was loaded again meanwhile
+                await session.services.close()  # which may record the last output of terminals
+                settled = await settle([session], SETTLE_TIMEOUT)
+                if session.journal is not None and not settled:
+                    session.journal.end(answered=False)
+                if changes is not None:
+                    session.entry.save(changes)
+                for attachment in list(session.attachments):
+                    session.detach(attachment.client)
+                if session.journal is not None:
+                    session.journal.stop()
+                try:
                     await self.directory.release(session)
-        except StoreError as error:
-            log.warning("lease was not given back: %s", error, extra={"session": session.id})
+                except StoreError as error:
+                    log.warning("lease was not given back: %s", error, extra={"session": session.id})
+                del self.closings.releases[session.id]
 
     def left(self, session: Session) -> None:
         """A client detached: unload a parked session, or stop following one, when no client is attached."""
@@ -270,14 +302,19 @@ class Registry(SessionHost):
             client.peer.link_closed("shutdown")  # starts the client's clean-up while the store is open
         self.said_goodbye.set()
         await self.pool.close()
-        pending = [task for task in self.tasks if task is not asyncio.current_task()]
-        if pending:
-            await asyncio.wait(pending, timeout=10)
+        await self._finish_tasks()
         if self.boxes is not None:
             await self.boxes.close()
         if self.store is not None:
             await self.store.close()
             self.store = None
+
+    async def _finish_tasks(self) -> None:
+        """Wait for the work in the background, and for what that begins in turn, while the store is open."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FINISH_TIMEOUT):
+                while pending := self.tasks - {asyncio.current_task()}:
+                    await asyncio.wait(pending)
 
     async def _settle_sessions(self) -> None:
         """Send the last answers before the links close, even if the store hangs or fails."""

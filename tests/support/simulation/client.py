@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dragoman.gateway.client import Terms
+from dragoman.gateway.access.client import Terms
 from dragoman.rpc.link import Link
 from dragoman.wire.framing import Frame
 from support.simulation.link import SimulatedLink, connect

@@ -164,6 +164,8 @@ class SimulatedLoop(BaseLoop):  # type: ignore[misc]
     # -- threads
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        if getattr(executor, "_shutdown", False):
+            raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[Any] = self.create_future()
         context = copy_context()
 

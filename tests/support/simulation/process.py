@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +11,11 @@ from weakref import WeakSet
 
 from dragoman.agents.known import ConfiguredAgents
 from dragoman.config.model import AgentConfig, Config, LimitsConfig, SessionsConfig
-from dragoman.gateway.client import Terms
-from dragoman.gateway.gateway import Gateway, Outside
+from dragoman.gateway.access.client import Terms
+from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.gateway.runtime import Outside
 from dragoman.rpc.link import LinkHandler
 from dragoman.store import FileStore, locks
 from support.simulation.agent import SimulatedLauncher
@@ -180,10 +179,7 @@ class SimulatedProcess:
             owned.close()
         for lock in self.locks:
             lock.close()
-        if self.store._writer.connection is not None:
-            self.store._writer.connection.close()
-        with suppress(OSError):
-            os.close(self.store._in_use)
+        self.store._opened.close()
 
 
 class ProcessLoop(SimulatedLoop):

@@ -131,6 +131,11 @@ class JournalFeed(BatchCollector):
         if self._open is not batch or self._holding:
             return
         self._open = None
+        if self._stopped and self.state is JournalState.ENDED and batch.events:
+            kind = bytes(batch.events[0][:60])
+            log.warning(
+                "event of a closed session is not stored: %r", kind, extra={"session": self._session_id}
+            )
         self._published += len(batch.events)
         self._pending.append(batch)
         if self.state is JournalState.STORED and not self._failed:
@@ -327,10 +332,12 @@ class JournalFeed(BatchCollector):
             self._move(JournalState.FENCED, error)
 
     def stop(self) -> None:
-        """The session is unloaded: nothing is published any more."""
+        """The session is unloaded: nothing is published any more; what is published nevertheless is not stored."""
         self._stopped = True
         if self.state is JournalState.UNKEPT:
             self._stop_trying()
+        elif self.state is JournalState.STORED and not self._pending and self._open is None:
+            self.state = JournalState.ENDED
 
     def end(self, *, answered: bool) -> None:
         """This process ends: send what is pending without waiting for the store.

@@ -46,8 +46,11 @@ async def adopt(session: Session, client: ClientConnection, journal: JournalFeed
         try:
             return await adoption.wait(client)
         except RpcError:
+            if adoption.task.cancelled():
+                session.binding.check_open()
             if adoption.client is client:
                 raise
+            session.binding.check_open()
     return journal.delivered
 
 
@@ -97,6 +100,7 @@ class Adoption(SharedLoad):
     async def _load(self, agent: AgentConnection) -> None:
         session = self._session
         servers = session.setup.servers_for(agent)
+        session.binding.check_open()
         session.bind(agent, session.agent_session_id)
         self._journal.hold()
         self._look()

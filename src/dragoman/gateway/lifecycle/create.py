@@ -31,6 +31,7 @@ from dragoman.wire.errors import RpcError, internal, invalid_params, method_not_
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.registry import Registry
 
 log = logging.getLogger(__name__)
 
@@ -188,16 +189,28 @@ async def delete(client: ClientConnection, request: Request) -> None:
         raise internal("The session is live in another process. Close it there first", "session_held")
     if known.agent_session_id:
         await _delete_at_agent(client, known.agent, known.agent_session_id, session)
-    if session is not None:
-        await gateway.end_session(session)
     try:
-        await gateway.directory.delete(session_id)
+        await _end_and_delete(gateway, session_id)
     except SessionHeld as error:
         raise internal(f"{error} Close it there first", "session_held", sessionId=session_id) from error
     except StoreError as error:
         raise internal(str(error), error.code) from error
     gateway.deleted(session_id)
     request.reply(message.EMPTY)
+
+
+async def _end_and_delete(gateway: Registry, session_id: str) -> None:
+    """End the session if it is live here, or was about to be, and delete it; loads in the meantime fail."""
+    gateway.closings.deleting.add(session_id)
+    try:
+        async with gateway.taking(session_id):
+            session = gateway.sessions.get(session_id)
+        if session is not None:
+            await gateway.end_session(session)
+        await gateway.closings.over(session_id)
+        await gateway.directory.delete(session_id)
+    finally:
+        gateway.closings.deleting.discard(session_id)
 
 
 async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id: str,

@@ -36,13 +36,16 @@ from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.binding import ClosedMeanwhile
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
+    CANCELLED,
     RpcError,
     internal,
     invalid_params,
+    session_not_found,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +84,7 @@ async def _wherever_it_is(
         try:
             await come_back(client, request)
             return
-        except (OwnerGone, takeover.ClosedMeanwhile):
+        except (OwnerGone, ClosedMeanwhile):
             lost = True
             if delay is None:
                 raise
@@ -111,13 +114,20 @@ async def _load(client: ClientConnection, request: Request) -> None:
         terminals.update(session.services.outputs)
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
+        _check_open(client, session)
         attachment = session.reattach(client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
         attachment.after(until, partial(_announce_end, session, client, until))
-    facts = await _restart(session, client)
+    try:
+        facts = await _restart(session, client)
+    except ClosedMeanwhile as error:  # no retry: it would replay a second time
+        raise _cut_off(session) from error
 
     def answer() -> None:
+        if client.attachments.get(session.id) is not attachment:  # cut off before its end
+            request.fail(_cut_off(session))
+            return
         _tell_state(session, attachment)
         request.reply(result_line(None, session.result_for(client), facts))
         restart_agent.tell_loss(session)
@@ -129,6 +139,19 @@ async def _load(client: ClientConnection, request: Request) -> None:
         session.questions.ask_again(client)
 
     attachment.after(until, answer)
+
+
+def _check_open(client: ClientConnection, session: Session) -> None:
+    """Raise if the session was closed meanwhile, or is about to be."""
+    if session.closed or client.gateway.closings.has(session.id):
+        raise ClosedMeanwhile.of(session.id)
+
+
+def _cut_off(session: Session) -> RpcError:
+    """The error for a load whose replay was not sent to its end."""
+    if session.closed:
+        return session_not_found(session.id, "It was closed before the whole conversation was sent")
+    return RpcError(CANCELLED, "The session was loaded again on this connection before this load had ended")
 
 
 def _tell_trouble(session: Session, attachment: Attachment) -> None:
@@ -178,6 +201,7 @@ async def _resume(client: ClientConnection, request: Request) -> None:
         until = journal.delivered
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
+        _check_open(client, session)
         attachment = session.reattach(client)
     request.reply(
         result_line(None, session.result_for(client), {**facts, "seq": until, "epoch": journal.epoch})
@@ -268,6 +292,7 @@ async def _check_directories(client: ClientConnection, session: Session, directo
 
 
 async def _reach(client: ClientConnection, session_id: str, params: JsonObject) -> Session:
+    await client.gateway.closings.over(session_id)
     session = client.gateway.sessions.get(session_id)
     if session is not None:
         client.check_agent(session.agent_name, session_id)
@@ -330,6 +355,8 @@ async def _restart(session: Session, client: ClientConnection, *, wake: bool = T
         revived = await asyncio.wait_for(restart_agent.restart(client.gateway, session, client), PATIENCE)
     except TimeoutError:
         return {"revived": None, "state": "reviving"}  # the restart goes on; the next prompt waits for it
+    except ClosedMeanwhile:
+        raise
     except RpcError as error:
         log.warning("agent did not come back: %s", error.message, extra={"session": session.id})
         session.notice(f"The agent is not available: {error.message}")

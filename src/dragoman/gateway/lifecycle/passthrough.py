@@ -90,7 +90,7 @@ async def _from_owner(
 
 async def _relay(
     session: Session,
-    owner: AgentConnection,
+    owner: OwnerConnection,
     attachment: Attachment,
     request: Request,
     method: str,
@@ -102,6 +102,8 @@ async def _relay(
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
+        if reply.ok:
+            owner.answered()
         _answer(session, attachment.client, request, reply)
 
     async with feed.replaying:
@@ -112,6 +114,7 @@ async def _relay(
             feed.expect_replay(attachment)
         try:
             patience = session.gateway.config.limits.session_timeout
+            owner.asked()
             reply = await owner.call(method, raw, request, heard, patience)
             await feed.replayed()
         finally:

@@ -42,12 +42,18 @@ async def restart(gateway: Registry, session: Session, client: Client) -> JsonOb
 
     Calls during a restart wait for the same agent: a prompt and a load must not start two.
     """
+    session.binding.check_open()
     _check_here(session)
     restarting = session.recovery.restarting
     if restarting is None:
         restarting = session.gateway.spawn(_try(gateway, session, client))
         session.recovery.restart(restarting)
-    return await asyncio.shield(restarting)
+    try:
+        return await asyncio.shield(restarting)
+    except asyncio.CancelledError:
+        if restarting.cancelled():
+            session.binding.check_open()
+        raise
 
 
 def _check_here(session: Session) -> None:
@@ -116,6 +122,7 @@ async def _once(gateway: Registry, session: Session, client: Client) -> JsonObje
     )
     try:
         rung, result = await _climb(gateway, session, agent)
+        session.binding.check_open()
     except BaseException:
         gateway.pool.reap(agent)
         raise
@@ -165,7 +172,7 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     """Resume or load the session at the agent; its replay is discarded, since the journal has it."""
     former = session.agent_session_id
     params = session.setup.params_for(agent, session.cwd, former)
-    session.bind(agent, former)
+    _bind(session, agent, former)
     session.updates.discard()
     try:
         limit = session.gateway.config.limits.start_timeout
@@ -213,7 +220,7 @@ async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConne
         limit = session.gateway.config.limits.start_timeout
         reply = await agent.ask("session/new", session.setup.params_for(agent, session.cwd, None), limit)
         if reply.ok:
-            session.bind(agent, new_agent_session(agent, reply))
+            _bind(session, agent, new_agent_session(agent, reply))
             created = True
     finally:
         agent.session_created(session if created else None)
@@ -238,6 +245,15 @@ async def _rename(gateway: Registry, session: Session) -> None:
     except StoreError as error:
         log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
     session.entry.save(SessionChanges(agent_session_id=session.agent_session_id))
+
+
+def _bind(session: Session, agent: AgentConnection, agent_session_id: str) -> None:
+    """Bind an agent after a wait, in which the session may have been closed.
+
+    Closing cancels the task, but `asyncio.wait_for` of Python 3.11 loses a cancel that comes with the result.
+    """
+    session.binding.check_open()
+    session.bind(agent, agent_session_id)
 
 
 def _check_failure(agent: AgentConnection, reply: Reply) -> None:

@@ -57,7 +57,9 @@ class OwnerConnection(AgentConnection):
     _last = 0
     """The number of the last event received live, for all clients here."""
     _last_replayed = 0
-    """The number of the last event of the replay under way, sent to one client."""
+    """The number of the last event of the replay under way, or not answered yet, sent to one client."""
+    _unanswered = False
+    """A client waits for the answer to its load or resume."""
     _replayed = 0
     """The number of the last event of the last replay; all clients have everything up to it."""
 
@@ -68,8 +70,17 @@ class OwnerConnection(AgentConnection):
 
     @property
     def cut_off(self) -> bool:
-        """Whether the owner ended in the middle of a replay, so that a client has a part of it."""
+        """Whether the owner ended after a client got a replay or a part of it, and before the answer."""
         return not self.alive and self._last_replayed > 0
+
+    def asked(self) -> None:
+        """A load or resume is sent to the owner."""
+        self._unanswered, self._last_replayed = True, 0
+
+    def answered(self) -> None:
+        self._unanswered = False
+        if not self._replaying:
+            self._last_replayed = 0
 
     def gone_error(self) -> RpcError:
         return internal(
@@ -110,7 +121,9 @@ class OwnerConnection(AgentConnection):
             self._replaying, self._last_replayed = feed.waiting is not None, 0
             feed.replay_begins()
         elif method == REPLAYED and isinstance(feed, DirectFeed):
-            self._replaying, self._last_replayed, self.uneven = False, 0, 0
+            self._replaying, self.uneven = False, 0
+            if not self._unanswered:
+                self._last_replayed = 0
             self._replayed = read_facts(params).seq
             feed.replayed_until(self._replayed)
         else:
@@ -147,16 +160,25 @@ async def reach(gateway: Registry, session: Session, client: Client, launch: Lau
             "session_held",
             sessionId=session.id,
         ) from error
+    await _check_open(session, owner)
     owner.capabilities = AgentCapabilities(OWNER_CAPABILITIES)
     session.binding.held_elsewhere()
     feed = session.feed
     assert isinstance(feed, DirectFeed)
     async with feed.replaying:  # clients that attach meanwhile come after those attached now
+        await _check_open(session, owner)
         session.bind(owner, session.id)
         if session.attachments:
             settling = session.gateway.spawn(_take_up(gateway, session, owner, feed))
             session.recovery.settle(settling)
             await asyncio.shield(settling)
+
+
+async def _check_open(session: Session, owner: OwnerConnection) -> None:
+    """Disconnect and raise if the session was closed meanwhile: its state must not change any more."""
+    if session.closed:
+        await owner.stop()
+        session.binding.check_open()
 
 
 async def _take_up(gateway: Registry, session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:

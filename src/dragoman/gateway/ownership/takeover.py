@@ -6,22 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.ownership import owner_connection
-from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.store import StoreError, UnknownSession
+from dragoman.gateway.session.binding import ClosedMeanwhile
 from dragoman.wire.errors import RpcError, internal, session_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.registry import Registry
     from dragoman.gateway.session.session import Session
-
-
-class ClosedMeanwhile(RpcError):
-    """The session was closed while this process took it over, because its last client left; a retry finds it again."""
-
-    @classmethod
-    def of(cls, session: Session) -> ClosedMeanwhile:
-        error = session_not_found(session.id, "It was closed meanwhile")
-        return cls(error.code, error.message, error.data)
 
 
 async def _check_known(gateway: Registry, session: Session) -> None:
@@ -48,8 +40,6 @@ async def take(gateway: Registry, session: Session, client: Client) -> Session:
         taking = gateway.spawn(_take(gateway, session, client))
         try:
             taken = await asyncio.shield(taking)
-        except StoreError as error:
-            raise internal(str(error), error.code, sessionId=session.id) from error
         except asyncio.CancelledError:
             taking.add_done_callback(lambda _: _unless_used(gateway, session))
             raise
@@ -76,25 +66,40 @@ async def _close_unless_used(gateway: Registry, session: Session) -> None:
 
 
 async def _take(gateway: Registry, session: Session, client: Client) -> Session:
-    # One at a time: two feeds on the same journal would both number their events from its end.
-    async with gateway.taking(session.id):
-        live = gateway.sessions.get(session.id)
-        if live is not None and (live is not session or not session.orphaned):
-            return live
-        if live is None and session.owned_elsewhere:
-            raise ClosedMeanwhile.of(session)
+    while True:
+        await gateway.closings.over(session.id)
+        # One at a time: two feeds on the same journal would both number their events from its end.
+        async with gateway.taking(session.id):
+            if not gateway.closings.has(session.id):
+                return await _take_now(gateway, session, client)
+
+
+async def _take_now(gateway: Registry, session: Session, client: Client) -> Session:
+    live = gateway.sessions.get(session.id)
+    if live is not None and (live is not session or not session.orphaned):
+        return live
+    if session.closed or (live is None and session.owned_elsewhere):
+        raise ClosedMeanwhile.of(session.id)
+    if session.id in gateway.closings.deleting:
+        raise unknown(gateway, session.id)
+    try:
         held = await gateway.directory.own(session)
-        if held is None:
-            session.binding.taken()
-        else:
-            await owner_connection.reach(
-                gateway, session, client, lambda handler: gateway.dialer.dial(held.owner.address, handler)
-            )
-        if live is not None and not gateway.has(session):
-            _leave(gateway, session)
-            raise ClosedMeanwhile.of(session)
-        gateway.add(session)
-        return session
+    except UnknownSession as error:  # deleted meanwhile
+        raise unknown(gateway, session.id) from error
+    except StoreError as error:
+        raise internal(str(error), error.code, sessionId=session.id) from error
+    session.binding.check_open()  # closing it waits for the lock, then releases the lease
+    if held is None:
+        session.binding.taken()
+    else:
+        await owner_connection.reach(
+            gateway, session, client, lambda handler: gateway.dialer.dial(held.owner.address, handler)
+        )
+    if live is not None and not gateway.has(session):
+        _leave(gateway, session)
+        raise ClosedMeanwhile.of(session.id)
+    gateway.add(session)
+    return session
 
 
 def _leave(gateway: Registry, session: Session) -> None:

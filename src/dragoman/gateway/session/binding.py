@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
 
 
+class ClosedMeanwhile(RpcError):
+    """The session was closed while a request for it was under way; a retry may find it again."""
+
+    @classmethod
+    def of(cls, session_id: str) -> ClosedMeanwhile:
+        error = session_not_found(session_id, "It was closed meanwhile")
+        return cls(error.code, error.message, error.data)
+
+
 class Binding:
     def __init__(self, session_id: str, on_illegal: Callable[[IllegalTransition], None]) -> None:
         self._session_id = session_id
@@ -54,9 +63,22 @@ class Binding:
         self._life.send(SessionEvent.HELD)
         self.agent_session_id = self._session_id
 
+    def close(self) -> None:
+        """The session leaves the memory of this process."""
+        self._life.send(SessionEvent.CLOSED)
+
     def taken(self) -> None:
         """This process holds the lease."""
         self._life.send(SessionEvent.TAKEN)
+
+    @property
+    def closed(self) -> bool:
+        return self._life.state is SessionState.CLOSED
+
+    def check_open(self) -> None:
+        """Raise if the session was closed meanwhile."""
+        if self.closed:
+            raise ClosedMeanwhile.of(self._session_id)
 
     @property
     def parked(self) -> bool:

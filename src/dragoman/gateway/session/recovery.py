@@ -117,6 +117,12 @@ class Recovery:
         if self.adoption is adoption:
             self.adoption = None
 
+    def give_up(self) -> None:
+        """The session is closed: end the restart or the first load that is under way."""
+        for task in (self.restarting, self.adoption.task if self.adoption is not None else None):
+            if task is not None:
+                task.cancel()
+
     def _done(self, task: asyncio.Task[Any]) -> None:
         if self.restarting is task:
             self.restarting = None

@@ -34,7 +34,7 @@ from dragoman.gateway.session.setup import Setup
 from dragoman.gateway.session.silence import SilenceWatch
 from dragoman.gateway.session.states import IllegalTransition
 from dragoman.gateway.session.stream import Stream
-from dragoman.gateway.session.turn import Turn
+from dragoman.gateway.session.turn import CANCELLED, Turn
 from dragoman.gateway.session.updates import AgentUpdates
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
@@ -146,6 +146,18 @@ class Session(Stream):
     @property
     def agent_session_id(self) -> str:
         return self.binding.agent_session_id
+
+    def close(self) -> None:
+        """It leaves the memory of this process; a restart of its agent is given up, and its turn ends."""
+        self.binding.close()
+        self.recovery.give_up()
+        if self.turn is not None:
+            self.turn.settle(CANCELLED)
+
+    @property
+    def closed(self) -> bool:
+        """Closed, deleted or unloaded: what is under way for it must give up."""
+        return self.binding.closed
 
     @property
     def parked(self) -> bool:
@@ -270,6 +282,7 @@ class Session(Stream):
 
     def prompt(self, client: Client, request: Request) -> None:
         """Start a turn, one at a time (G-090); an agent that is gone or parked is restarted first."""
+        self.binding.check_open()
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)

@@ -7,6 +7,7 @@ Rules of a session, in the process that has it in memory:
 - Without one it waits: NEW before the first, PARKED on purpose, GONE because its agent ended, ORPHANED because its owner
   ended.
 - A prompt to a session that waits restarts the agent; an orphaned session must be taken over first.
+- CLOSED is the end, in this process: the session is no longer in memory here. Work that was under way for it gives up.
 
 Rules of a turn:
 
@@ -47,6 +48,8 @@ class SessionState(Enum):
     """Another process owns it and is bound in the agent's place."""
     ORPHANED = "orphaned"
     """Another process owned it and is not bound: it ended, or is not reached yet."""
+    CLOSED = "closed"
+    """Closed, deleted or unloaded; whoever loads it again gets another one."""
 
 
 class SessionEvent(Enum):
@@ -62,6 +65,8 @@ class SessionEvent(Enum):
     """The bound agent, or owner, ended or was let go."""
     PARKED = "parked"
     """The agent was ended to save resources, or none is wanted."""
+    CLOSED = "closed"
+    """It is being closed or unloaded."""
 
 
 class TurnState(Enum):
@@ -108,11 +113,13 @@ SESSION: Final[Mapping[SessionState, Mapping[SessionEvent, SessionState]]] = {
         SessionEvent.TAKEN: SessionState.NEW,
         SessionEvent.PARKED: SessionState.PARKED,
         SessionEvent.LOST: SessionState.GONE,
+        SessionEvent.CLOSED: SessionState.CLOSED,
     },
     SessionState.LIVE: {
         SessionEvent.BOUND: SessionState.LIVE,  # loaded again by another client
         SessionEvent.LOST: SessionState.GONE,
         SessionEvent.PARKED: SessionState.PARKED,
+        SessionEvent.CLOSED: SessionState.CLOSED,
     },
     SessionState.PARKED: {
         SessionEvent.BOUND: SessionState.LIVE,
@@ -120,21 +127,30 @@ SESSION: Final[Mapping[SessionState, Mapping[SessionEvent, SessionState]]] = {
         SessionEvent.TAKEN: SessionState.PARKED,
         SessionEvent.PARKED: SessionState.PARKED,
         SessionEvent.LOST: SessionState.PARKED,
+        SessionEvent.CLOSED: SessionState.CLOSED,
     },
     SessionState.GONE: {
         SessionEvent.BOUND: SessionState.LIVE,
         SessionEvent.PARKED: SessionState.PARKED,
         SessionEvent.LOST: SessionState.GONE,  # its agent ended, and the restart that used it gives up
+        SessionEvent.CLOSED: SessionState.CLOSED,
     },
     SessionState.FOLLOWING: {
         SessionEvent.FOLLOWED: SessionState.FOLLOWING,
         SessionEvent.LOST: SessionState.ORPHANED,
+        SessionEvent.CLOSED: SessionState.CLOSED,
     },
     SessionState.ORPHANED: {
         SessionEvent.FOLLOWED: SessionState.FOLLOWING,
         SessionEvent.HELD: SessionState.ORPHANED,
         SessionEvent.TAKEN: SessionState.PARKED,  # no client asked for an agent yet
         SessionEvent.LOST: SessionState.ORPHANED,
+        SessionEvent.CLOSED: SessionState.CLOSED,
+    },
+    SessionState.CLOSED: {
+        SessionEvent.CLOSED: SessionState.CLOSED,
+        SessionEvent.LOST: SessionState.CLOSED,
+        SessionEvent.PARKED: SessionState.CLOSED,
     },
 }
 
