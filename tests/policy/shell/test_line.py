@@ -165,6 +165,8 @@ def test_a_line_made_to_be_slow_is_opaque_soon(project: Path, name: str, text: s
         "git diff a$x",
         'git diff "${x[@]}"',
         "git || cd src && git diff $x",
+        "x=a; x1=-delete; ls $x{1,2}",
+        "ls $HOME{1..3}",
     ],
 )
 def test_an_unquoted_expansion_may_become_several_words(project: Path, text: str) -> None:

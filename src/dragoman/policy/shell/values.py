@@ -116,10 +116,17 @@ def expand(word: Word, scope: Scope) -> list[Arg]:
     plain = word.plain
     if plain is not None and (plain in ("[", "{", "}") or not _SPECIAL.search(plain)):
         return [Arg(plain, (plain,))]
+    if "{" in word.source and any(piece.kind == "variable" for piece in word.pieces) and _spreads(word):
+        raise Unreadable("braces beside a variable")  # they come first: `$x{1,2}` is `$x1 $x2`
     spread = [pieces for pieces in _braces(_exploded(word.pieces)) if pieces]  # `{,b}` is b alone
     if len(spread) > MAX_VALUES:
         raise Unreadable("a brace expansion of many words")
     return [_evaluate(pieces, word.source if len(spread) == 1 else "", scope) for pieces in spread]
+
+
+def _spreads(word: Word) -> bool:
+    raw = "".join(piece.text for piece in word.pieces if piece.kind == "raw")
+    return "{" in raw and "}" in raw and ("," in raw or ".." in raw)
 
 
 def value_of(word: Word, scope: Scope) -> Values:
