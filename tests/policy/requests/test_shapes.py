@@ -243,11 +243,45 @@ def test_what_only_a_label_supports_says_so(project: Path) -> None:
     assert not act(
         project, {"name": "Read", "kind": "read", "rawInput": {"file_path": "notes.txt"}}
     ).label_only
-    assert act(project, {"name": "TodoWrite", "kind": "think", "rawInput": {"command": "x"}}).label_only
+    assert act(project, {"name": "TodoWrite", "kind": "think", "rawInput": {"todos": []}}).label_only
 
 
 @pytest.mark.parametrize(
-    "told", [{}, {"command": 7}, {"command": ["rm", 7]}, {"command": ""}, {"argv": ["rm"]}, "rm", []]
+    "tool",
+    [
+        {"name": "TodoWrite", "kind": "think"},
+        {"name": "Read", "kind": "read"},
+        {"toolCallId": "TodoWrite__1", "kind": "think"},
+        {"title": "mcp.a.b", "kind": "other", "server": "a"},
+    ],
+)
+def test_no_name_hides_a_command(project: Path, tool: dict[str, Any]) -> None:
+    told = {"command": "rm x", "server": "a", "tool": "b"}
+    found = act(project, {**tool, "rawInput": told})
+    assert (found.kind, found.commands[0].words, found.mcp) == ("execute", ("rm", "x"), None)
+
+
+def test_a_folder_that_the_tool_does_not_take_is_not_believed(project: Path) -> None:
+    tool = {
+        "name": "Bash",
+        "kind": "execute",
+        "rawInput": {"command": "touch x", "cwd": str(project / "sub")},
+    }
+    assert act(project, tool).all_paths == (PathFact(str(project / "x"), "write", outside=False),)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"command": 7},
+        {"command": "ls", "cmd": "rm x"},
+        {"command": ["rm", 7]},
+        {"command": ""},
+        {"argv": ["rm"]},
+        "rm",
+        [],
+    ],
 )
 def test_a_command_that_is_not_told_is_opaque(project: Path, told: Any) -> None:
     found = act(project, {"kind": "execute", "rawInput": told, "locations": [{"path": "/etc/x"}]})

@@ -62,9 +62,9 @@ class _Reader:
         self._places = Places(around.cwd, around.workspace, around.to_host, MAX_ENTRIES)
 
     def act(self) -> Act:
+        if self._mcp is not None:
+            return self._made(self._label)
         does = shapes.TOOLS.get(self._name)
-        if self._mcp is not None or does is Does.NEITHER:
-            return self._made(self._label, hosts=())
         by_label = does is None
         does = does or shapes.BY_KIND.get(self._label, Does.WRITES)
         told = self._told_line()
@@ -75,6 +75,8 @@ class _Reader:
             paths = [*self._named("write"), *changes, *self._locations("write")]
             kind = "edit" if self._label in shapes.MILD else self._label
             return self._made(kind, paths=paths, hosts=self._hosts())
+        if does is Does.NEITHER and not by_label:
+            return self._made(self._label)
         if does is Does.FETCHES:
             return self._made(self._label, paths=self._named("write"), hosts=self._hosts() or ("?",))
         paths = [*self._named("read"), *self._locations("read")]
@@ -115,9 +117,9 @@ class _Reader:
 
     def _told_line(self) -> str | None:
         """The shell line; None if there is none, empty if it is of an unknown shape."""
-        for member in shapes.COMMANDS:
-            if member in self._input and self._input[member] is not None:
-                return _line(self._input[member])
+        told = [self._input[member] for member in shapes.COMMANDS if self._input.get(member) is not None]
+        if told:
+            return _line(told[0]) if len(told) == 1 else ""  # of two lines it is not clear which one runs
         title = self._tool.get("title")
         if self._name in shapes.IN_TITLE and not self._input and isinstance(title, str):
             return title
@@ -226,7 +228,8 @@ def _tool_name(tool: dict[str, Any]) -> str:
         if isinstance(found, str) and found:
             return _text(found)
     call = tool.get("toolCallId")
-    found = shapes.NAME_IN_ID.match(call) if isinstance(call, str) else None
+    # Elsewhere ids are the model's, which must not choose the tool: only Gemini CLI has no input beside them.
+    found = shapes.NAME_IN_ID.match(call) if isinstance(call, str) and not tool.get("rawInput") else None
     return found[1] if found is not None else ""
 
 
@@ -239,7 +242,8 @@ def _mcp_tool(tool: dict[str, Any], name: str) -> Tool | None:
         return Tool(_text(found["server"]), _text(found["tool"]))
     server, inner = _member(tool, ("rawInput", "server")), _member(tool, ("rawInput", "tool"))
     title = tool.get("title")  # codex-acp 2.6; a question about it has no title of its own
-    if isinstance(server, str) and isinstance(inner, str) and title == f"mcp.{server}.{inner}":
+    runs = any(_member(tool, ("rawInput", member)) is not None for member in shapes.COMMANDS)
+    if isinstance(server, str) and isinstance(inner, str) and title == f"mcp.{server}.{inner}" and not runs:
         return Tool(_text(server), _text(inner))
     return None
 

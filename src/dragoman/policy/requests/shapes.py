@@ -68,7 +68,7 @@ class Does(enum.Enum):
     WRITES = "writes"
     FETCHES = "fetches"
     NEITHER = "neither"
-    """It touches no file, host or program that its input names; other members than the name are not looked at."""
+    """It touches no file and no host that its input names."""
 
 
 def _rows() -> dict[str, Does]:
@@ -101,8 +101,13 @@ IN_TITLE = frozenset({"run_shell_command"})
 """Tools whose title is their shell line as it is, if there is no input: Gemini CLI neither shortens nor decorates it."""
 KEEPS_FOLDER = frozenset({"Bash"})
 """Tools whose shell stays in the folder of the last `cd` of an earlier line, which is not told."""
-FOLDER_OF = {"run": ("path",), "sandbox_run": ("path",)}
-"""Members with a shell line's folder, where they are not those of `FOLDERS`."""
+FOLDER_OF: dict[str, tuple[str, ...]] = {
+    "Bash": (),
+    "run_shell_command": ("directory", "dir_path"),
+    "run": ("path",),
+    "sandbox_run": ("path",),
+}
+"""Members with a shell line's folder, where they are not those of `FOLDERS`: what else the model sends is ignored."""
 
 BY_KIND = {
     "read": Does.READS,
