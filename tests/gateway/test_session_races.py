@@ -1,4 +1,4 @@
-"""Two commands at nearly the same time: races that random runs found, each in its smallest form.
+"""Two commands at nearly the same time: races that `test_session_machine` found, each in its smallest form.
 
 Each test runs one simulated world (`support.simulation`) per distance between the two commands, in turns of the event
 loop, so that the second one meets the first at every point of its way.
