@@ -210,6 +210,7 @@ def _settings(**changes: Any) -> settings:
     return settings(deadline=None, suppress_health_check=list(HealthCheck), **changes)
 
 
+@pytest.mark.timeout(300)  # a quarter of a minute alone
 def test_sessions_keep_their_rules_in_any_order_of_events() -> None:
     run_state_machine_as_test(
         SessionMachine,
