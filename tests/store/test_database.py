@@ -26,8 +26,9 @@ from dragoman.gateway.ports.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from dragoman.store import FileStore, schema
+from dragoman.store import FileStore, limits, schema
 from dragoman.store.failure import explain
+from dragoman.store.writer import Append, Writer
 from support.store.small_disk import mounting
 from support.store.store_process import append, begin, numbered, read_all, record
 
@@ -454,3 +455,50 @@ def test_a_folder_that_may_not_be_read_is_not_called_read_only(
     assert str(explain(error, tmp_path)) == f"{tmp_path}/journal cannot be written: permission denied."
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # also for root
     assert str(explain(error, tmp_path)) == f"{tmp_path}/journal cannot be read: permission denied."
+
+
+async def test_events_that_a_failed_flush_removed_are_not_told_as_stored(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flush before a new segment fails and the one at the end of the group succeeds, on a file that was cut."""
+    monkeypatch.setattr(limits, "SEGMENT_BYTES", 100)
+    store = await FileStore.open(path, runtime, sync="full")
+    session = await begin(store)
+    outcomes = iter((errno.EIO, 0, 0, 0))
+
+    def flush(descriptor: int) -> None:
+        if number := next(outcomes, 0):
+            raise OSError(number, os.strerror(number))
+
+    appends = [Append(1, [b"x" * 200], 200, lambda error: None), Append(2, [b"y"], 1, lambda error: None)]
+    writer = store._owned[session].writer
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", flush)
+        writer.write_all(appends)
+    assert writer.last_seq == 0
+    assert all(one.outcome is not None for one in appends)
+    await store.close()
+
+
+async def test_a_session_is_drained_only_when_no_append_was_queued_meanwhile(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first append is answered with another one, as a journal does that stores what waited."""
+    session = await begin(store)
+    owned, real = store._owned[session], Writer.write_all
+    goes_on, again = threading.Event(), asyncio.Event()
+
+    def write_all(writer: Writer, appends: Any) -> None:
+        assert appends[0].first_seq == 1 or goes_on.wait(30)
+        real(writer, appends)
+
+    def append_again(error: StoreError | None) -> None:
+        owned.append(2, [b"second"], lambda error: again.set())
+        asyncio.get_running_loop().call_later(0.1, goes_on.set)
+
+    monkeypatch.setattr(Writer, "write_all", write_all)
+    monkeypatch.setattr(store._disk, "took", lambda seconds, size: None)
+    store._disk.inline = False
+    owned.append(1, [b"first"], append_again)
+    await asyncio.wait_for(owned.drained(), 30)
+    assert again.is_set()

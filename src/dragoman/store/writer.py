@@ -101,17 +101,22 @@ class Writer:
 
     def write_all(self, appends: Sequence[Append]) -> None:
         """Append one after the other, then flush all together if `durable`; sets the outcome of each."""
-        for append in appends:
+        for index, append in enumerate(appends):
             try:
                 self.write(append.first_seq, append.events)
-            except StoreError as error:
+            except StoreError as error:  # maybe of the flush before a new segment
                 append.outcome = error
+                self._fail_removed(appends[:index], error)
         try:
             self.sync()
         except StoreError as error:
-            for append in appends:
-                if append.first_seq > self.last_seq:
-                    append.outcome = append.outcome or error
+            self._fail_removed(appends, error)
+
+    def _fail_removed(self, appends: Sequence[Append], error: StoreError) -> None:
+        """Set the outcome of appends that were written and then removed, because their flush failed."""
+        for append in appends:
+            if append.first_seq >= self.next_seq:
+                append.outcome = append.outcome or error
 
     def sync(self) -> None:
         """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
@@ -295,7 +300,8 @@ class Owned:
 
     async def drained(self) -> None:
         """Wait until no append of this session is queued or being written."""
-        await self._idle.wait()
+        while self._waiting:  # an answer may be followed by another append before this task runs
+            await self._idle.wait()
 
     def close(self) -> None:
         """Close the journal and release the lock; no append may be queued."""
