@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
-from support.clients.sample_answers import ALLOW, EVERYTHING
+from support.clients.sample_answers import ALLOW, CANCELLED, EVERYTHING
 from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import RpcFailure, is_request
 from support.session_client import (
@@ -341,3 +342,23 @@ async def test_closing_elsewhere_ends_the_session_for_its_owner_too(dragoman: St
     facts = (await entry(one, session))["_meta"]["dragoman"]
     assert (facts["live"], facts["state"]) == (False, "closed")
     assert (await load(one, session, workspace)).texts == ["before"]
+
+
+async def test_a_question_that_the_owners_rules_left_to_a_user_is_not_decided_by_the_other_process(
+    dragoman: Start, workspace: Path
+) -> None:
+    """The other process does not know who sent the prompt, nor what the agent said about the call before."""
+    rules = [
+        {"name": "ask", "decision": "ask", "kind": ["read"], "prompted_by": ["local"]},
+        {"name": "reading", "decision": "allow", "kind": ["read"]},
+    ]
+    one, other = [await dragoman(agents=AGENTS, policy={"rules": rules}) for _ in range(2)]
+    for gateway in (one, other):
+        await gateway.initialize()
+    session = await one.new_session(workspace)
+    await load(other, session, workspace)
+    asked = {"toolCall": {"toolCallId": "c1", "kind": "read", "title": "Read a file"}}
+    turn = one.start_prompt(session, f"permission {json.dumps(asked)}")
+    await other.next_message(is_request(PERMISSION))
+    one.reply(await one.next_message(is_request(PERMISSION)), CANCELLED)
+    assert (await turn).report("permission") == {"result": CANCELLED}

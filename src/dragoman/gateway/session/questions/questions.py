@@ -181,6 +181,8 @@ class Questions:
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
         session = self._session
+        if self._asked_by_owner:  # its rules left the question to a user, and it knows more about the call
+            return False
         known = session.tools.filled(tool)
         verdict = policy.decide(session.policy, known, self._surroundings(known))
         if verdict.decision == "ask":
