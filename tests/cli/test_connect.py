@@ -119,6 +119,19 @@ async def test_the_end_of_stdin_cancels_what_this_editor_began(dragoman: Start, 
         ]
 
 
+async def test_requests_in_flight_are_answered_when_the_other_process_ends(
+    dragoman: Start, serve: Serve
+) -> None:
+    async with serve() as served:
+        client = await dragoman("acp")
+        editor = await served.editor()
+        asked = client.start_request("session/list", {})
+        await editor.next_message(is_request("session/list"))
+        editor.eof()
+        assert "dragoman serve ended the connection" in (await client.response(asked))["error"]["message"]
+        assert await client.wait_exit() == 1
+
+
 async def test_it_ends_when_the_other_process_does(dragoman: Start, serve: Serve) -> None:
     async with serve() as served:
         client = await dragoman("acp")

@@ -69,6 +69,21 @@ async def test_never_has_sessions_of_its_own_that_both_can_see(
     await browser.text(session, "here")
 
 
+async def test_requests_in_flight_at_the_end_of_stdin_are_answered(
+    dragoman: Start, serve: Serve, workspace: Path
+) -> None:
+    await serve()
+    editor = await dragoman("acp", "scripted")
+    asked = [
+        editor.start_request("initialize", {"protocolVersion": 1}),
+        editor.start_request("session/new", {"cwd": str(workspace), "mcpServers": []}),
+    ]
+    editor.leave()
+    for request in asked:
+        assert "result" in await editor.response(request)
+    assert await editor.wait_exit() == 0
+
+
 @pytest.mark.parametrize("how", ["kill", "stop"])
 async def test_the_editor_outlives_a_restart_of_serve(
     dragoman: Start, serve: Serve, workspace: Path, how: str

@@ -3,8 +3,8 @@
 A restart of `serve` is handled like a broken connection to a remote agent: sessions are resumed after the last event
 that the editor has, and a turn that was interrupted ends with an error that says so.
 
-The relay reads only what it needs: it adds the agent of new sessions, and tracks the prompts in flight, so that the
-end of stdin cancels exactly those (G-113).
+The relay reads only what it needs: it adds the agent of new sessions, and tracks the requests in flight, so that the
+end of stdin cancels exactly those that are prompts, and all of them are answered (G-113).
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 FLUSH_TIMEOUT = 2.0
 """Seconds to wait for the answers of cancelled turns after stdin has ended; the editor may still read stdout."""
+SETUP_TIMEOUT = 5.0
+"""The same while other requests are in flight, such as a `session/new` that starts an agent."""
 NAMES_AGENT = frozenset({"initialize", "session/new"})
 """Methods that get the agent's name as `_meta.dragoman.agent`: clients of the socket are bound to no agent."""
 
@@ -121,7 +123,8 @@ class _Relay:
         self.client = client
         self._server = server
         self._agent = agent
-        self._prompts: dict[IdKey, str] = {}
+        self._requests: dict[IdKey, str | None] = {}
+        """The client's requests in flight, by id; the session of each prompt."""
         self._settled = asyncio.Event()
         client.other, server.other = server, client
         client.relay = server.relay = self
@@ -132,53 +135,52 @@ class _Relay:
         if self._server.closed.is_set():
             log.error("dragoman serve ended the connection")
             gone = internal("dragoman serve ended the connection; start it again", "connection_closed")
-            for _, id in self._prompts:
+            for _, id in self._requests:
                 self.client.link.send(message.failure(encode(id), gone.encode()))
             return 1
-        for session_id in set(self._prompts.values()):
+        sessions = set(self._requests.values())
+        for session_id in sessions - {None}:
             cancel = encode({"sessionId": session_id})
             self._server.link.send(message.notification("session/cancel", cancel))
-        if self._prompts:
-            await first_of(self._settled.wait(), self._server.closed.wait(), timeout=FLUSH_TIMEOUT)
+        if self._requests:
+            timeout = SETUP_TIMEOUT if None in sessions else FLUSH_TIMEOUT
+            await first_of(self._settled.wait(), self._server.closed.wait(), timeout=timeout)
         self._server.link.close()
         return 0
 
     def from_client(self, line: bytes) -> bytes:
         """The message to send to the server; a malformed one is forwarded, and the server reports it."""
-        if b'"session/prompt"' not in line and (self._agent is None or not _may_name(line)):
+        if b'"method"' not in line:  # a response
             return line
         try:
             envelope = message.decode(line)
-            if envelope.method == "session/prompt":
-                self._prompt_begins(envelope)
-            elif envelope.method in NAMES_AGENT and self._agent is not None:
+            if envelope.method and envelope.id is not ABSENT:
+                self._request_begins(envelope)
+            if envelope.method in NAMES_AGENT and self._agent is not None:
                 return with_own_params(line, agent=self._agent)
         except Malformed as error:
             log.info("passed on unread: %s", error.message)
         return line
 
     def from_server(self, line: bytes) -> None:
-        """Note which prompts are answered."""
-        if not self._prompts:
+        """Note which requests are answered."""
+        if not self._requests:
             return
         try:
             envelope = message.decode(line)
         except Malformed:
-            return  # a batch, or nothing that answers a prompt
+            return  # a batch, or nothing that answers a request
         if not envelope.method and envelope.id is not ABSENT:
-            self._prompts.pop(message.id_key(envelope.id) or (type(None), None), None)
-            if not self._prompts:
+            self._requests.pop(message.id_key(envelope.id) or (type(None), None), None)
+            if not self._requests:
                 self._settled.set()
 
-    def _prompt_begins(self, envelope: message.Envelope) -> None:
-        key = message.id_key(envelope.id) if envelope.id is not ABSENT else None
-        session_id = (
-            decode_object(envelope.params).get("sessionId") if envelope.params is not ABSENT else None
-        )
-        if key is not None and isinstance(session_id, str):
-            self._settled.clear()
-            self._prompts[key] = session_id
-
-
-def _may_name(line: bytes) -> bool:
-    return b'"session/new"' in line or b'"initialize"' in line
+    def _request_begins(self, envelope: message.Envelope) -> None:
+        key = message.id_key(envelope.id)
+        if key is None:
+            return
+        session_id = None
+        if envelope.method == "session/prompt" and envelope.params is not ABSENT:
+            session_id = decode_object(envelope.params).get("sessionId")
+        self._settled.clear()
+        self._requests[key] = session_id if isinstance(session_id, str) else None
