@@ -42,6 +42,12 @@ def test_it_repeats_what_a_tool_says(run: Run, programs: Path) -> None:
     assert found["podman"]["works"] is True
 
 
+def test_its_tables_have_headings(run: Run) -> None:
+    headings = [line.split("  ")[0] for line in run("doctor").stdout.splitlines() if line[:1].isupper()]
+    assert headings == ["STORE", "SANDBOX KIND"]
+    assert run("doctor").stdout.split("\n")[0].split() == ["STORE", "ABOUT", "WHAT", "WHAT", "TO", "DO"]
+
+
 def test_it_says_what_root_means(run: Run, programs: Path) -> None:
     stub(programs, "bwrap", "exit 0")
     found = kinds(run)

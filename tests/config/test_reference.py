@@ -24,6 +24,14 @@ def test_every_line_of_the_template_is_a_comment() -> None:
     assert tomllib.loads(template()) == {}
 
 
+def test_the_template_names_the_choices_of_a_key() -> None:
+    lines = template().splitlines()
+    sync = next(line for line in lines if line.startswith("#sync = "))
+    assert sync.endswith('One of "full", "normal".')
+    outside = next(line for line in lines if line.startswith("#outside_workspace = "))
+    assert outside.startswith("#outside_workspace = true ") and outside.endswith("unset by default.")
+
+
 def test_the_template_is_valid_once_its_keys_are_on(load_with: Callable[..., Loaded]) -> None:
     lines = [line for line in template().splitlines() if ' = ""' not in line]
     text = "\n".join(

@@ -15,7 +15,7 @@ COMMANDS = {
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",
-        "List, show, attach to, export, find, take over, close and delete sessions.",
+        "List, show, attach to, export, locate, take over, close and delete sessions.",
     ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "policy": (

@@ -42,7 +42,7 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
         rows = [
             [finding["level"], finding["about"], finding["detail"], finding["advice"]] for finding in store
         ]
-        print_table(["STORE", "LOG_CONTEXT", "WHAT", "WHAT TO DO"], rows, COLOURS)
+        print_table(["STORE", "ABOUT", "WHAT", "WHAT TO DO"], rows, COLOURS)
         click.echo()
         rows = [[kind.kind, "yes" if kind.works else "no", kind.detail] for kind in kinds]
         print_table(["SANDBOX KIND", "WORKS", "WHY"], rows, COLOURS)

@@ -267,7 +267,8 @@ class PolicyRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     command: Annotated[
         list[list[str | list[str]]],
         Meta(
-            description='First words of commands, such as `["git", ["status", "diff"]]`; a list is a choice.'
+            description="First words of commands, such as "
+            '`[["git", ["status", "diff"]], ["pytest"]]`; an inner list is a choice.'
         ),
     ] = []
     match: Annotated[list[str], Meta(description="Lines that it must match; `policy check` tries them.")] = []

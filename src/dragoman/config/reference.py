@@ -91,7 +91,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 def template() -> str:
     """A file with every key in it, all commented out."""
-    parts = ["# Dragoman's configuration. Every key is shown with its default; remove the # to change one."]
+    parts = [
+        "# Dragoman's configuration. Every key is shown with its default; remove the # to change one.\n"
+        "# Below [agents.NAME] and other tables that you add, the first keys are examples."
+    ]
     for header, purpose, members in tables():
         if not members:
             continue
@@ -100,10 +103,27 @@ def template() -> str:
             lines += [f"#{name} = {toml.value(each)}" for name, each in EXAMPLES[header].items()]
             members = [key for key in members if key.name not in EXAMPLES[header]]
         for key in members:
-            value = '""' if key.default is None else toml.value(msgspec.to_builtins(key.default))
-            lines.append(f"#{key.name} = {value}  # {key.description}")
+            lines.append(f"#{key.name} = {_shown(key)}  # {key.description}{_choices(key)}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def _shown(key: Key) -> str:
+    """The default as TOML; for a key that is unset, a value of its type."""
+    if key.default is not None:
+        return toml.value(msgspec.to_builtins(key.default))
+    if isinstance(key.type, inspect.LiteralType):
+        return toml.value(key.type.values[0])
+    if isinstance(key.type, inspect.ListType):
+        return "[]"
+    return "true" if isinstance(key.type, inspect.BoolType) else '""'
+
+
+def _choices(key: Key) -> str:
+    if isinstance(key.type, inspect.LiteralType):
+        return f" {words(key.type).capitalize()}{'; unset by default' if key.default is None else ''}."
+    unset = key.default is None and isinstance(key.type, inspect.BoolType)
+    return " True or false; unset by default." if unset else ""
 
 
 def refresh(page: str) -> str:

@@ -59,7 +59,7 @@ def _local(box: SandboxConfig) -> _Verdict:
 
 
 def _command(box: SandboxConfig) -> _Verdict:
-    return True, "promises what its tool promises"
+    return True, "isolates as well as the program that you configure"
 
 
 def _bubblewrap(box: SandboxConfig) -> _Verdict:
@@ -106,7 +106,7 @@ def _image(kind: str) -> Callable[[SandboxConfig], _Verdict]:
 def _ssh(box: SandboxConfig) -> _Verdict:
     if shutil.which("ssh") is None:
         return False, "the program ssh is not on PATH; install OpenSSH's client"
-    return True, "the program is there"
+    return True, "ssh is installed"
 
 
 def _host(box: SandboxConfig) -> _Verdict:
@@ -119,7 +119,7 @@ def _host(box: SandboxConfig) -> _Verdict:
 def _tool(box: SandboxConfig) -> _Verdict:
     if shutil.which(box.command[0]) is None:
         return False, f"the program {box.command[0]} is not on PATH"
-    return True, "its tool is there; the box promises what that promises"
+    return True, f"{box.command[0]} is installed; it isolates as well as that program does"
 
 
 _KINDS: Mapping[str, Callable[[SandboxConfig], _Verdict]] = {

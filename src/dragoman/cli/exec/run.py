@@ -222,7 +222,9 @@ class Execution:
         error = None
         if code == DONE and self._all_refused():
             return self._outcome(
-                REFUSED, reason, {"message": "nothing was done: what it takes was not allowed"}
+                REFUSED,
+                reason,
+                {"message": "nothing was done: every permission that the agent asked for was refused"},
             )
         if code == REFUSED:
             error = {"message": f"the agent {self._agent} refused to go on (stop reason refusal)"}

@@ -52,7 +52,7 @@ class SessionsGroup(click.Group):
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)
 def sessions() -> None:
-    """List, show, attach to, export, find, take over, close and delete sessions.
+    """List, show, attach to, export, locate, take over, close and delete sessions.
 
     Where an ID is wanted, the beginning of one will do, as long as it is unique.
     """
