@@ -101,6 +101,28 @@ def test_a_workspace_narrows_and_never_allows(run: Run, project: Path) -> None:
     assert "never widen" in done.stderr
 
 
+def test_nothing_to_decide_is_bad_usage(run: Run, project: Path) -> None:
+    done = run("policy", "test", "--cwd", str(project))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "give a shell line" in done.stderr
+    assert run("policy", "test", "--cwd", str(project), "--kind", "read").returncode == 0
+
+
+def test_without_rules_it_says_who_is_asked(run: Run) -> None:
+    assert (
+        run("policy", "show").stdout
+        == "There are no rules: permission requests go to a person, writes to protected places are denied.\n"
+    )
+
+
+def test_a_command_that_is_not_a_list_of_lists_is_explained(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text('[[policy.rules]]\ndecision = "allow"\ncommand = ["git", "status"]\n')
+    assert (
+        'expected a list of words, such as ["git", "status"], got the string "git"'
+        in run("policy", "check").stderr
+    )
+
+
 def test_a_word_of_the_wrong_type_is_named(run: Run, home: Path) -> None:
     (home / "config.toml").write_text('[[policy.rules]]\ndecision = "allow"\ncommand = [["git", 5]]\n')
     done = run("policy", "check")

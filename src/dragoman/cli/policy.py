@@ -43,6 +43,11 @@ def show(cwd: Path | None, as_json: bool) -> None:
         facts = {"rules": [_facts(rule) for rule in rules], "protected": list(made.protected)}
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
+    if not rules:
+        click.echo(
+            "There are no rules: permission requests go to a person, writes to protected places are denied."
+        )
+        return
     rows = [[rule.source, rule.name, rule.decision, _conditions(rule)] for rule in rules]
     print_table(
         ["FROM", "RULE", "DECISION", "WHEN"], rows, {"deny": "red", "allow": "green", "ask": "yellow"}
@@ -73,9 +78,7 @@ def check(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
 
 @policy.command()
 @click.argument("command", required=False, default="")
-@click.option(
-    "--kind", default="execute", show_default=True, help="Kind of the tool call, if there is no COMMAND."
-)
+@click.option("--kind", default="", help="Kind of the tool call, if there is no COMMAND.  [default: execute]")
 @click.option("--agent", default="", help="Name of the agent.")
 @click.option("--mode", default="", help="Mode of the session.")
 @click.option("--tool", default="", help="Name of the tool.")
@@ -89,11 +92,13 @@ def test(command: str, kind: str, agent: str, mode: str, tool: str, cwd: Path | 
     from dragoman.config.root import find_root
     from dragoman.policy.load import act_of_command
 
+    if not (command or kind or tool):
+        raise click.UsageError('nothing to decide: give a shell line such as "git status", --kind or --tool')
     made, _ = _load(cwd)
     folder = os.path.realpath(cwd if cwd is not None else Path.cwd())
     workspace = str(find_root(Path(folder)))
     act = act_of_command(
-        command, cwd=folder, workspace=workspace, kind=kind, agent=agent, mode=mode, tool=tool
+        command, cwd=folder, workspace=workspace, kind=kind or "execute", agent=agent, mode=mode, tool=tool
     )
     verdict = made.decide(act)
     if as_json:

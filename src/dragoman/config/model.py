@@ -312,7 +312,10 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Rules that answer a permission request before, or instead of, a person."""
 
     rules: Annotated[
-        list[PolicyRule], Meta(description="Tried in order; the first that matches decides.")
+        list[PolicyRule],
+        Meta(
+            description="A `deny` that matches counts wherever it stands; else the first `allow` or `ask` decides."
+        ),
     ] = []
     narrow: Annotated[
         list[PolicyRule],

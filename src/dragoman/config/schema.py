@@ -74,6 +74,8 @@ def words(described: inspect.Type) -> str:
     if isinstance(described, inspect.ListType):
         if isinstance(inner := bare(described.item_type), inspect.ListType):
             return "a list of lists of words"
+        if isinstance(inner, inspect.UnionType):  # the words of a rule's `command`
+            return 'a list of words, such as ["git", "status"]'
         return f"a list of {_PLURALS.get(type(inner), 'tables')}"
     if isinstance(described, inspect.DictType):
         inner = bare(described.value_type)
