@@ -99,6 +99,12 @@ class Client:
         self.writable = writable
         self._backpressure.writable_changed(writable)
 
+    def release(self, agent: AgentConnection) -> None:
+        """A session of this client does not use the agent any more; if another one does, a slow client holds it on."""
+        if not self.writable:
+            agent.release(self)
+            self.peer_writable(False)
+
     async def agent_started(self, agent: AgentConnection) -> None:
         """Called with each agent that is started for this client."""
 

@@ -22,8 +22,15 @@ class ClosedMeanwhile(RpcError):
 
 
 class Binding:
-    def __init__(self, session_id: str, on_illegal: Callable[[IllegalTransition], None]) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        on_illegal: Callable[[IllegalTransition], None],
+        on_release: Callable[[AgentConnection], None],
+    ) -> None:
+        """`on_release` is called with each agent that does not answer for the session any more."""
         self._session_id = session_id
+        self._on_release = on_release
         self._life = session_life(session_id, on_illegal)
         self.agent: AgentConnection | None = None
         self.agent_session_id = ""
@@ -53,10 +60,11 @@ class Binding:
 
     def _release(self, event: SessionEvent, reason: RpcError | None) -> None:
         self._life.send(event)
-        if self.agent is not None:
-            self.agent.sessions.pop(self.agent_session_id, None)
-        self.agent = None
+        agent, self.agent = self.agent, None
         self._gone = reason or self._gone
+        if agent is not None:
+            agent.sessions.pop(self.agent_session_id, None)
+            self._on_release(agent)
 
     def held_elsewhere(self) -> None:
         """Another process owns it: `bind` with a connection to that process comes next."""

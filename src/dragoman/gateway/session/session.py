@@ -103,7 +103,7 @@ class Session(Stream):
         self.workspace = workspace
         self.setup = setup or Setup()
         self.entry = Entry(self)
-        self.binding = Binding(id, self.illegal)
+        self.binding = Binding(id, self.illegal, self.release)
         self.recovery = Recovery()
         observer = Observer(self)
         self.updates = AgentUpdates(self, observer.see, observer.mode_said)
@@ -205,7 +205,7 @@ class Session(Stream):
         self.questions.client_gone(client)
         self.services.client_gone(client)
         if self.agent is not None:
-            self.agent.release(client)
+            client.release(self.agent)
         self.gateway.left(self)
         self.changed()
 

@@ -18,6 +18,7 @@ from dragoman.gateway.session.settings.options import UPDATE as OPTION_UPDATE
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
+    from dragoman.gateway.agent import AgentConnection
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,11 @@ class Stream:
         for attachment in self.feed.attachments:
             feed.add(attachment)
         self.feed = feed
+
+    def release(self, agent: AgentConnection) -> None:
+        """The session does not use the agent any more: its slow clients must not hold it, others may share it."""
+        for attachment in self.attachments:
+            attachment.client.release(agent)
 
     def publish(self, update: JsonObject, author: Client | None = None) -> None:
         """Publish an update that the gateway made."""

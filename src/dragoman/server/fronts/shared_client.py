@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw
 
@@ -32,6 +32,9 @@ from dragoman.server.fronts.event_stream import EventStream
 from dragoman.wire import message
 from dragoman.wire.errors import RpcError, internal, invalid_request
 from dragoman.wire.message import ABSENT, Envelope
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
 
 DETACHED = frozenset(
     {"initialize", "authenticate", "logout", "session/new", "session/list", "session/delete"}
@@ -63,6 +66,8 @@ class SessionListeners:
         self.session: Session | None = None
         self.ends_with_session = False
         self._holding = False
+        self._held: AgentConnection | None = None
+        """The agent that is paused; the session may have another one when it is resumed."""
 
     def listen(self) -> EventStream:
         """Send the session's messages to a new stream from now on."""
@@ -118,13 +123,15 @@ class SessionListeners:
         if hold == self._holding:
             return
         self._holding = hold
+        held, self._held = self._held, None
+        if held is not None:
+            held.release(self)
         session = self.session
-        if session is None or session.agent is None:
+        if not hold or session is None or session.agent is None:
             return
-        if not hold:
-            session.agent.release(self)
-        elif session.journal is None or session.journal.broken:
-            session.agent.hold(self)
+        if session.journal is None or session.journal.broken:
+            self._held = session.agent
+            self._held.hold(self)
 
 
 class SharedClient(GatewayClient):
