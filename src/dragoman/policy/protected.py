@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Sequence
 
 from dragoman.policy.act import Act, Command, PathFact
 
 _MOVES_TREES = frozenset({"rm", "mv", "rmdir", "chmod", "chown", "find", "ln", "shred"})
+_SETTINGS = ("config", "config.worktree", "hooks", "commondir", "gitdir")
+"""Names inside `.git` that choose what git runs, also those of submodules and worktrees."""
+_NO_WIDTH = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_PATTERN = re.compile(r"[*?\[]")
 
 
 def denied_place(act: Act, folders: Sequence[str]) -> str | None:
@@ -22,19 +28,40 @@ def denied_place(act: Act, folders: Sequence[str]) -> str | None:
 
 
 def _is_protected(path: PathFact, folders: Sequence[str]) -> bool:
-    parts = (
-        path.path.lower().rstrip("/").split("/")
-    )  # file systems that ignore case find them by any spelling
-    if ".dragoman" in parts or parts[-1] == ".git":
+    parts = _folded(path.path).rstrip("/").split("/")
+    if any(_may_be(part, ".dragoman") for part in parts) or _is_git(parts[-1]):
         return True
     for index, part in enumerate(parts[:-1]):
-        if part == ".git" and parts[index + 1] in ("config", "hooks", "config.worktree"):
+        if _is_git(part) and any(_may_be(later, name) for later in parts[index + 1 :] for name in _SETTINGS):
             return True
-    return any(path.path == folder or path.path.startswith(folder.rstrip("/") + "/") for folder in folders)
+    return any(_is_within(path.path, folder) for folder in folders)
+
+
+def _folded(path: str) -> str:
+    """As file systems find it that ignore case, and characters without a width."""
+    return _NO_WIDTH.sub("", path).casefold()
+
+
+def _is_within(path: str, folder: str) -> bool:
+    path, folder = _folded(path), _folded(folder).rstrip("/")
+    return path == folder or path.startswith(folder + "/")
+
+
+def _is_git(part: str) -> bool:
+    return part == "git~1" or _may_be(part, ".git")
+
+
+def _may_be(part: str, name: str) -> bool:
+    """Whether a step of a path is this name, or a pattern for it. A pattern finds names with a dot if it has one."""
+    if part == name:
+        return True
+    if not _PATTERN.search(part) or (name.startswith(".") and not part.startswith(".")):
+        return False
+    return fnmatch.fnmatchcase(name, _PATTERN.sub("*", part.partition("[")[0] + ("*" if "[" in part else "")))
 
 
 def _is_above(command: Command, path: PathFact, folders: Sequence[str]) -> bool:
     """Whether a whole tree with a protected folder in it would be removed, moved or opened to others."""
     if command.names[0] not in _MOVES_TREES:
         return False
-    return any(folder.startswith(path.path.rstrip("/") + "/") for folder in folders)
+    return any(_is_within(folder, path.path) for folder in folders)
