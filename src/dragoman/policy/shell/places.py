@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from dragoman.policy.act import Access, PathFact
@@ -16,6 +17,7 @@ _STREAMS = frozenset(
 )
 _STREAM = re.compile(r"/dev/fd/[0-9]+")
 _PATTERN = re.compile(r"[*?\[]")
+_LONGEST_NAME = 255
 
 
 def is_stream(path: str) -> bool:
@@ -70,10 +72,20 @@ def _pattern_fact(path: str, access: Access, workspace: str) -> PathFact:
     head, _, tail = path[: at.start()].rpartition("/")
     folder = os.path.realpath(head or "/")
     pattern = tail + path[at.start() :]
-    outside = is_outside(folder, workspace) or ".." in pattern.split("/")
+    steps = [step for step in pattern.split("/") if step not in ("", ".")]
+    # `.*` is also `..` for bash before 5.2.
+    outside = is_outside(folder, workspace) or any(
+        step.startswith(".") and fnmatch.fnmatchcase("..", _widened(step)) for step in steps
+    )
+    pattern = "/".join(steps)
     if not outside:
         outside = _leads_outside(folder, pattern, workspace)
     return PathFact(f"{folder.rstrip('/')}/{pattern}", access, outside)
+
+
+def _widened(step: str) -> str:
+    """Brackets as `*`: those of the shell know classes and `^`, and quoted ones are no pattern."""
+    return step[: at.start()] + "*" if (at := re.search(r"[\[\\]", step)) else step
 
 
 def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
@@ -84,7 +96,7 @@ def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
             for count, entry in enumerate(entries):
                 if count >= MAX_GLOB:
                     return True
-                if not fnmatch.fnmatchcase(entry.name, first):
+                if not fnmatch.fnmatchcase(entry.name, _widened(first)):
                     continue
                 if entry.is_symlink() and is_outside(os.path.realpath(entry.path), workspace):
                     return True
@@ -112,6 +124,31 @@ def leads_out(folder: str, workspace: str) -> bool:
         except OSError:
             continue
     return False
+
+
+def words_that_lead_out(words: Sequence[Arg], scope: Scope, workspace: str, access: Access) -> list[PathFact]:
+    """Links that lead out, named in a word that does not look like a path: `-Clink`, `--directory=link`, `link`."""
+    found: list[PathFact] = []
+    for arg in words:
+        for value in arg.values or ():
+            for name in _inner_names(value):
+                found += [
+                    PathFact(os.path.realpath(place), access, outside=True)
+                    for folder in scope.folders or ()
+                    if os.path.islink(place := os.path.join(folder, name))  # noqa: PTH114, PTH118
+                    and is_outside(os.path.realpath(place), workspace)
+                ]
+    return found
+
+
+def _inner_names(value: str) -> list[str]:
+    if len(value) > _LONGEST_NAME or "\0" in value or "/" in value:
+        return []  # with a slash it is seen as a path
+    if not value.startswith("-"):
+        return [value, value.partition("=")[2]] if "=" in value else [value]
+    if value.startswith("--"):
+        return [value.partition("=")[2]] if "=" in value else []
+    return [value[at:] for at in range(2, min(len(value), 12))]
 
 
 def names_options(arg: Arg, scope: Scope) -> bool:

@@ -25,6 +25,31 @@ _NUMBERS = frozenset({"?", "#", "$", "!"})
 _SEQUENCE = re.compile(r"(-?[0-9]{1,6})\.\.(-?[0-9]{1,6})|([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
 
 
+SPECIAL = frozenset(
+    {
+        *(
+            "_",
+            "UID",
+            "EUID",
+            "PPID",
+            "RANDOM",
+            "SRANDOM",
+            "SECONDS",
+            "LINENO",
+            "HISTCMD",
+            "OPTIND",
+            "OPTARG",
+        ),
+        *("REPLY", "EPOCHSECONDS", "EPOCHREALTIME", "DIRSTACK", "GROUPS", "FUNCNAME", "PIPESTATUS", "SHLVL"),
+        *("HOSTNAME", "MACHTYPE", "OSTYPE", "HOSTTYPE", "COLUMNS", "LINES", "COMP_WORDBREAKS", "COPROC"),
+    }
+)
+"""Variables whose value the shell chooses, whatever is assigned to them."""
+_BRACES = 64
+"""Braces of one word: what they stand for takes time that grows with the square of their number."""
+_CHANGES = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--|<<=|>>=")
+
+
 @dataclass(frozen=True, slots=True)
 class Arg:
     """One word of a command. `text` is for people; `values` and `prefix` are what can be relied on."""
@@ -74,9 +99,18 @@ class Scope:
     patterns: frozenset[str] = frozenset()
     """Variables whose values are patterns, which stand for names of files: those of a loop over files."""
 
+    constant: frozenset[str] = frozenset()
+    """Variables that are read-only: a later assignment fails, and the line goes on."""
+
     def copy(self) -> Scope:
         return Scope(
-            dict(self.variables), self.folders, dict(self.exported), self.home, self.wrote, self.patterns
+            dict(self.variables),
+            self.folders,
+            dict(self.exported),
+            self.home,
+            self.wrote,
+            self.patterns,
+            self.constant,
         )
 
     def merge(self, other: Scope) -> None:
@@ -88,6 +122,7 @@ class Scope:
         self.exported.update(other.exported)
         self.wrote = self.wrote or other.wrote
         self.patterns = self.patterns | other.patterns
+        self.constant = self.constant | other.constant
 
     def same(self, other: Scope) -> bool:
         return self.variables == other.variables and self.folders == other.folders
@@ -142,10 +177,12 @@ def value_of(word: Word, scope: Scope) -> Values:
 
 def check_arithmetic(text: str, scope: Scope) -> None:
     """Names in arithmetic are evaluated again as arithmetic, which may run commands: they must be numbers."""
-    for name in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text):
+    for name in dict.fromkeys(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", text)):
         if re.search(rf"\b0[xX]?{name}\b", text):
             continue
         values = scope.value(name)
+        if _CHANGES.search(text):
+            scope.variables[name] = (NUMBER,)
         if values is None or not all(IS_NUMBER.fullmatch(value) for value in values):
             raise Unreadable("arithmetic with a value that is not known to be a number")
 
@@ -221,6 +258,8 @@ def _exploded(pieces: tuple[Piece, ...]) -> list[Piece]:
     made: list[Piece] = []
     for piece in pieces:
         if piece.kind == "raw":
+            if piece.text.count("{") > _BRACES:
+                raise Unreadable("a word with many braces")
             made += [Piece("raw", part) for part in re.split(r"([{},])", piece.text) if part]
         else:
             made.append(piece)

@@ -27,7 +27,7 @@ from dragoman.policy.shell.syntax.parts import (
     Unreadable,
     Word,
 )
-from dragoman.policy.shell.values import IS_NUMBER, NUMBER, Arg, Scope, Values, expand, value_of
+from dragoman.policy.shell.values import IS_NUMBER, NUMBER, SPECIAL, Arg, Scope, Values, expand, value_of
 
 _ROUNDS = 6
 _STEPS = 8 * MAX_COMMANDS
@@ -215,7 +215,9 @@ class Walker:
 
     def _assign(self, name: str, values: Values, scope: Scope) -> None:
         self._check_name(name)
-        scope.variables[name] = values
+        if name in scope.constant:
+            raise Unreadable(f"another value for {name}, which is read-only")
+        scope.variables[name] = None if name in SPECIAL else values
         scope.patterns = scope.patterns - {name}
 
     def _check_name(self, name: str) -> None:
@@ -276,7 +278,9 @@ def move(scope: Scope, target: Arg | None) -> None:
         for folder in scope.folders
         for value in target.values
     }
-    sure = all(os.path.isdir(place) for place in moved)  # noqa: PTH112
+    # `cd nope/../sub` fails, although sub is there: bash looks at each step.
+    asked = [os.path.join(folder, value) for folder in scope.folders for value in target.values]  # noqa: PTH118
+    sure = all(os.path.isdir(place) and os.access(place, os.X_OK) for place in (*moved, *asked))  # noqa: PTH112
     both = tuple(sorted(moved)) if sure else tuple(sorted({*moved, *scope.folders}))
     scope.folders = both if len(both) <= MAX_FOLDERS else None
     scope.variables[" moved"] = tuple(sorted(moved)) if len(moved) <= MAX_FOLDERS else None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dragoman.policy.shell.programs.environment import runs_something
-from dragoman.policy.shell.values import Arg, Scope
+from dragoman.policy.shell.values import SPECIAL, Arg, Scope
 from dragoman.policy.shell.walk import move
 
 Reason: TypeAlias = Callable[[str], None]
@@ -23,7 +23,8 @@ def run_builtin(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> 
             while rest and rest[0].only in ("--", "-L"):
                 rest = rest[1:]
             move(scope, rest[0] if rest else None)
-            if len(rest) > 1 or (program == "pushd" and not rest):
+            numbered = program == "pushd" and rest and rest[0].text[:1] in ("+", "-")
+            if len(rest) > 1 or numbered or (program == "pushd" and not rest):
                 scope.folders = None
         case "popd":
             scope.folders = None
@@ -77,7 +78,10 @@ def _declare(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> Non
         if runs_something(name):
             reason(f"{name} changes what programs do")
         if equals:
-            scope.variables[name] = (value,) if arg.only is not None else None
+            sure = arg.only is not None and name not in SPECIAL and name not in scope.constant
+            scope.variables[name] = (value,) if sure else None
+        if program == "readonly" or any(other.only == "-r" for other in rest):
+            scope.constant = scope.constant | {name}
         if program == "export" or any(other.only == "-x" for other in rest):
             scope.exported[name] = value if arg.only is not None else arg.text
 

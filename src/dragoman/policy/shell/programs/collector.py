@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from dragoman.policy.act import Access, Command, Effect, PathFact
 from dragoman.policy.shell.limits import MAX_DEPTH
-from dragoman.policy.shell.places import facts_of, is_outside, leads_out, names_options, real
+from dragoman.policy.shell.places import facts_of, is_outside, leads_out, names_options, words_that_lead_out
 from dragoman.policy.shell.programs import files
 from dragoman.policy.shell.programs.builtins import run_builtin
 from dragoman.policy.shell.programs.environment import runs_something
@@ -30,7 +30,7 @@ from dragoman.policy.shell.walk import Call, move
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"})
 _PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
 _BASH_ONLY = re.compile(
-    r"\{[^}]*(?:,|\.\.)|\$'|\[\[|<<<|\|&|&>|<\(|>\(|\(\(|\+?=\(|\+=|\bfunction\b|\bselect\b|\bsource\b|\$\{"
+    r"\{[^}{]{0,200}(?:,|\.\.)|\$'|\[\[|<<<|\|&|&>|<\(|>\(|\(\(|\+?=\(|\+=|\bfunction\b|\bselect\b|\bsource\b|\$\{"
 )
 """Words that only bash knows: what `sh` is differs between machines."""
 _SYSTEM = frozenset(
@@ -43,6 +43,8 @@ _NEUTRAL = names(
     """
 )
 """Builtins that change only the shell itself: no rule has to allow them."""
+_SHELL_WRAPPERS = frozenset({"command", "builtin", "time"})
+"""Wrappers behind which a builtin is still one."""
 _SHELL_OPTION = re.compile(r"-[celiuxv]*c[celiuxv]*")
 
 
@@ -65,20 +67,23 @@ class Collector:
             if any(target.writes for target in call.targets):
                 call.scope.wrote = True
             return
-        self._program(call, call.words, dict(call.env), call.scope)
+        self._program(call, call.words, dict(call.env), call.scope, by_shell=True)
 
     # the program
 
-    def _program(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+    def _program(
+        self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, *, by_shell: bool = False
+    ) -> None:
+        """`by_shell`: builtins are meant. `nice cd x` starts a program, and the shell stays where it is."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unreadable("commands inside commands, too deep")
         try:
-            self._named(call, words, env, scope)
+            self._named(call, words, env, scope, by_shell)
         finally:
             self.depth -= 1
 
-    def _named(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
+    def _named(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, by_shell: bool) -> None:
         for name in env:
             if runs_something(name):
                 self._reason(f"{name} changes what programs do")
@@ -90,7 +95,7 @@ class Collector:
         program = named.rpartition("/")[2]
         if not program:
             self._reason(f"`{named}` is no program")
-        if program in WRAPPERS and self._through(call, program, words, env, scope):
+        if program in WRAPPERS and self._through(call, program, words, env, scope, by_shell):
             return
         if program == "xargs":
             self._xargs(call, words, env, scope)
@@ -102,14 +107,23 @@ class Collector:
             if program in OPAQUE_PROGRAMS:
                 self._reason(f"`{program}` runs, or changes the meaning of, what cannot be seen here")
             self._record(call, words, env, scope, program)
-            run_builtin(program, words[1:], scope, self._reason)
+            if by_shell and named == program:
+                run_builtin(program, words[1:], scope, self._reason)
 
     def _reason(self, text: str) -> None:
         self.reasons.append(text)
 
     # looking through
 
-    def _through(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> bool:
+    def _through(
+        self,
+        call: Call,
+        program: str,
+        words: list[Arg],
+        env: dict[str, str],
+        scope: Scope,
+        by_shell: bool,
+    ) -> bool:
         """Whether the command was one that the wrapper runs."""
         wrapper = WRAPPERS[program]
         if program == "command" and any(re.fullmatch(r"-p?[vV]p?", arg.only or "") for arg in words[1:2]):
@@ -130,7 +144,8 @@ class Collector:
         if found.folder is not None:
             inner_scope = scope.copy()
             move(inner_scope, found.folder)
-        self._program(call, found.inner, {**env, **found.env}, inner_scope)
+        by_shell = by_shell and program in _SHELL_WRAPPERS and words[0].only == program
+        self._program(call, found.inner, {**env, **found.env}, inner_scope, by_shell=by_shell)
         return True
 
     def _xargs(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
@@ -141,7 +156,10 @@ class Collector:
             self._record(call, words, env, scope, "xargs")
             return
         self.wrappers.append(self._command(call, words, env, scope, "xargs", Options(), []))
-        marker = (found.values or {}).get("I") or (found.values or {}).get("replace")
+        told = found.values or {}
+        marker = told.get("I") or told.get("replace")
+        if marker is not None and len(told.keys() & {"I", "replace", "n", "L", "max-args", "max-lines"}) > 1:
+            self._reason("options of `xargs` of which the last one counts")
         inner = found.inner or [fixed("echo")]
         if marker is None:
             self._program(call, [*inner, unknown("(from input)")], env, scope)
@@ -150,12 +168,16 @@ class Collector:
         else:
             mark = marker.only
             replaced = [
-                Arg(arg.text, None, arg.text.partition(mark)[0]) if mark in arg.text else arg for arg in inner
+                Arg(arg.text, None, arg.text.partition(mark)[0])
+                if mark in arg.text or any(mark in value for value in arg.values or ())
+                else arg
+                for arg in inner
             ]
             self._program(call, replaced, env, scope)
 
     def _find(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
         found = files.read_find(words[1:])
+        self.reasons += found.reasons
         for arg in words[1:]:
             if names_options(arg, scope) and arg.only is None:
                 self._reason("an argument of `find` may be an action")
@@ -270,6 +292,7 @@ class Collector:
         paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
         paths += self._redirected(call)
         paths += self._elsewhere(options, scope)
+        paths += words_that_lead_out(words[1:], scope, self.workspace, "read" if options.prints else "write")
         if files.follows_links(program, words[1:]) and self._has_way_out(scope):
             paths.append(PathFact("(through links)", "read", outside=True))
         names = (program, *(arg.only if arg.only is not None else arg.text for arg in compared[1:]))
@@ -302,7 +325,9 @@ class Collector:
         access: Access = "read" if options.prints else "write"
         if scope.folders is None:
             return [PathFact("(an unknown folder)", access, outside=True)]
-        found = [real(folder) for folder in scope.folders]
+        found = [
+            os.path.realpath(folder) for folder in scope.folders
+        ]  # not `real`: a link may be there by now
         return [
             PathFact(folder, access, outside=True) for folder in found if is_outside(folder, self.workspace)
         ]
@@ -326,8 +351,9 @@ class Collector:
     ) -> None:
         strict = bool(options.writes or options.runs or options.words)
         dashes = False
-        for arg in words:
-            dashes = dashes or arg.only == "--"
+        for before, arg in zip([None, *words], words, strict=False):
+            # `rg -e -- --pre=x`: after an option, the dashes may be its value.
+            dashes = dashes or (arg.only == "--" and not (before is not None and before.may_be_option()))
             rest = Options(words=options.words) if dashes else options
             for value in arg.values or ():
                 if not arg.pattern and (found := effect(program, rest, value)) is not None:

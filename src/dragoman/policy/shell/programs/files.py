@@ -31,7 +31,9 @@ _READS = names(
 )
 """Programs whose file arguments are read; those of programs that are not known count as written."""
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp", "ln"})
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/:?#\s]+)")
+_URL = re.compile(
+    r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/:?#\s]+)"
+)
 _REMOTE = re.compile(r"(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+):(?!//).*", re.DOTALL)
 _HOST_FIRST = frozenset(
     {"ssh", "ping", "ping6", "nc", "ncat", "telnet", "dig", "nslookup", "host", "traceroute", "whois", "mosh"}
@@ -54,11 +56,17 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
         return list(_of_dd(words))
     found = [(arg, access) for arg in plain if arg.values is None or not _URL.search(arg.text)]
     if program in _LAST_WRITTEN and len(plain) > 1 and program != "ln":
-        found = [(arg, "read") for arg in plain[:-1]] + [(plain[-1], "write")]
+        linked = program == "cp" and any(re.match(r"-[^-]*[ls]|--l|--s[^p]", arg.text) for arg in words)
+        first: Access = (
+            "write" if linked else "read"
+        )  # what is written to a link is written to the file itself
+        found = [(arg, first) for arg in plain[:-1]] + [(plain[-1], "write")]
     elif program in ("uniq", "xxd") and len(plain) > 1:
         found[1:] = [(arg, "write") for arg in plain[1:]]
     known = (access == "read" and program not in _SUBCOMMANDS) or program in _WRITERS
     found = [pair for pair in found if known or _looks_like_path(pair[0])]
+    if program in ("wc", "du"):  # `--files0-from` reads names that the line does not tell
+        found += [(Arg(arg.text, None), "read") for arg in words if arg.text.startswith("--f")]
     return found + [(arg, access) for arg in _in_options(words)]
 
 
@@ -79,20 +87,27 @@ _SUBCOMMANDS = names(
 
 
 _FOLLOWS_LINKS: dict[str, str] = {
-    **dict.fromkeys(("grep", "egrep", "fgrep"), r"-[A-Za-z]*R[A-Za-z]*|--deref[a-z-]*"),
-    **dict.fromkeys(("rg", "fd", "fdfind"), r"-[A-Za-z]*L[A-Za-z]*|--follow"),
-    "ag": r"-f|--follow",
+    **dict.fromkeys(("grep", "egrep", "fgrep"), r"-[^-]*R.*|--d.*"),
+    **dict.fromkeys(("rg", "fd", "fdfind"), r"-[^-]*L.*|--follow"),
+    **dict.fromkeys(("ls", "dir", "du", "cp"), r"-[^-]*[LH].*|--d.*"),
+    "ag": r"-[^-]*f.*|--follow",
     "find": r"-L|-follow",
-    "tree": r"-[A-Za-z]*l[A-Za-z]*",
-    "tar": r"-[A-Za-z]*h[A-Za-z]*|--deref[a-z]*",
-    "diff": r"-[A-Za-z]*r[A-Za-z]*|--recursive",
+    "tree": r"-[^-]*l.*",
+    "tar": r"-[^-]*h.*|--d.*",
+    "diff": r"-[^-]*r.*|--r.*",
 }
 
 
 def follows_links(program: str, words: list[Arg]) -> bool:
     """Whether links inside a folder are followed, wherever they lead."""
     pattern = _FOLLOWS_LINKS.get(program)
-    return pattern is not None and any(re.fullmatch(pattern, arg.text) for arg in words)
+    if pattern is None:
+        return False
+    return any(
+        re.fullmatch(pattern, value, re.DOTALL)
+        for arg in words
+        for value in (arg.values if arg.values is not None else ("-" if not arg.prefix else arg.prefix,))
+    ) or any(arg.wild and arg.may_be_option() for arg in words)
 
 
 def _is_option(arg: Arg) -> bool:
@@ -124,9 +139,7 @@ def _is_value_of_option(program: str, words: list[Arg]) -> bool:
 
 def _is_pattern_option(arg: Arg) -> bool:
     text = arg.only or ""
-    return bool(re.match(r"-[A-Za-z]*[ef]", text)) or text.startswith(
-        ("--regexp", "--file", "--from-file", "--files")
-    )
+    return bool(re.match(r"-[^-]*[ef]", text)) or text.startswith(("--r", "--f"))  # names may be cut short
 
 
 def _looks_like_path(arg: Arg) -> bool:
@@ -138,16 +151,24 @@ def _looks_like_path(arg: Arg) -> bool:
 def _in_options(words: list[Arg]) -> Iterator[Arg]:
     """Paths inside options: `--output=/x`, `-o/x`, `if=/x`."""
     for arg in words:
-        text = arg.only if arg.only is not None else arg.prefix
-        value = ""
-        if "=" in text:
-            value = text.partition("=")[2]
-        elif found := re.match(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", text, re.DOTALL):
-            value = found[1]
-        if found := re.search(r"@((?:/|~|\.\.?/).*)", text, re.DOTALL):
-            value = found[1]  # the contents of a file: `curl -d @/x`, `pytest @/x`
-        if "/" in value or value.startswith(("~", "..")):
-            yield fixed(value) if arg.only is not None else Arg(arg.text, None, value)
+        if arg.values is None and re.match(r"-[^-]|--?[^=]+=", arg.prefix):
+            yield Arg(arg.text, None)
+        for text in arg.values if arg.values is not None else (arg.prefix,):
+            value = _in_option(text)
+            if "/" in value or value.startswith(("~", "..")):
+                yield fixed(value) if arg.values is not None else Arg(arg.text, None, value)
+
+
+def _in_option(text: str) -> str:
+    if found := re.search(r"@((?:/|~|\.\.?/).*)", text, re.DOTALL):
+        return found[1]  # the contents of a file: `curl -d @/x`, `pytest @/x`
+    if "=" in text:
+        return text.partition("=")[2]
+    if found := re.match(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", text, re.DOTALL):
+        return found[1]
+    if found := re.match(r"-[A-Za-z](.*/\.\.(?:/.*)?)$", text, re.DOTALL):
+        return found[1]
+    return ""
 
 
 def _of_dd(words: list[Arg]) -> Iterator[tuple[Arg, Access]]:
@@ -196,13 +217,16 @@ class Find:
     written: list[Arg] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     deletes: bool = False
+    reasons: list[str] = field(default_factory=list)
 
 
 def read_find(words: list[Arg]) -> Find:
     found, at = Find(), 0
     while at < len(words) and words[at].only in ("-H", "-L", "-P"):
         at += 1
-    while at < len(words) and not re.match(r"-|[(!]$|\\", words[at].text):
+    if at < len(words) and re.match(r"-[DOf]|--$", words[at].text):
+        found.reasons.append(f"`{words[at].text}` of `find` is not known")
+    while at < len(words) and not re.match(r"-.|[(),!]$", words[at].text, re.DOTALL):
         found.roots.append(words[at])
         at += 1
     while at < len(words):
@@ -210,7 +234,7 @@ def read_find(words: list[Arg]) -> Find:
         at += 1
         if word in ("-exec", "-execdir", "-ok", "-okdir"):
             start = at
-            while at < len(words) and words[at].text not in (";", "+"):
+            while at < len(words) and not _ends_exec(words, at, start):
                 at += 1
             found.inner.append((words[start:at], word.endswith("dir")))
             at += 1
@@ -222,6 +246,11 @@ def read_find(words: list[Arg]) -> Find:
             found.writes.append(word)
             at += 1
     return found
+
+
+def _ends_exec(words: list[Arg], at: int, start: int) -> bool:
+    """`;` ends the command; `+` only after `{}`, elsewhere it is an argument."""
+    return words[at].text == ";" or (words[at].text == "+" and at > start and words[at - 1].text == "{}")
 
 
 # sed and awk

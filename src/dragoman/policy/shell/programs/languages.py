@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from typing import TypeAlias
 
 from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.places import names_options
 from dragoman.policy.shell.programs import files, git, scripts
 from dragoman.policy.shell.programs.builtins import Reason
-from dragoman.policy.shell.programs.options import INTERPRETERS
+from dragoman.policy.shell.programs.options import INTERPRETERS, PROGRAMS, effect
 from dragoman.policy.shell.values import Arg, Scope, fixed
 from dragoman.policy.shell.walk import move
 
+_MOST_FOLDERS = 40
 Pair: TypeAlias = tuple[Arg, Access]
 
 
@@ -29,6 +31,8 @@ def check_interpreter(language: str, program: str, words: list[Arg], reason: Rea
             break
         if text in ("-m", "--version", "-V", "-v", "--help", "-h", "--test", "--check"):
             script = True
+            if text == "-m":
+                _check_module(words[words.index(arg) + 1 :], reason)
             break
         if text in runs or any(
             len(run) == 2 and not text.startswith("--") and run[1] in text[1:] for run in runs if run != "-"
@@ -36,6 +40,15 @@ def check_interpreter(language: str, program: str, words: list[Arg], reason: Rea
             break
     if not script:
         reason(f"`{program}` runs code that is not a shell line")
+
+
+def _check_module(words: list[Arg], reason: Reason) -> None:
+    """`python -m pytest` takes the options of pytest."""
+    options = PROGRAMS.get(words[0].only or "") if words else None
+    for arg in words[1:] if options is not None and words[0].only == "pytest" else ():
+        for value in arg.values or ():
+            if options is not None and (found := effect("pytest", options, value)) is not None:
+                reason(f"`{found.option}` makes `pytest` do more than run tests here")
 
 
 def read_git(
@@ -54,13 +67,19 @@ def read_git(
         if word not in (*git.GLOBAL_FLAGS, "--version", "--help", "-v", "-h"):
             reason(f"`{words[at].text}` makes `git` use other settings or programs")
         at += 1
+    if any(_is_bare_repository(folder) for folder in scope.folders or ()):
+        reason("a folder with settings of `git` that are not in `.git`")
     subcommand = words[at].only if at < len(words) else ""
     arguments = words[at + 1 :]
     if subcommand and (found := git.subcommand_effect(subcommand, arguments)) is not None:
         effects.append(found)
     after_dashes = False
-    for arg in arguments:
-        after_dashes = after_dashes or arg.only == "--"
+    for before, arg in zip([None, *arguments], arguments, strict=False):
+        # `git grep -e -- -Ox`: after an option, the dashes may be its value.
+        ends = arg.only == "--" and not (
+            subcommand == "grep" and before is not None and before.may_be_option()
+        )
+        after_dashes = after_dashes or ends
         if not after_dashes and arg.only is None and names_options(arg, scope):
             reason("an argument of `git` may be an option")
         for value in arg.values or ():
@@ -71,6 +90,20 @@ def read_git(
         pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
     pairs += files.paths("git", arguments, effects)
     return [words[0], *words[at:]], scope
+
+
+def _is_bare_repository(folder: str) -> bool:
+    """Whether git would take the folder itself, or one above, for a repository: its `config` may run programs."""
+    for _ in range(_MOST_FOLDERS):
+        if os.path.lexists(os.path.join(folder, ".git")):  # noqa: PTH118
+            return False
+        if os.path.lexists(os.path.join(folder, "HEAD")) and os.path.isdir(os.path.join(folder, "refs")):  # noqa: PTH112, PTH118
+            return True
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return False
+        folder = above
+    return True
 
 
 def check_sed(

@@ -43,9 +43,24 @@ PROGRAMS: dict[str, Options] = {
         _READER,
     ),
     "date": Options(writes=("-s", "--set"), takes="Idfr"),
-    "sort": Options(writes=("-o", "--output"), runs=("--compress-program",)),
+    "sort": Options(writes=("-o", "--output"), runs=("--compress-program", "--files0-from")),
+    "strings": Options(words=(r"@.*",)),  # options from a file
+    "jq": Options(words=(r".*\b(?:import|include)\b.*",)),
+    **dict.fromkeys(
+        ("pytest", "py.test"),
+        Options(
+            writes=(
+                *("--basetemp", "--junitxml", "--junit-xml", "--log-file", "--debug", "--report-log"),
+                *("--cov-report", "--html", "--result-log"),
+            ),
+            runs=("--pastebin", "-p", "--override-ini", "-o", "--pdbcls", "--pyargs"),
+            prints=False,
+            words=(r"@.*",),
+            takes="krmnWc",
+        ),
+    ),
     "shuf": Options(writes=("-o", "--output")),
-    "tree": Options(writes=("-o", "--output")),
+    "tree": Options(writes=("-o", "--output", "-R")),
     "iconv": Options(writes=("-o", "--output")),
     "base64": Options(writes=("-o", "--output")),
     "file": Options(writes=("-C", "--compile")),
@@ -116,8 +131,14 @@ PROGRAMS: dict[str, Options] = {
         takes="XHduAbFmxerUwyYzQPtE",
     ),
     "wget": Options(runs=("-e", "--execute", "--use-askpass", "--config"), prints=False),
-    "make": Options(runs=("--eval", "-E"), prints=False, words=(r"[^-=][^=]*=.*",)),
-    "gmake": Options(runs=("--eval", "-E"), prints=False, words=(r"[^-=][^=]*=.*",)),
+    **dict.fromkeys(
+        ("make", "gmake"),
+        Options(
+            runs=("--eval", "-E"),
+            prints=False,
+            words=(r"[^-=][^=]*=.*", r"-", r"-[A-Za-z]*f-", r"--[a-z]+=-", r".*/dev/(?:stdin|fd/).*"),
+        ),
+    ),
     "npm": Options(
         runs=(
             "--script-shell",
@@ -129,6 +150,7 @@ PROGRAMS: dict[str, Options] = {
             "--call",
         ),
         prints=False,
+        words=(r"-+(?:script-|node-o|pref|userc|globalc).*",),  # one dash is as good as two
     ),
     "pnpm": Options(runs=("--script-shell", "--node-options", "--shell-mode", "--dir"), prints=False),
     "yarn": Options(runs=("--script-shell", "--use-yarnrc", "--cwd"), prints=False),

@@ -7,8 +7,8 @@ import re
 _ADDRESS = r"(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\n]|\\[^\n])*/I?)"
 _RANGE = re.compile(rf"\s*(?:{_ADDRESS}(?:\s*,\s*(?:{_ADDRESS}|[+~][0-9]+))?)?\s*!?\s*")
 _PLAIN = re.compile(r"[pPdDqQ=lnNgGhHxz](?:[0-9]+)?")
-_TEXT = re.compile(r"[aic]\\?\s*[^\n\\]*(?=\n|$)")
-_LABEL = re.compile(r"[btT:]\s*[A-Za-z0-9_]*")
+_TEXT = re.compile(r"[aic](?:\\\n?)?[ \t]*[^\s\\][^\n\\]*(?=\n|$)")
+_LABEL = re.compile(r"[btT:][ \t]*[A-Za-z0-9_]*")  # a line end ends the command: `t\neid` runs `id`
 _FLAGS = re.compile(r"[gpiIM0-9]*")
 
 

@@ -25,6 +25,8 @@ class Wrapper:
     """Whether a rule for the inner command is enough; `sudo` gives it other rights."""
     folder: str = ""
     """The option that changes the folder."""
+    long_optional: tuple[str, ...] = ()
+    """Names whose value, if any, follows `=`: the next word is the command already."""
 
 
 WRAPPERS: dict[str, Wrapper] = {
@@ -62,7 +64,8 @@ XARGS = Wrapper(
     "0rtpxo",
     "nPLIdsE",
     ("null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"),
-    ("max-args", "max-procs", "max-lines", "replace", "delimiter", "max-chars", "eof", "process-slot-var"),
+    ("max-args", "max-procs", "delimiter", "max-chars", "process-slot-var"),
+    long_optional=("replace", "eof", "max-lines"),
 )
 
 
@@ -119,7 +122,7 @@ def _option(name: str, wrapper: Wrapper, word: str, after: list[Arg], values: di
         option, equals, value = word[2:].partition("=")
         if option in wrapper.long_flags and (not equals or option == "preserve-env"):
             return 1
-        if option in wrapper.long_takes and equals:
+        if option in (*wrapper.long_takes, *wrapper.long_optional) and equals:
             values[option] = Arg(value, (value,))
             return 1
         if option in wrapper.long_takes and after and after[0].only is not None:

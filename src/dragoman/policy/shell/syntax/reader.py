@@ -153,13 +153,17 @@ class Reader:
         return AndOr(items, operators) if operators else items[0]
 
     def _pipeline(self) -> Node:
+        negated = False
         while self._reserved() == "!":
             self._advance()
+            negated = True
         items = [self._command()]
         while self._is("|", "|&"):
             self._advance()
             self._newlines()
             items.append(self._command())
+        if negated and len(items) == 1:  # no command by itself: after `! cd x &&` the folder is the old one
+            return Sequence(items)
         return Pipeline(items) if len(items) > 1 else items[0]
 
     # commands
