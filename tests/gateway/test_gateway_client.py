@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from dragoman.gateway.gateway_client import _ToGateway
+import pytest
+
+from dragoman.gateway.gateway_client import GatewayClient, _ToGateway
 from dragoman.rpc.peer import Peer
+from dragoman.rpc.request import Reply
 from dragoman.wire.framing import Frame
 
 REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}'
@@ -48,3 +51,17 @@ async def test_what_follows_an_answer_does_not_overtake_it() -> None:
     async with asyncio.timeout(5):
         await gateway.ended.wait()
     assert gateway.frames == [ANSWER, REQUEST], "what was sent before the end arrives"
+
+
+async def test_a_reply_whose_handler_fails_ends_the_wait_with_that_failure() -> None:
+    class Answering(Gateway):
+        def link_messages(self, frames: list[Frame]) -> None:
+            client.send(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+
+    def fail(reply: Reply) -> None:
+        raise KeyError("the page left")
+
+    client = GatewayClient()
+    client.peer.link_opened(_ToGateway(Answering()))
+    with pytest.raises(KeyError, match="the page left"):
+        await asyncio.wait_for(client.result("session/resume", {}, fail), 5)

@@ -49,12 +49,20 @@ class GatewayClient(Receiver):
     def call(
         self, method: str, params: JsonObject | bytes, seen: OnReply | None = None
     ) -> asyncio.Future[Reply]:
-        """Send a request; `seen` gets a good reply before anything that the gateway sends after it."""
+        """Send a request; `seen` gets a good reply before anything that the gateway sends after it.
+
+        What `seen` raises is raised in the caller that awaits the reply.
+        """
         answered: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
         def on_reply(reply: Reply) -> None:
-            if seen is not None and reply.ok:
-                seen(reply)
+            try:
+                if seen is not None and reply.ok:
+                    seen(reply)
+            except Exception as error:
+                if answered.done():
+                    raise
+                answered.set_exception(error)
             if not answered.done():
                 answered.set_result(reply)
 

@@ -122,6 +122,8 @@ class _Loading:
     def _loaded(self, reply: Reply) -> None:
         """Called synchronously with the reply, before any event of the session is sent."""
         client, session_id = self._client, self._kept.id
+        if not client.watches(session_id):
+            return  # the page left meanwhile
         client.opened(session_id)
         attachment = client.gateway_client.client.attachments[session_id]
         session = client.bridge.gateway.sessions[session_id]
