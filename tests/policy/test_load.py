@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.config.errors import ConfigError
-from dragoman.policy.load import administrator_rules
+from dragoman.config.model import PolicyConfig
+from dragoman.config.paths import Paths
+from dragoman.policy.load import act_of_command, administrator_rules, policy_that_asks
 
 RULES = '[[policy.rules]]\nname = "no rm"\ndecision = "deny"\ncommand = [["rm"]]\n'
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can make a file that belongs to root")
@@ -57,3 +59,12 @@ def test_a_broken_file_is_an_error_that_names_it(file: Path) -> None:
     file.write_text('[[policy.rules]]\ndecision = "perhaps"\n')
     with pytest.raises(ConfigError, match=r"policy\.toml"):
         administrator_rules(file)
+
+
+@as_root
+def test_a_workspace_with_a_broken_file_does_not_lift_what_the_administrator_denies(file: Path) -> None:
+    paths = Paths(*(file.parent / name for name in ("config.toml", "state", "run", "cache")))
+    policy = policy_that_asks(PolicyConfig(), paths, file)
+    for line, decision in (("rm x", "deny"), ("ls", "ask")):
+        act = act_of_command(line, cwd=str(file.parent), workspace=str(file.parent))
+        assert policy.decide(act).decision == decision

@@ -35,12 +35,17 @@ def load_policy(
     return policy, warnings
 
 
-def policy_that_asks(config: PolicyConfig, paths: Paths) -> Policy:
-    """For a workspace whose rules cannot be read: the user's denies hold, everything else is asked."""
+def policy_that_asks(config: PolicyConfig, paths: Paths, administrator: Path = ADMINISTRATOR) -> Policy:
+    """For a workspace whose rules cannot be read: what the user and the administrator deny holds, the rest is asked."""
+    try:
+        rules, _ = administrator_rules(administrator)
+    except (ConfigError, OSError):  # it may be this file that cannot be read
+        rules = []
     ask = PolicyRule(decision="ask", name="unreadable workspace policy")
     return Policy(
         user=make_rules(config.rules, "user", str(paths.config_file)),
         narrow=make_rules([ask], "narrow", "a file that could not be read"),
+        administrator=rules,
         protected=protected_folders(paths),
     )
 
