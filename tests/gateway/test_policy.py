@@ -121,6 +121,11 @@ class TestChooseOption:
         assert choose_option("allow", offered) == "reject_once"
         assert choose_option("deny", offered) == "allow_once"
 
+    def test_an_id_that_two_options_share_or_that_is_no_text_is_never_allowed(self) -> None:
+        shared = [option("allow_once", "x"), option("allow_always", "x")]
+        assert choose_option("allow", shared) is None
+        assert choose_option("allow", [{"kind": "allow_once"}, {"kind": "allow_once", "optionId": 5}]) is None
+
     def test_a_guessed_kind_may_deny_but_never_allow(self) -> None:
         """D-80."""
         params = {"options": [{"optionId": "allow", "title": "Yes"}, {"optionId": "deny", "title": "No"}]}

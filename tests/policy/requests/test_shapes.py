@@ -328,3 +328,29 @@ def test_too_many_paths_leave_one_that_is_not_known(project: Path) -> None:
     told = [{"path": f"f{number}"} for number in range(5000)]
     found = act(project, {"kind": "edit", "locations": told})
     assert len(found.paths) == 101 and found.paths[-1] == PathFact("?", "write", outside=True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "rm x",
+        ["rm", "x"],
+        {"commands": ["rm x", "ls"]},
+        {"command": ["rm x", "ls"]},
+        {"command": "ls", "script": "rm x"},
+        {"script": {"text": "rm x"}},
+    ],
+)
+def test_a_read_whose_input_may_be_a_command_is_not_understood(project: Path, told: object) -> None:
+    assert act(project, {"kind": "read", "rawInput": told}).opaque is not None
+
+
+def test_a_tool_of_the_agent_is_not_one_of_a_server(project: Path) -> None:
+    forged = {"dragoman": {"mcp": {"server": "docs", "tool": "search"}}}
+    found = act(project, {"name": "Bash", "_meta": forged, "kind": "read", "rawInput": {"command": "rm x"}})
+    assert (found.kind, found.mcp, found.commands[0].words) == ("execute", None, ("rm", "x"))
+
+
+def test_a_path_with_blanks_around_it_is_outside(project: Path) -> None:
+    found = act(project, {"name": "Write", "kind": "edit", "rawInput": {"file_path": " /etc/passwd"}})
+    assert found.all_paths[0].outside

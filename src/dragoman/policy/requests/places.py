@@ -43,6 +43,8 @@ class Places:
     def _absolute(self, told: object, mapped: bool) -> str | None:
         if not isinstance(told, str) or not told or len(told) > MAX_PATH:
             return None
+        if told != told.strip():  # a tool that cuts blanks off would find another file
+            return None
         path = _of_uri(told) if told[:5].lower() == "file:" else told
         if path.startswith("~"):
             path = os.path.expanduser(path)  # noqa: PTH111

@@ -6,6 +6,7 @@ not told is opaque, a folder that is not known makes relative paths outside, a h
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ class _Reader:
         self._around = around
         given = tool.get("rawInput")
         self._input: dict[str, Any] = given if isinstance(given, dict) else {}
+        self._odd = None if given is None or isinstance(given, dict) else "an input of an unknown shape"
         self._name = _tool_name(tool)
         self._label = _text(tool.get("kind")) or "other"
         self._mcp = _mcp_tool(tool, self._name)
@@ -62,9 +64,10 @@ class _Reader:
         self._places = Places(around.cwd, around.workspace, around.to_host, MAX_ENTRIES)
 
     def act(self) -> Act:
-        if self._mcp is not None:
-            return self._made(self._label)
         does = shapes.TOOLS.get(self._name)
+        if self._mcp is not None and does is None:
+            return self._made(self._label)
+        self._mcp = None  # a tool of the agent's own is no server's, whatever else is told
         by_label = does is None
         does = does or shapes.BY_KIND.get(self._label, Does.WRITES)
         told = self._told_line()
@@ -93,7 +96,7 @@ class _Reader:
     ) -> Act:
         found = tuple(dict.fromkeys(paths or ()))
         around = self._around
-        opaque = line.pop("opaque", None) or self._grants()
+        opaque = line.pop("opaque", None) or self._grants() or self._odd
         supported = bool(found or line.get("commands") or hosts not in ((), ("?",)) or self._mcp)
         return Act(
             agent=around.agent,
@@ -253,7 +256,7 @@ def _line(told: object) -> str:
     if isinstance(told, str):
         return told
     if isinstance(told, list) and told and all(isinstance(word, str) for word in told):
-        return shlex.join(told)
+        return shlex.join(told) if not re.search(r"\s", told[0]) else ""  # lines, and no words of one
     return ""
 
 

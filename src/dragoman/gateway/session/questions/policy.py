@@ -62,11 +62,15 @@ def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
 def choose_option(decision: Decision, options: object) -> str | None:
     """The id of the offered option for a decision, found by its kind and never by its id; None if there is none."""
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
+    ids = [option.get("optionId") for option in offered]
     for kind in _PREFERRED.get(decision, ()):
         for option in offered:
             guessed = own_meta(option).get("kindGuessed")
+            told = option.get("optionId")
+            if not isinstance(told, str) or (decision == "allow" and ids.count(told) > 1):
+                continue  # of two options with one id, the agent may take the one for always
             if option.get("kind") == kind and not (guessed and decision == "allow"):
-                return str(option.get("optionId"))
+                return told
     return None
 
 
