@@ -194,11 +194,13 @@ def test_a_folder_that_became_a_link_is_seen(project: Path) -> None:
         "echo " + "{" * 60_000,
         "sh -c '" + "{" * 60_000 + "'",
         "cat " + "a" * 60_000,
+        "awk '" + "\n" * 60_000 + "'",
         "x=1; echo $((" + "x+" * 30_000 + "1))",
+        "for x in {a..z}; do " + "cat $x/a/b/c/d/e/f/g; " * 450 + "done",
         "(" * 10_000,
         "echo " + "a" * 1_000_000,
     ],
-    ids=["braces", "braces of a script", "a long word", "arithmetic", "parentheses", "1 MB"],
+    ids=["braces", "braces of a script", "a long word", "awk", "arithmetic", "names", "parentheses", "1 MB"],
 )
 def test_a_line_that_is_made_to_take_long_does_not(line: str, project: Path) -> None:
     start = time.process_time()

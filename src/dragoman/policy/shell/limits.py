@@ -26,3 +26,6 @@ MAX_GLOB = 512
 
 MAX_TREE = 5000
 """Entries below a folder that are looked at for links that lead out; beyond it there may be one."""
+
+MAX_LOOKUPS = 6000
+"""Names that are looked up for one line: loops over many values in many folders would take seconds."""

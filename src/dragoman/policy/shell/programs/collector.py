@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dragoman.policy.act import Access, Command, Effect, PathFact
-from dragoman.policy.shell.limits import MAX_DEPTH
+from dragoman.policy.shell.limits import MAX_DEPTH, MAX_LOOKUPS
 from dragoman.policy.shell.places import facts_of, is_outside, leads_out, names_options, words_that_lead_out
 from dragoman.policy.shell.programs import files
 from dragoman.policy.shell.programs.builtins import run_builtin
@@ -60,6 +60,8 @@ class Collector:
     paths: list[PathFact] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     depth: int = 0
+    lookups: int = 0
+    ways_out: dict[str, bool] = field(default_factory=dict)
 
     def add(self, call: Call) -> None:
         if not call.words:
@@ -207,7 +209,7 @@ class Collector:
             known
             and not in_place
             and arg.text == "{}"
-            and not any(leads_out(place, self.workspace) for place in places)
+            and not any(self._leads_out(place) for place in places)
         ):
             return Arg(arg.text, values)
         return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if known else ""))
@@ -289,6 +291,7 @@ class Collector:
     ) -> Command:
         compared = words if compared is None else compared
         folder, _, _ = (words[0].only or "").rpartition("/")
+        self._count(words, scope)
         paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
         paths += self._redirected(call)
         paths += self._elsewhere(options, scope)
@@ -316,9 +319,21 @@ class Collector:
             neutral=program in _NEUTRAL and not folder,
         )
 
+    def _count(self, words: list[Arg], scope: Scope) -> None:
+        """Each value of each word may be looked up in each folder."""
+        self.lookups += sum(len(arg.values or ()) for arg in words) * len(scope.folders or ("",))
+        if self.lookups > MAX_LOOKUPS:
+            raise Unreadable(f"more than {MAX_LOOKUPS} names of files")
+
     def _has_way_out(self, scope: Scope) -> bool:
         """Whether links in the folders of the line may lead out of the workspace; only a small tree is searched."""
-        return scope.folders is None or any(leads_out(folder, self.workspace) for folder in scope.folders)
+        return scope.folders is None or any(self._leads_out(folder) for folder in scope.folders)
+
+    def _leads_out(self, folder: str) -> bool:
+        """Searched once for a line, however many of its commands ask."""
+        if folder not in self.ways_out:
+            self.ways_out[folder] = leads_out(folder, self.workspace)
+        return self.ways_out[folder]
 
     def _elsewhere(self, options: Options, scope: Scope) -> list[PathFact]:
         """The folder that the program runs in, if that is not in the workspace: it may be read without being named."""

@@ -90,10 +90,8 @@ def _bracketed(script: str, at: int) -> int | None:
 
 
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_REGEX = re.compile(r"(^|[(,~!&|{;}\n]\s*)/(?:[^/\\\n\[]|\\.|\[[^\]/\n]*\])+/")
-_RUNS = re.compile(
-    r"system|getline|ARGV|ARGC|PROCINFO|@|\bclose\b|\bfflush\b|\bsrand\b.*\||(?<!\|)\|(?!\|)|\|&"
-)
+_REGEX = re.compile(r"(^|[(,~!&|{;}\n][ \t]{0,80})/(?:[^/\\\n\[]|\\.|\[[^\]/\n]*\])+/")
+_RUNS = re.compile(r"system|getline|ARGV|ARGC|PROCINFO|@|\bclose\b|\bfflush\b|(?<!\|)\|(?!\|)|\|&")
 
 
 def awk_only_prints(program: str) -> bool:
