@@ -72,6 +72,8 @@ LEAVE_THE_WORKSPACE = [
     "! cd nowhere && cat ../secret",
     "cd nowhere/../sub; cat ../secret",
     "nice cd sub; cat ../secret",
+    "cd sub < nofile; cat ../secret",
+    "{ cd sub; } < nofile; cat ../secret",
     "env cd sub; cat ../secret",
     "pushd sub/deep; pushd +1; cat ../secret",
     "pushd sub/deep; pushd -0; cat ../secret",
@@ -125,6 +127,7 @@ WRITE_TO_PROTECTED_PLACES = [
 ORDINARY = [
     "cd sub && cat ../a.txt",
     "cd sub; cat ../a.txt",
+    "cd sub > /dev/null 2>&1; cat ../a.txt",
     "pytest -q -k 'a and b' tests/test_a.py::test_b",
     "pytest -x --maxfail=2 -rA sub",
     "python -m pytest -q sub",

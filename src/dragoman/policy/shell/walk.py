@@ -53,6 +53,10 @@ class Target:
             self.operator in (">&", "<&") and re.fullmatch(r"[0-9]*-?", self.target.only or "x") is not None
         )
 
+    @property
+    def may_fail(self) -> bool:
+        return self.target.only not in (("1", "2") if self.copies_descriptor else ("/dev/null",))
+
     def shown(self) -> str:
         return f"{self.descriptor}{self.operator}{self.target.text}"
 
@@ -99,9 +103,11 @@ class Walker:
                 self.walk(node.body, scope.copy(), fed=fed)
                 scope.wrote = True
             case Group():
-                inner = scope.copy() if node.subshell else scope
+                inner = scope.copy() if node.subshell or node.redirects else scope
                 self.walk(node.body, inner, fed=fed or bool(node.redirects))
                 scope.wrote = scope.wrote or inner.wrote
+                if node.redirects and not node.subshell:  # one that fails leaves the body out
+                    scope.merge(inner)
                 self._lone(node.redirects, scope)
             case For() | Loop():
                 self._loop(node, scope, fed)

@@ -110,7 +110,10 @@ class Collector:
                 self._reason(f"`{program}` runs, or changes the meaning of, what cannot be seen here")
             self._record(call, words, env, scope, program)
             if by_shell and named == program:
+                before = scope.copy()
                 run_builtin(program, words[1:], scope, self._reason)
+                if any(target.may_fail for target in call.targets):  # then the builtin does not run
+                    scope.merge(before)
 
     def _reason(self, text: str) -> None:
         self.reasons.append(text)
