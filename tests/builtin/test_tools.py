@@ -376,7 +376,7 @@ async def test_a_page_that_never_ends_is_given_up(
         Thread(target=server.serve_forever, daemon=True).start()
         outcome = await bench.use("fetch", url=f"http://127.0.0.1:{server.server_port}/")
         server.shutdown()
-    assert "not there after 0.3 s" in outcome.text
+    assert "did not arrive within 0.3 s" in outcome.text
 
 
 async def test_a_page_is_fetched_as_text(bench: BuiltinSession) -> None:
