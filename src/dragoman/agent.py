@@ -60,7 +60,8 @@ class Turn:
             {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
         ]
         await self.update({"sessionUpdate": "tool_call", **call})
-        chosen = await self.client.ask(self.session, call, options) == "allow"
+        answer, _ = await self.client.ask_why(self.session, call, options)
+        chosen = answer == "allow"
         status = "completed" if chosen else "failed"
         await self.update(
             {"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "status": status}

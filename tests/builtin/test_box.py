@@ -153,13 +153,13 @@ async def test_what_changes_while_the_question_is_open_is_not_applied(
     at = bench()
     await at.use("write", path="c.txt", content="shown\n")
     changed = {"box": Path((await at.session.files()).path("c.txt")), "workspace": workspace / "c.txt"}[where]
-    ask = at.person.ask
+    ask = at.person.ask_why
 
-    async def answer(session: str, tool_call: Any, options: Any) -> str | None:
+    async def answer(session: str, tool_call: Any, options: Any) -> tuple[str | None, str | None]:
         changed.write_text("not shown\n")
         return await ask(session, tool_call, options)
 
-    at.person.ask = answer  # type: ignore[method-assign]
+    at.person.ask_why = answer  # type: ignore[method-assign]
     outcome = await at.use("apply")
     assert (outcome.status, "apply again" in outcome.text) == ("failed", True)
     assert tree(workspace) == {**files, **({"c.txt": "not shown\n"} if where == "workspace" else {})}
@@ -171,15 +171,15 @@ async def test_a_file_whose_size_and_time_are_forged_is_applied_as_it_was_shown(
     at = bench()
     await at.use("write", path="c.txt", content="good\n")
     copied = Path((await at.session.files()).path("c.txt"))
-    ask = at.person.ask
+    ask = at.person.ask_why
 
-    async def answer(session: str, tool_call: Any, options: Any) -> str | None:
+    async def answer(session: str, tool_call: Any, options: Any) -> tuple[str | None, str | None]:
         times = copied.stat()
         copied.write_text("evil\n")
         os.utime(copied, ns=(times.st_atime_ns, times.st_mtime_ns))
         return await ask(session, tool_call, options)
 
-    at.person.ask = answer  # type: ignore[method-assign]
+    at.person.ask_why = answer  # type: ignore[method-assign]
     assert (await at.use("apply")).status == "done"
     assert (workspace / "c.txt").read_text() == "good\n"
 

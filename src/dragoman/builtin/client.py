@@ -62,14 +62,10 @@ class Client:
 
     # -- questions, files, terminals
 
-    async def ask(self, session: str, tool_call: Json, options: list[Json]) -> str | None:
-        """The id of the chosen option; None when the question was cancelled."""
-        return (await self.ask_why(session, tool_call, options))[0]
-
     async def ask_why(
         self, session: str, tool_call: Json, options: list[Json]
     ) -> tuple[str | None, str | None]:
-        """As `ask`, with the reason that a rule of the gateway gave for its answer, if it has one."""
+        """The id of the chosen option, None when the question was cancelled, and the reason that a rule gave, if any."""
         params = {"sessionId": session, "toolCall": tool_call, "options": options}
         try:
             answer = await self.request("session/request_permission", params)
