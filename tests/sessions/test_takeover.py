@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
 import pytest
 
+from dragoman.store import limits
 from support.agents.agent_log import AgentLog
 from support.gateway_process import GatewayProcess, Start, Table
 from support.rpc_peer import RpcFailure
@@ -180,6 +182,7 @@ async def test_what_an_owner_that_was_overtaken_says_is_not_shown(
     lock.unlink()
     lock.touch()
     assert (await load(other, session, workspace)).texts == ["begun"]
+    await asyncio.sleep(limits.LEASE_SECONDS)  # for so long an owner believes its last look at its lock
     signal_file.touch()
     ended = await turn  # however it ends: it is answered
     assert [text for text in ended.texts if "Dragoman:" not in text] == ["begun"]
