@@ -71,9 +71,12 @@ coverage: $(READY) $(WEB) ## lines and branches that TESTS run (all of `make tes
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report && \
 	$(BIN)/python -m coverage html --quiet; exit $$result
 
+# By itself: two workers would start the same Compose project at once.
+CONTAINER := tests/deploy/test_container.py
 test-long: $(READY) $(WEB) browser ## tests that take longer than their share of `make test`
 	@tests/install_parts.sh long
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m long --ignore=$(CONTAINER) $(PYTEST_ARGS); result=$$?; \
+	$(BIN)/python -m pytest -m long $(CONTAINER) $(PYTEST_ARGS) && exit $$result
 
 soak: $(READY) $(WEB) ## faults, floods and fuzzing in their full form: half an hour, then ROUNDS of fuzzing, which add up
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/fuzz.lock

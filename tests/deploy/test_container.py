@@ -18,7 +18,7 @@ from support.rpc_peer import PATIENCE
 from support.sandboxes.container_images import DOCKER, PREFIX, ROOT, Engine, base_image, caddy_image
 from support.session_client import free_port
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600), pytest.mark.xdist_group("container")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 NAME = "box.test"
 PROJECT = "dragoman-test"
