@@ -376,7 +376,9 @@ class Collector:
             for value in arg.values or ():
                 if not arg.pattern and (found := effect(program, rest, value)) is not None:
                     effects.append(found)
-            if (
+            if options.assigns and (arg.values is None or arg.pattern):
+                self._reason(f"an argument of `{program}` may set a variable")
+            elif (
                 strict
                 and not (dashes and not options.words)
                 and arg.only is None

@@ -23,6 +23,8 @@ class Options:
     """Letters of short options whose value may follow at once: the letters after them are no options."""
     words: tuple[str, ...] = field(default=())
     """Arguments, as patterns, that run something."""
+    assigns: bool = False
+    """An argument with `=` anywhere in it sets a variable that may run something (`make SHELL=x`)."""
 
 
 _READER = Options()
@@ -136,6 +138,7 @@ PROGRAMS: dict[str, Options] = {
         Options(
             runs=("--eval", "-E"),
             prints=False,
+            assigns=True,
             words=(r"[^-=][^=]*=.*", r"-", r"-[A-Za-z]*f-", r"--[a-z]+=-", r".*/dev/(?:stdin|fd/).*"),
         ),
     ),
