@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 CLOSE_PATIENCE = 5.0
 """Seconds for a shared agent to answer `session/close`; nothing waits for it."""
+ROUNDING = 0.001
+"""Seconds that a timer may be early: a wait for what rounding leaves would begin again and again."""
 
 
 class Parking:
@@ -43,7 +45,7 @@ class Parking:
         self._timers.pop(session.id, None)
         waited = time.monotonic() - self._since[session.id]
         left = self._gateway.config.sessions.park_after - waited
-        if left > 0:
+        if left > ROUNDING:
             self._wait(session, left)
         else:
             del self._since[session.id]
