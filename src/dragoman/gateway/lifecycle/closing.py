@@ -19,7 +19,7 @@ class Closing:
 
     @contextmanager
     def ending(self, session_id: str) -> Iterator[None]:
-        """While a session is being closed: whoever loads it waits, and then makes it live again."""
+        """While a session is being closed: a load of it waits, and then makes it live again."""
         self._ending[session_id] += 1
         try:
             yield
