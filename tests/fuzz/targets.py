@@ -37,7 +37,7 @@ from dragoman.gateway.ports.store import BadCursor, SchemaTooNew
 from dragoman.gateway.rewriting import dialects, reserved, rewrite
 from dragoman.gateway.rewriting.content import read_prompt
 from dragoman.gateway.rewriting.updates import UpdateRewriter, read_head
-from dragoman.gateway.session.questions import policy
+from dragoman.gateway.session.policy import verdict as policy
 from dragoman.rpc.websocket import WebSocket, frame_masked_text
 from dragoman.server.auth.admission import Admission, Visit
 from dragoman.server.auth.keys import Keys

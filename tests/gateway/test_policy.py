@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.config.model import Decision, PolicyConfig, PolicyRule
 from dragoman.gateway.rewriting import dialects
-from dragoman.gateway.session.questions.policy import Verdict, choose_option, decide
+from dragoman.gateway.session.policy.verdict import Verdict, choose_option, decide
 from dragoman.policy.requests.request import Surroundings
 from support.json_values import VALUES
 

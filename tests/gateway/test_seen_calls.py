@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.gateway.path_mapping.paths import PathMap
-from dragoman.gateway.session.questions.policy import line_to_host
+from dragoman.gateway.session.policy.verdict import line_to_host
 from dragoman.gateway.session.seen_calls import SeenCalls
 from dragoman.wire import limits
 from support.json_values import VALUES

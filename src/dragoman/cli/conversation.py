@@ -9,7 +9,7 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.gateway_client import GatewayClient
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
-from dragoman.gateway.session.questions.policy import choose_option
+from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.rpc.request import Request
 from dragoman.transports.dial import UnixDialer
 from dragoman.wire.errors import RpcError, internal, method_not_found

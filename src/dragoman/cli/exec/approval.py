@@ -9,7 +9,7 @@ from dragoman.cli.conversation import Question
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.narrator import Narrator, describe_tool
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.session.questions.policy import choose_option
+from dragoman.gateway.session.policy.verdict import choose_option
 
 Approve = Literal["all", "reads", "none"]
 

@@ -24,6 +24,7 @@ from dragoman.gateway.session.binding import Binding
 from dragoman.gateway.session.entry import Entry
 from dragoman.gateway.session.forwarding import Forwarding
 from dragoman.gateway.session.open_tools import OpenTools
+from dragoman.gateway.session.policy.session_policy import SessionPolicy
 from dragoman.gateway.session.questions.question import ELICITATION, PERMISSION
 from dragoman.gateway.session.questions.questions import Questions
 from dragoman.gateway.session.recovery import Recovery
@@ -43,7 +44,6 @@ from dragoman.wire.errors import RpcError, internal, invalid_request
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
-    from dragoman.policy.decide import Policy
 
 log = logging.getLogger(__name__)
 
@@ -242,8 +242,8 @@ class Session(Stream):
         return self.gateway.agent_config(self.agent_name)
 
     @property
-    def policy(self) -> Policy:
-        return self.gateway.policy_for(self.workspace)
+    def policy(self) -> SessionPolicy:
+        return SessionPolicy(self)
 
     @property
     def cancelling(self) -> bool:

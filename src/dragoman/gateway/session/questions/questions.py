@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
-from dragoman.gateway.session.questions import policy
+from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.question import (
     ANSWERED,
     CANCEL_ANSWER,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.attachment import Attachment
     from dragoman.gateway.session.session import Session
-    from dragoman.policy.requests.request import Surroundings
 
 log = logging.getLogger(__name__)
 
@@ -180,49 +179,22 @@ class Questions:
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
-        session = self._session
         if self._asked_by_owner:  # its rules left the question to a user, and it knows more about the call
             return False
-        known = session.tools.filled(tool)
-        verdict = policy.decide(session.policy, known, self._surroundings(known))
+        policy = self._session.policy
+        verdict = policy.verdict(tool)
         if verdict.decision == "ask":
             return False
-        option = policy.choose_option(verdict.decision, options)
+        option = choose_option(verdict.decision, options)
         if option is None and verdict.decision == "allow":
             return False
         outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-        facts = {"why": verdict.why, "act": verdict.act}
-        session.record(
-            "decision", by=verdict.rule, decision=verdict.decision, toolCall=tool, outcome=outcome, **facts
-        )
-        log.info("permission decided by policy", extra={"session": session.id, "rule": verdict.rule,
-                                                        "decision": verdict.decision})  # fmt: skip
+        policy.record(verdict, tool, outcome)
         told: JsonObject = {"outcome": outcome}
         if verdict.reason is not None:
             told["_meta"] = {"dragoman": {"reason": verdict.reason}}
         request.reply(encode(told))
         return True
-
-    def _surroundings(self, tool: JsonObject) -> Surroundings:
-        """What the gateway itself knows about a question."""
-        from dragoman.policy.requests.request import Surroundings
-
-        session = self._session
-        agent, turn, mode = session.agent, session.turn, session.options.current().get("mode")
-        paths = agent.paths if agent is not None else None
-        return Surroundings(
-            agent=session.agent_name,
-            session=session.id,
-            cwd=session.cwd,
-            workspace=session.workspace,
-            prompted_by=turn.client.terms.identity.name if turn is not None else "",
-            mode=mode if isinstance(mode, str) else "",
-            boxed=agent is not None and agent.box is not None and agent.box.apart,
-            watched=bool(self._answering()),
-            moved=session.tools.seen.moved(tool.get("toolCallId"), session.cwd, session.workspace),
-            to_host=paths.to_host.value if paths is not None else None,
-            line_to_host=policy.line_to_host(paths),
-        )
 
     def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
         params, given = self._session.for_client(raw), None
@@ -347,7 +319,7 @@ class Questions:
 
     def _is_ours(self, rule: str) -> bool:
         """Whether the name is reserved: a client must not be able to record a decision as the gateway's own."""
-        return rule in ENDED_BY or rule in policy.names(self._session.policy)
+        return rule in ENDED_BY or rule in self._session.policy.names()
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""
@@ -355,7 +327,7 @@ class Questions:
             return
         answer = CANCEL_ANSWER[question.method]
         if question.method == PERMISSION:
-            option = policy.choose_option("deny", decode_object(question.params).get("options"))
+            option = choose_option("deny", decode_object(question.params).get("options"))
             if option is not None:
                 answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
         self._session.notice(f"There was no answer within {timeout:g} s (sessions.question_timeout): denied.")

@@ -1,4 +1,4 @@
-"""Policy that answers a permission question instead of the user (G-100).
+"""What the rules say about a tool call, and the offered option that says the same (G-100).
 
 The engine and its readers (`dragoman.policy`) are imported with the first question, so that they cost nothing before.
 """
@@ -26,8 +26,6 @@ _PREFERRED: dict[Decision, tuple[str, ...]] = {
 }
 _PLAIN = re.compile(r"[\w./+@%-]+")
 """A path that is one word in a shell line, however it is quoted."""
-RESERVED = ("default", "built in")
-"""Names in records that are not those of rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +70,3 @@ def choose_option(decision: Decision, options: object) -> str | None:
             if option.get("kind") == kind and not (guessed and decision == "allow"):
                 return told
     return None
-
-
-def names(policy: Policy) -> frozenset[str]:
-    """Names of the rules as they are in records."""
-    rules = (*policy.administrator, *policy.narrow, *policy.user)
-    return frozenset((*RESERVED, *(rule.name for rule in rules)))

@@ -1,0 +1,1 @@
+"""What the rules in force say about the acts of one session."""
