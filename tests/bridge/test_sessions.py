@@ -137,6 +137,32 @@ async def test_an_observer_reads_and_changes_nothing(serve: Serve, home: Path, w
     assert len((await watcher.next("session_list"))["sessions"]) == 1
 
 
+async def test_an_approver_answers_in_the_page_and_changes_nothing_else(
+    serve: Serve, home: Path, workspace: Path
+) -> None:
+    serving = await serve()
+    page = await Page.open(serving)
+    session = await page.new_session(workspace)
+    files = TokenFile(home / "tokens.json")
+    pages = {}
+    for role in ("observe", "approve"):
+        _, token = files.create(f"one-{role}", role)
+        pages[role] = await Page.open(serving, headers={"Authorization": f"Bearer {token}"})
+        await pages[role].load(session)
+    page.send("send_message", sessionId=session, content="permission")
+    asked = (await page.next("permission_request"))["requestId"]
+    outcome = {"outcome": "selected", "optionId": "yes"}
+    refused = await pages["observe"].ask("permission_response", requestId=asked, outcome=outcome)
+    assert (refused["type"], refused["code"]) == ("error", "role")
+    for command in ("send_message", "cancel_turn", "rename_session", "delete_session", "complete_path"):
+        refused = await pages["approve"].ask(command, sessionId=session, content="x", title="x", prefix="x")
+        assert (refused["type"], refused["code"]) == ("error", "role"), command
+    assert (await pages["approve"].ask("permission_response", requestId=asked, outcome=outcome))[
+        "type"
+    ] == "ack"
+    await page.next("turn_complete")
+
+
 async def test_a_folder_that_is_not_there_is_refused_with_a_sentence(page: Page, workspace: Path) -> None:
     refused = await page.ask("new_session", cwd=str(workspace / "nowhere"))
     assert refused["type"] == "error"

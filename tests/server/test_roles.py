@@ -94,6 +94,63 @@ async def test_an_observer_is_not_asked_and_its_leaving_ends_nothing(
     assert (await owner.prompt(session, "still here")).texts == ["still here"]
 
 
+async def test_an_approver_answers_questions_and_does_nothing_else(
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
+) -> None:
+    owner = await serving.socket()
+    await owner.initialize()
+    session = await owner.new_session(workspace)
+    approver = await socket_of(serving, tokens, "approve")
+    await approver.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    turn = owner.start_prompt(session, "permission")
+    question = await approver.next_message("session/request_permission")
+    option = question["params"]["options"][0]["optionId"]
+    approver.reply(question, {"outcome": {"outcome": "selected", "optionId": option}})
+    assert (await turn).stop_reason == "end_turn"
+    for method in ("session/prompt", "session/cancel", "session/close", "session/delete", "session/set_mode"):
+        with pytest.raises(RpcFailure) as refused:
+            await approver.request(method, {"sessionId": session, "modeId": "x", "prompt": []})
+        assert (refused.value.code, refused.value.data["needed"]) == (FORBIDDEN, "control")
+    await approver.close()
+    assert (await owner.prompt(session, "still here")).texts == ["still here"]
+
+
+async def test_an_approver_is_not_asked_for_files(
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
+) -> None:
+    files = {"fs": {"readTextFile": True, "writeTextFile": True}}
+    owner = await serving.socket()
+    await owner.initialize()
+    session = await owner.new_session(workspace)
+    _, secret = tokens.create("approver", "approve")
+    approver = await serving.socket(headers=bearer(secret))
+    await approver.request("initialize", {"protocolVersion": 1, "clientCapabilities": files})
+    await approver.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    await owner.prompt(session, f"fsread {workspace / 'notes.txt'}")
+    await approver.request("session/list", {})
+    assert not [each for each in approver.received if str(each.get("method", "")).startswith("fs/")]
+
+
+async def test_an_approver_answers_by_rest_and_may_not_prompt_there(
+    serving: ServeProcess, tokens: TokenFile, workspace: Path
+) -> None:
+    owner = await serving.socket()
+    await owner.initialize()
+    session = await owner.new_session(workspace)
+    turn = owner.start_prompt(session, "permission")
+    await owner.next_message("session/request_permission")
+    for role, code in (("observe", 403), ("approve", 200)):
+        _, secret = tokens.create(f"rest-{role}", role)
+        rest = serving.http()
+        rest.headers.update(bearer(secret))
+        place = f"/api/sessions/{session}"
+        question = (await rest.get(place)).json()["question"]
+        answer = await rest.post(f"{place}/questions/{question['id']}", json={"optionId": "yes"})
+        assert answer.status_code == code
+        assert (await rest.post(f"{place}/prompt", json={"prompt": "x"})).status_code == 403
+    assert (await turn).stop_reason == "end_turn"
+
+
 async def test_an_observer_starts_no_agent(serving: ServeProcess, tokens: TokenFile, workspace: Path) -> None:
     owner = await serving.socket()
     await owner.initialize()

@@ -74,8 +74,8 @@ def create(
 ) -> None:
     """Make a token and print its secret: once, on stdout, and never again.
 
-    observe: read along. control: everything with sessions. admin: also tokens and limits. Limits that are not given are
-    those of [serve.quotas]; 0 is no limit.
+    observe: read along. approve: also answer questions. control: everything with sessions. admin: also tokens and
+    limits. Limits that are not given are those of [serve.quotas]; 0 is no limit.
     """
     given = {
         "requests_per_minute": requests,

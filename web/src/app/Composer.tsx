@@ -19,7 +19,7 @@ import styles from "./Composer.module.css";
 import { replaceWord } from "./completion";
 import { type Attachment, type Draft, draftOf, EMPTY, keepDraft } from "./drafts";
 import { Options } from "./Options";
-import { useChat, usePage } from "./page";
+import { useChat, usePage, useReadOnly } from "./page";
 import { Queue } from "./Queue";
 import { useCompletion } from "./useCompletion";
 
@@ -48,7 +48,7 @@ export function Composer({ conversation, cwd, handle }: Props) {
   const picker = useRef<HTMLInputElement>(null);
   const limit = usePage((state) => state.hello?.limits.maxMessageBytes ?? DEFAULT_LIMIT);
   const offline = usePage((state) => state.status.state !== "open");
-  const observer = usePage((state) => state.hello?.role === "observe");
+  const observer = useReadOnly();
   const completion = useCompletion(sessionId, cwd, draft.text, cursor, conversation.commands);
 
   const change = useCallback(

@@ -8,7 +8,7 @@ import { useNotifications } from "./attention";
 import { ago } from "./clock";
 import { keep, kept } from "./kept";
 import { download, logOut } from "./login";
-import { useChat, usePage } from "./page";
+import { useChat, usePage, useReadOnly } from "./page";
 import { goTo, sessionAddress, START } from "./route";
 import styles from "./Sidebar.module.css";
 import { StateDot } from "./StateDot";
@@ -153,7 +153,7 @@ const Row = memo(function Row({
 export function useSessionMenu(session: SessionSummary, rename: () => void): MenuEntry[] {
   const chat = useChat();
   const current = usePage((state) => state.current);
-  const observer = usePage((state) => state.hello?.role === "observe");
+  const observer = useReadOnly();
   const { sessionId } = session;
   const name = titleOf(session)
     .replace(/[^\w.-]+/g, "-")

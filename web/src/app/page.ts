@@ -16,3 +16,8 @@ export function useChat(): Chat {
 export function usePage<T>(select: (state: PageState) => T): T {
   return useStore(useChat().store, select);
 }
+
+/** Whether this page may only read and, with the role `approve`, answer questions. */
+export function useReadOnly(): boolean {
+  return usePage(({ hello }) => hello?.role === "observe" || hello?.role === "approve");
+}

@@ -275,7 +275,7 @@ export type LooseEvent =
       type: "hello";
       version: string;
       bridge: 1;
-      role: "admin" | "control" | "observe";
+      role: "admin" | "control" | "approve" | "observe";
       agents: AgentSummary[];
       defaultAgent: string;
       sandboxes: string[];

@@ -73,7 +73,9 @@ class Client:
         self.peer = peer
         self.bound_agent = terms.agent
         self.may_control = terms.identity.may_control
-        """False for observers: they change nothing, get no questions, and no agent is started or ended for them."""
+        """False for observers and approvers: no agent is started or ended for them, and they serve no files."""
+        self.may_answer = terms.identity.may_answer
+        """False for observers: they get no questions."""
         self.restarts_agents = terms.restart_on_load and self.may_control
         self.capabilities = ClientCapabilities({})
         self.info: object = None

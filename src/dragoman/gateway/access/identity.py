@@ -1,6 +1,7 @@
 """Identities of clients and their roles; each role includes the rights of the ones before it.
 
 observe    initialize, list sessions, load or resume them, read along; gets no questions
+approve    also answers questions: permissions and elicitations
 control    everything with sessions: prompt, answer, set options, cancel, close, delete
 admin      also tokens and limits
 """
@@ -19,8 +20,9 @@ class Role(enum.IntEnum):
     """Roles in the order of their rights; `str` gives the name used in configuration and messages."""
 
     OBSERVE = 1
-    CONTROL = 2
-    ADMIN = 3
+    APPROVE = 2
+    CONTROL = 3
+    ADMIN = 4
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -30,7 +32,10 @@ ROLES = {str(role): role for role in Role}
 """Roles by the name used in configuration and messages."""
 
 WATCHING = frozenset({"initialize", "session/list", "session/load", "session/resume"})
-"""The methods that an observer may call; all others, future ones too, need `control`."""
+"""The methods that observers and approvers may call; all others, future ones too, need `control`."""
+
+ANSWERING = frozenset({"permission_response", "elicitation_response"})
+"""Commands of a page that answer a question; over ACP an answer is the response to the gateway's own request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,10 @@ class Identity:
     quota: QuotaConfig = field(default_factory=QuotaConfig, compare=False)
     login: str = field(default="", compare=False)
     """The browser login used instead of the token; empty when the token itself was sent."""
+
+    @property
+    def may_answer(self) -> bool:
+        return self.role >= Role.APPROVE
 
     @property
     def may_control(self) -> bool:
@@ -62,7 +71,9 @@ class Identity:
 
     def method_refusal(self, method: str) -> RpcError | None:
         """The error if this identity may not call a method of the protocol; else None."""
-        return None if method in WATCHING else self.refusal(Role.CONTROL, method)
+        if method in WATCHING:
+            return None
+        return self.refusal(Role.APPROVE if method in ANSWERING else Role.CONTROL, method)
 
 
 def name_refusal(name: str, allow_from: Collection[str], deny_by_default: bool) -> str | None:

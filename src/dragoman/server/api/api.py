@@ -130,7 +130,7 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         ),
         Operation(
             "POST", f"{one}/questions/{{question}}", "Answer the question that a turn waits for", sessions.decide,
-            SessionView, body=Answer, role=control,
+            SessionView, body=Answer, role=Role.APPROVE,
             refusals={
                 404: "There is no such session, or the question is not open any more.",
                 409: "Another answer was first; it is named.",

@@ -138,8 +138,11 @@ class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(description="Up to 64 letters, digits, `-`, `_`, `.` and `@`.")]
     role: Annotated[
-        Literal["observe", "control", "admin"],
-        Meta(description="`observe` reads, `control` also works with sessions, `admin` also manages tokens."),
+        Literal["observe", "approve", "control", "admin"],
+        Meta(
+            description="`observe` reads, `approve` also answers questions, `control` also works with sessions, "
+            "`admin` also manages tokens."
+        ),
     ] = "control"
     lifetime: Annotated[
         Annotated[float, Meta(gt=0, le=MAX_LIFETIME)] | None,

@@ -49,7 +49,7 @@ class SessionPolicy:
             prompted_by=turn.client.terms.identity.name if turn is not None else "",
             mode=mode if isinstance(mode, str) else "",
             boxed=agent is not None and agent.box is not None and agent.box.apart,
-            watched=any(each.client.may_control for each in session.attachments),
+            watched=any(each.client.may_answer for each in session.attachments),
             moved=session.tools.seen.moved(tool.get("toolCallId"), session.cwd, session.workspace),
             to_host=paths.to_host.value if paths is not None else None,
             line_to_host=line_to_host(paths),

@@ -152,12 +152,12 @@ class Questions:
         """Send the open questions to a client that has just attached."""
         attachment = client.attachments.get(self._session.id)
         for question in self._open:
-            if attachment is not None and client.may_control:
+            if attachment is not None and client.may_answer:
                 self._offer(question, attachment)
 
     def _answering(self) -> list[Attachment]:
         """The attachments of clients that may answer; observers may not."""
-        return [each for each in self._session.attachments if each.client.may_control]
+        return [each for each in self._session.attachments if each.client.may_answer]
 
     @property
     def _waits(self) -> bool:
