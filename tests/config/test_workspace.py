@@ -99,6 +99,11 @@ def test_a_workspace_never_allows_anything(
     assert "never widen" in str(caught.value)
 
 
+def test_a_workspace_does_not_choose_who_remembers_answers(load_with: LoadWith, project: Path) -> None:
+    with pytest.raises(ConfigError, match=r"policy\.remember: not for a workspace"):
+        load_with(workspace='[policy]\nremember = "agent"\n')
+
+
 def test_a_mistake_in_a_workspace_names_its_file(load_with: LoadWith, project: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         load_with(workspace="policy = 3\n")

@@ -50,7 +50,8 @@ class TestDecide:
     def test_a_deny_on_facts_comes_before_an_allow_on_kind(self, table: str) -> None:
         etc = PolicyRule(decision="deny", name="edits", kind=["edit"], paths=["/etc/**"])
         everything = rule("allow", name="all")
-        limited = PolicyConfig(**{"rules": [everything], table: [everything, etc]})
+        tables = {"rules": [everything], table: [everything, etc]}
+        limited = PolicyConfig(rules=tables["rules"], narrow=tables.get("narrow", []))
         edit = {"kind": "edit", "rawInput": {"file_path": "/etc/passwd"}}
         assert decide(limited, edit) == Verdict("deny", "edits")
         assert decide(limited, {**edit, "kind": "read"}) == Verdict("allow", "all")

@@ -271,6 +271,10 @@ class PolicyRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             '`[["git", ["status", "diff"]], ["pytest"]]`; an inner list is a choice.'
         ),
     ] = []
+    exact: Annotated[
+        bool,
+        Meta(description="The words of `command`, and redirections, are all of it; no files but `paths`."),
+    ] = False
     match: Annotated[list[str], Meta(description="Lines that it must match; `policy check` tries them.")] = []
     not_match: Annotated[list[str], Meta(description="Lines that it must not match.")] = []
     access: Annotated[
@@ -321,6 +325,12 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         list[PolicyRule],
         Meta(description="`deny` and `ask`; the stricter of both answers holds. Workspace rules land here."),
     ] = []
+    remember: Annotated[
+        Literal["gateway", "agent"],
+        Meta(
+            description="Where a lasting answer is kept: listed and revocable here, or as each agent does it."
+        ),
+    ] = "gateway"
 
 
 class WorkspaceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -83,6 +83,11 @@ def _narrowed(data: dict[str, Any], file: Path) -> dict[str, Any]:
     policy = data.get("policy")
     if not isinstance(policy, dict):
         return data
+    if "remember" in policy:
+        raise ConfigError(
+            f"{file}: policy.remember: not for a workspace, which must not choose who remembers your answers: "
+            "set it in your own configuration"
+        )
     for table in ("rules", "narrow"):
         rules = policy.get(table, [])
         for index, rule in enumerate(rules if isinstance(rules, list) else []):

@@ -68,6 +68,8 @@ def _contradictions(rule: Rule) -> Iterator[str]:
         yield f'`approvals` and `approvers` need decision = "ask", this rule says "{config.decision}"'
     if config.trust_label and config.decision != "allow":
         yield '`trust_label` is for decision = "allow": remove it'
+    if config.exact and not (rule.prefixes and config.decision == "allow"):
+        yield '`exact` is for rules on `command` with decision = "allow": remove it'
     if rule.prefixes and config.kind and "execute" not in config.kind:
         yield 'a command is of kind "execute", so the rule cannot match: remove `kind` or add "execute"'
     if rule.prefixes and config.mcp:
@@ -179,7 +181,14 @@ def _is_wider(earlier: Rule, rule: Rule) -> bool:
     same = all(
         getattr(earlier.config, key) == getattr(rule.config, key) for key in _CONDITIONS if key != "command"
     )
-    if not same or earlier.approved or rule.approved or not earlier.prefixes or not rule.prefixes:
+    if (
+        not same
+        or earlier.config.exact
+        or earlier.approved
+        or rule.approved
+        or not earlier.prefixes
+        or not rule.prefixes
+    ):
         return False
     return all(any(_within(prefix, wide) for wide in earlier.prefixes) for prefix in rule.prefixes)
 

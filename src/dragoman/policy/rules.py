@@ -130,12 +130,13 @@ class Rule:
             return "it is about commands"
         if act.opaque is not None:
             return f"the line is not understood: {act.opaque}"
-        prefix = next((each for each in self.prefixes if _begins(command, each)), None)
+        matches = _is_exactly if self.config.exact else _begins
+        prefix = next((each for each in self.prefixes if matches(command, each)), None)
         if prefix is None:
             return "its words are others"
         named = frozenset().union(*prefix)
         for effect in command.effects:
-            if effect.option not in named:
+            if effect.option not in named and not self.config.exact:
                 return f"`{effect.option}` {effect.does} something"
         for variable in command.env:
             if not is_harmless(variable):
@@ -162,7 +163,7 @@ class Rule:
                 and not commands
             ):
                 return f"{path.path} is {'outside' if path.outside else 'inside'} the workspace"
-            if config.paths:
+            if config.paths or (commands and config.exact):
                 if not _in_globs(path.path, config.paths, workspace):
                     return f"{path.path} is not among its paths"
             elif path.outside and not config.outside_workspace:
@@ -282,6 +283,14 @@ def _begins(command: Command, prefix: tuple[frozenset[str], ...]) -> bool:
     if command.words[0] not in prefix[0] and not (command.trusted_program and command.names[0] in prefix[0]):
         return False
     return all(name in choice for name, choice in zip(command.names[1:], prefix[1:], strict=False))
+
+
+def _is_exactly(command: Command, line: tuple[frozenset[str], ...]) -> bool:
+    """Whether words and redirections are these and no more, and the shell makes nothing else of them."""
+    said = (*command.words, *command.redirects)
+    if command.unknown or len(said) != len(line):
+        return False
+    return all(word in choice for word, choice in zip(said, line, strict=True))
 
 
 def _may_begin(command: Command, prefix: tuple[frozenset[str], ...]) -> Match:
