@@ -26,11 +26,11 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "terminal": (),
     "config": ("masking", "atomic_file"),
     "log": ("masking", "terminal"),
-    "policy": ("config",),
+    "policy": ("config", "atomic_file"),
     "rpc": ("wire",),
     "gateway": (
         *("wire", "rpc", "config.model", "config.root", "log"),
-        *("policy.decide", "policy.rules", "policy.requests"),
+        *("policy.decide", "policy.rules", "policy.requests", "policy.memory"),
     ),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
     "sandbox": (
