@@ -20,6 +20,9 @@ from dragoman.policy.act import Act
 from dragoman.policy.protected import denied_place
 from dragoman.policy.rules import Part, Rule, make_rules, parts_of
 
+DEFAULT = "default"
+"""The name in a verdict for which there was no rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -115,6 +118,20 @@ class Policy:
             return Verdict("ask", hidden.name, f"what is not understood may be one for {_named(hidden)}", act)
         return verdict
 
+    def decide_unasked(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
+        """What holds for an act that its agent does not ask about: what no rule is about is allowed, as `default`."""
+        verdict = self.decide(act, remembered)
+        if verdict.rule != DEFAULT:
+            return verdict
+        if act.opaque is not None:
+            now = self.now()
+            for rule in self._restricting.about(act):
+                if (rule.decision == "deny" or rule.approved) and rule.may_hide(act, now):
+                    return Verdict(
+                        "ask", rule.name, f"what is not understood may be one for {_named(rule)}", act
+                    )
+        return Verdict("allow", DEFAULT, verdict.why, act)
+
     def _comes_too_late(self, rule: Rule, act: Act) -> bool:
         """Rules on `kind` and nothing else are in order: of each list the first one decides, also before a deny."""
         if not rule.on_kind_only or rule.source not in self._by_kind:
@@ -138,7 +155,7 @@ class Policy:
         for part in parts:
             found, why = self._first(part, act, now)
             if found is None:
-                return Verdict("ask", "default", why, act)
+                return Verdict("ask", DEFAULT, why, act)
             if found.decision == "ask":
                 return Verdict("ask", found.name, f"{_named(found)} asks about {part.shown()}", act)
             deciding.append(found)

@@ -57,6 +57,9 @@ OPEN_TOOL_CALLS = 10_000
 SEEN_TOOL_CALLS = 256
 """Open tool calls of which names, commands and paths are stored for a question about them, about 10 KiB each."""
 
+ALLOWED_CALLS = 64
+"""Allowed tool calls of a turn of which the facts are stored, for the files and commands that follow from them."""
+
 ELICITATIONS = 1000
 """Elicitations of an agent whose completion is still forwarded: an agent that never completes them."""
 

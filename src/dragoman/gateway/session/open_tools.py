@@ -7,6 +7,7 @@ import time
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting.dialects import is_one_of
+from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
 from dragoman.gateway.session.seen_calls import SeenCalls
 from dragoman.wire import limits
 
@@ -20,6 +21,7 @@ class OpenTools:
         self._since: BoundedDict[float] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self.seen = SeenCalls()
+        self.allowed = AllowedCalls()
 
     def told(self, tool_id: object) -> bool:
         """Whether an update about this call was sent to clients in the current turn."""
@@ -72,4 +74,5 @@ class OpenTools:
         self._since.clear()
         self._told.clear()
         self.seen.clear()
+        self.allowed.clear()
         return closing

@@ -17,6 +17,8 @@ Gemini CLI        start of `toolCallId`; the title, there is no `rawInput`; `[in
 Qwen Code         `_meta.toolName`; `rawInput.command`; `rawInput.directory`; `rawInput.file_path`, diff, `locations`
 built-in          `_meta.dragoman.toolName`; `rawInput.command`; `rawInput.path`; `rawInput.path`, diff, `locations`
 
+Calls of `fs/*` and `terminal/create` have their methods as names (`service.py`).
+
 A tool that is not in the table is read by the names of its members, which all agents share.
 """
 
@@ -75,15 +77,16 @@ def _rows() -> dict[str, Does]:
     rows = {
         Does.RUNS: """
             Bash exec_command shell local_shell shell_command bash run_shell_command run sandbox_run
-            write_stdin PowerShell
+            write_stdin PowerShell terminal/create
         """,
         Does.READS: """
             Read NotebookRead LS Glob Grep view_image read glob grep list lsp read_file read_many_files
             list_directory search_file_content grep_search sandbox_read sandbox_list sandbox_glob sandbox_grep
+            fs/read_text_file
         """,
         Does.WRITES: """
             Edit MultiEdit Write NotebookEdit apply_patch write edit multiedit patch write_file replace
-            apply sandbox_write sandbox_edit save_memory
+            apply sandbox_write sandbox_edit save_memory fs/write_text_file
         """,
         Does.FETCHES: "WebFetch WebSearch webfetch websearch web_fetch web_search google_web_search fetch",
         Does.NEITHER: """

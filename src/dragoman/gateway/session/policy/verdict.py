@@ -50,6 +50,14 @@ def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings
     return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
 
 
+def decide_service(policy: Policy, method: str, params: JsonObject, around: Surroundings) -> Verdict:
+    """What the rules say about a call of `fs/*` or `terminal/create`; what no rule is about is allowed."""
+    from dragoman.policy.requests.service import act_of_service
+
+    found = policy.decide_unasked(act_of_service(method, params, around))
+    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
+
+
 def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
     """Translates the paths in a shell line of a sandbox; None if host paths might become several words in it."""
     if paths is None or not all(_PLAIN.fullmatch(root) for root in paths.to_host.targets):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
+from dragoman.gateway.session.policy.service_gate import OwnQuestion
 from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.question import (
     ANSWERED,
@@ -182,7 +183,7 @@ class Questions:
         if self._asked_by_owner:  # its rules left the question to a user, and it knows more about the call
             return False
         policy = self._session.policy
-        verdict = policy.verdict(tool)
+        verdict = request.verdict if isinstance(request, OwnQuestion) else policy.verdict(tool)
         if verdict.decision == "ask":
             return False
         option = choose_option(verdict.decision, options)
@@ -190,6 +191,8 @@ class Questions:
             return False
         outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
         policy.record(verdict, tool, outcome)
+        if verdict.decision == "allow":
+            self._session.tools.allowed.add(verdict.act)
         told: JsonObject = {"outcome": outcome}
         if verdict.reason is not None:
             told["_meta"] = {"dragoman": {"reason": verdict.reason}}
@@ -295,12 +298,28 @@ class Questions:
         info = as_object(client.info) if client is not None else {}
         read = decode_object(result)
         answer = read.get(member)
+        self._allows(question, as_object(answer))
         rule = own_meta(read).get("rule")
         if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
             by = rule[:MAX_RULE_NAME]  # the client answered by a rule of its own
         facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
         self._session.record(kind, id=question.id, **facts)
         self._remember_decision(question.id, facts)
+
+    def _allows(self, question: Question, outcome: JsonObject) -> None:
+        """Store what a person allowed, so that a rule does not ask about the same again when it is done."""
+        chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
+        if chosen is None or self._asked_by_owner or isinstance(question.request, OwnQuestion):
+            return
+        asked = decode_object(question.params)
+        kinds = [
+            as_object(each).get("kind")
+            for each in asked["options"]
+            if as_object(each).get("optionId") == chosen
+        ]
+        if kinds in (["allow_once"], ["allow_always"]):
+            act = self._session.policy.verdict(as_object(asked.get("toolCall"))).act
+            self._session.tools.allowed.add(act)
 
     def _remember_decision(self, question_id: str, facts: JsonObject) -> None:
         """Remember a decision; of a very large one only `by`."""
