@@ -225,7 +225,7 @@ async def test_the_box_outlives_the_process_of_its_session(
 async def test_the_box_is_the_workspace_where_the_settings_say_so(
     bench: MakeBench, workspace: Path, files: dict[str, str]
 ) -> None:
-    at = bench(box_is_workspace=True)
+    at = bench(box_in_place=True)
     await at.use("write", path="c.txt", content="gamma\n")
     await at.use("run", command="echo made > d.txt")
     assert tree(workspace) == {**files, "c.txt": "gamma\n", "d.txt": "made\n"}

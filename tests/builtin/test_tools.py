@@ -335,7 +335,7 @@ async def test_a_command_in_the_background_is_asked_about_and_ended(bench: Built
 async def test_a_background_that_is_full_starts_nothing_more(
     bench: BuiltinSession, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.builtin.running.MAX_BACKGROUND", 1)
+    monkeypatch.setattr("dragoman.builtin.running_commands.MAX_BACKGROUND", 1)
     first = await bench.use("run", command="true", background=True)
     id = first.text.rpartition(" ")[2].rstrip(".")
     await bench.session.commands.background[id].wait()

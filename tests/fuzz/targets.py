@@ -40,7 +40,7 @@ from dragoman.gateway.rewriting.updates import UpdateRewriter, read_head
 from dragoman.gateway.session.policy import verdict as policy
 from dragoman.rpc.websocket import WebSocket, frame_masked_text
 from dragoman.server.auth.admission import Admission, Visit
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.hypercorn.h2_frames import FrameGate, Refused
 from dragoman.server.hypercorn.strict_h11 import head_size, strict_connection
 from dragoman.server.listen.trusted_proxies import TrustedProxies
@@ -287,7 +287,7 @@ def terminal_text(data: bytes) -> None:
 
 
 _PROXIES = TrustedProxies(["10.0.0.0/8", "::1"])
-_ADMISSION = Admission(Keys("t" * 32), names=frozenset({"box.example"}))
+_ADMISSION = Admission(Credentials("t" * 32), names=frozenset({"box.example"}))
 
 
 def request_heads(data: bytes) -> None:

@@ -57,7 +57,7 @@ async def test_a_new_agent_is_told_that_a_part_of_the_conversation_is_lost(store
 
 async def test_last_words_that_may_be_lost_are_not_those_before(store: FileStore) -> None:
     session = await keep(store, [said("before")], [said("gone")])
-    assert await transcript.last_words(store, session) is None
+    assert await transcript.last_answer(store, session) is None
 
 
 async def test_a_transcript_says_what_could_not_be_saved(store: FileStore) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from dragoman.server.asgi import header_bytes
 from dragoman.server.auth.admission import Admission, Refusal, Visit, came_secure
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.listen.protocol_sniffer import response
 
 TOKEN = "a-token-that-nobody-guesses"
 ADMISSION = Admission(
-    Keys(TOKEN),
+    Credentials(TOKEN),
     cookie="dragoman-8420",
     names=frozenset({"box.example"}),
     origins=frozenset({"https://friend.example"}),

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.gateway.access.identity import Identity
 from dragoman.server import limits
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.auth.logins import LIFETIME, USED_STEP, Logins
 from dragoman.server.auth.named_tokens import TokenFile, digest
 
@@ -138,27 +138,27 @@ def test_a_folder_that_cannot_be_written_keeps_logins_as_long_as_the_process(
 
 def test_logins_end_with_their_token(tmp_path: Path, file: Path) -> None:
     tokens = TokenFile(tmp_path / "tokens.json")
-    keys = Keys("the-instance", tokens, logins=Logins(file))
+    credentials = Credentials("the-instance", tokens, logins=Logins(file))
     _, secret = tokens.create("phone", "control")
-    phone, instance = keys.by_secret(secret), keys.by_secret("the-instance")
+    phone, instance = credentials.by_secret(secret), credentials.by_secret("the-instance")
     assert phone is not None and instance is not None
-    of_phone, of_instance = keys.log_in(phone, ""), keys.log_in(instance, "")
-    found = keys.by_cookie(of_phone.cookie)
-    assert found is not None and found[0] == phone and keys.stays(found[0])
+    of_phone, of_instance = credentials.log_in(phone, ""), credentials.log_in(instance, "")
+    found = credentials.by_cookie(of_phone.cookie)
+    assert found is not None and found[0] == phone and credentials.stays(found[0])
     tokens.revoke("phone")
-    assert keys.by_cookie(of_phone.cookie) is None and not keys.stays(found[0])
-    assert keys.by_cookie(of_instance.cookie) is not None
+    assert credentials.by_cookie(of_phone.cookie) is None and not credentials.stays(found[0])
+    assert credentials.by_cookie(of_instance.cookie) is not None
     assert Logins(file).find(of_phone.cookie) is None, "nor is it kept"
-    assert Keys("another-instance", tokens, logins=Logins(file)).by_cookie(of_instance.cookie) is None
+    assert Credentials("another-instance", tokens, logins=Logins(file)).by_cookie(of_instance.cookie) is None
 
 
 def test_logging_out_ends_one_login_and_not_the_token() -> None:
-    keys = Keys("the-instance")
-    instance = keys.by_secret("the-instance")
+    credentials = Credentials("the-instance")
+    instance = credentials.by_secret("the-instance")
     assert instance is not None
-    one, other = (keys.by_cookie(keys.log_in(instance, "").cookie) for _ in range(2))
+    one, other = (credentials.by_cookie(credentials.log_in(instance, "").cookie) for _ in range(2))
     assert one is not None and other is not None
-    keys.log_out(one[0])
-    assert not keys.stays(one[0]) and keys.holds(one[0])
-    assert keys.stays(other[0]) and keys.stays(instance)
+    credentials.log_out(one[0])
+    assert not credentials.stays(one[0]) and credentials.holds(one[0])
+    assert credentials.stays(other[0]) and credentials.stays(instance)
     assert isinstance(one[0], Identity) and one[0] == other[0], "both are whose token it is"

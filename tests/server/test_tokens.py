@@ -14,7 +14,7 @@ from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.server.auth.admission import Admission, Refusal, Visit
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.auth.named_tokens import TokenFile
 from dragoman.wire.errors import RpcError
 
@@ -34,44 +34,44 @@ def test_the_file_is_private_and_has_no_secret_in_it(file: TokenFile) -> None:
 
 
 def test_a_secret_opens_as_its_role_until_it_is_revoked(file: TokenFile) -> None:
-    keys = Keys(INSTANCE, file)
+    credentials = Credentials(INSTANCE, file)
     _, secret = file.create("phone", "observe")
-    identity = keys.by_secret(secret)
+    identity = credentials.by_secret(secret)
     assert identity is not None
     assert (identity.name, identity.role) == ("phone", Role.OBSERVE)
-    assert keys.holds(identity)
+    assert credentials.holds(identity)
     file.revoke("phone")
-    assert keys.by_secret(secret) is None
-    assert not keys.holds(identity)
+    assert credentials.by_secret(secret) is None
+    assert not credentials.holds(identity)
 
 
 def test_a_later_token_of_the_same_name_is_another(file: TokenFile) -> None:
-    keys = Keys(INSTANCE, file)
+    credentials = Credentials(INSTANCE, file)
     _, first = file.create("phone", "control")
-    old = keys.by_secret(first)
+    old = credentials.by_secret(first)
     file.revoke("phone")
     _, second = file.create("phone", "control")
-    new = keys.by_secret(second)
+    new = credentials.by_secret(second)
     assert old is not None and new is not None and old != new
-    assert not keys.holds(old)
+    assert not credentials.holds(old)
 
 
 def test_a_token_ends_by_itself(file: TokenFile) -> None:
-    keys = Keys(INSTANCE, file)
+    credentials = Credentials(INSTANCE, file)
     token, secret = file.create("guest", "control", lifetime=3600)
-    identity = keys.by_secret(secret)
+    identity = credentials.by_secret(secret)
     assert identity is not None
     assert token.expired(time.time() + 3601) and not token.expired(time.time())
     _, ended = file.create("gone", "control", lifetime=-1)
-    assert keys.by_secret(ended) is None
+    assert credentials.by_secret(ended) is None
     file.create("gone", "observe")  # the name of one that has ended is free
 
 
 def test_the_instance_and_local_programs_are_admin(file: TokenFile) -> None:
-    keys = Keys(INSTANCE, file)
-    identity = keys.by_secret(INSTANCE)
+    credentials = Credentials(INSTANCE, file)
+    identity = credentials.by_secret(INSTANCE)
     assert identity is not None and identity.role is Role.ADMIN
-    assert keys.holds(identity) and keys.holds(LOCAL)
+    assert credentials.holds(identity) and credentials.holds(LOCAL)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-x", "x" * 65, "admin", "local", "a\nb"])
@@ -92,12 +92,12 @@ def test_a_file_that_breaks_changes_nothing_and_is_said(
     file: TokenFile, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, secret = file.create("phone", "control")
-    keys = Keys(INSTANCE, file)
+    credentials = Credentials(INSTANCE, file)
     file.path.write_text('{"tokens": [')
-    assert keys.by_secret(secret) is not None
+    assert credentials.by_secret(secret) is not None
     assert "keeping the previous tokens" in caplog.text
     with pytest.raises(ConfigError):
-        Keys(INSTANCE, file)  # but nobody starts with one
+        Credentials(INSTANCE, file)  # but nobody starts with one
 
 
 def test_a_file_that_others_can_read_is_made_private(file: TokenFile) -> None:
@@ -114,7 +114,7 @@ def visit(secret: str, **headers: str) -> Visit:
 
 def test_a_browser_gets_a_cookie_of_its_own_token(file: TokenFile) -> None:
     _, secret = file.create("phone", "observe")
-    admission = Admission(Keys(INSTANCE, file), cookie="c")
+    admission = Admission(Credentials(INSTANCE, file), cookie="c")
     page = admission.check(
         Visit("GET", "/", f"token={secret}", {"host": "localhost", "accept": "text/html"}, secure=True)
     )
@@ -143,8 +143,10 @@ def test_allow_from_and_deny_by_default_say_whose_token_may(
     file: TokenFile, allow_from: list[str], deny_by_default: bool, admitted: set[str]
 ) -> None:
     _, secret = file.create("phone", "control")
-    keys = Keys(INSTANCE, file)
-    admission = Admission(keys, cookie="c", allow_from=frozenset(allow_from), deny_by_default=deny_by_default)
+    credentials = Credentials(INSTANCE, file)
+    admission = Admission(
+        credentials, cookie="c", allow_from=frozenset(allow_from), deny_by_default=deny_by_default
+    )
     for name, shown in (("admin", INSTANCE), ("phone", secret)):
         answer = admission.check(visit(shown))
         if name in admitted:
@@ -192,17 +194,17 @@ def test_a_meter_counts_bytes_also_those_that_come_late() -> None:
 
 def test_a_token_has_limits_of_its_own_over_the_defaults(file: TokenFile) -> None:
     _, secret = file.create("phone", "control", quotas={"turns": 1})
-    keys = Keys(INSTANCE, file, QuotaConfig(turns=9, sessions=8))
-    identity = keys.by_secret(secret)
+    credentials = Credentials(INSTANCE, file, QuotaConfig(turns=9, sessions=8))
+    identity = credentials.by_secret(secret)
     assert identity is not None
     assert (identity.quota.turns, identity.quota.sessions) == (1, 8)
-    assert keys.rate_limit(identity) is keys.rate_limit(identity)
+    assert credentials.rate_limit(identity) is credentials.rate_limit(identity)
 
 
 def test_changing_the_file_is_noticed_also_within_one_tick_of_its_clock(file: TokenFile) -> None:
     _, secret = file.create("phone", "control")
-    keys = Keys(INSTANCE, file)
+    credentials = Credentials(INSTANCE, file)
     moment = file.path.stat().st_mtime_ns
     file.revoke("phone")
     os.utime(file.path, ns=(moment, moment))
-    assert keys.by_secret(secret) is None
+    assert credentials.by_secret(secret) is None

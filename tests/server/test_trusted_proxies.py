@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.gateway.access.identity import Identity
 from dragoman.server.asgi import HttpError
 from dragoman.server.auth.admission import Admission, Refusal, Visit
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.trusted_proxies import TrustedProxies, parse_network
 from support.serve_process import Refused, ServeProcess
@@ -166,7 +166,7 @@ def test_no_header_breaks_it(addresses: str, standard: str, scheme: str) -> None
 def test_host_and_origin_are_checked_as_the_client_sent_them(
     host: str, forwarded: str, origin: str | None, status: int | None
 ) -> None:
-    admission = Admission(Keys("t" * 32), names=frozenset({"box.example"}))
+    admission = Admission(Credentials("t" * 32), names=frozenset({"box.example"}))
     headers = {"host": host, "x-forwarded-host": forwarded, "authorization": f"Bearer {'t' * 32}"}
     visit = Visit("GET", "/acp", "", headers | ({"origin": origin} if origin else {}), False, PROXY)
     answer = admission.check(PROXIES.unwrap(visit))

@@ -45,6 +45,6 @@ async def test_an_event_that_a_state_does_not_have_ends_that_session_alone(
         assert one not in running.sessions
         await until(lambda: used not in running.pool.running())
         assert (await client.prompt(other, "say hello"))["stopReason"] == "end_turn"
-        await client.left()
+        await client.disconnect()
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.getMessage().partition(":")[0] for record in errors] == ["session ends"]

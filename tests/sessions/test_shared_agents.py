@@ -23,7 +23,7 @@ async def running(folder: Path, agent_config: AgentConfig) -> AsyncIterator[tupl
     async with compose.gateway(config, paths) as gateway, asyncio.timeout(30):
         client = await Conversation.inside(gateway, Terms(agent="scripted", start_ahead=False))
         yield gateway, client
-        await client.left()
+        await client.disconnect()
 
 
 async def new_session(client: Conversation, folder: Path) -> str:
@@ -44,7 +44,7 @@ async def test_a_slow_client_does_not_hold_a_shared_agent_after_its_session_was_
         await gateway.end_session(session)
         assert (await other.prompt(two, "say hello"))["stopReason"] == "end_turn"
         attached.peer_writable(True)
-        await other.left()
+        await other.disconnect()
 
 
 async def test_a_slow_client_that_leaves_one_session_still_holds_the_agent_for_another(

@@ -143,8 +143,8 @@ class AdapterHandle(Receiver):
     def backlog(self) -> int:
         return sum(program.backlog for program in self._programs())
 
-    async def runs_since(self, moment: float) -> bool:
-        return any([await program.runs_since(moment) for program in self._programs()])
+    async def has_process_since(self, moment: float) -> bool:
+        return any([await program.has_process_since(moment) for program in self._programs()])
 
     def close(self) -> None:
         if self._stopping is None:

@@ -140,7 +140,7 @@ class AgentProcess:
         try:
             await process._connect()
         except OSError as error:  # no descriptors left: an agent without pipes must be ended now
-            process._ending = asyncio.ensure_future(process._discard())
+            process._ending = asyncio.ensure_future(process._end_unconnected())
             await asyncio.shield(process._ending)
             raise SpawnError(explain(command[0], error)) from error
         return process
@@ -190,9 +190,9 @@ class AgentProcess:
         self._end(wanted=True, patience=patience)
         await self.wait_closed()
 
-    async def runs_since(self, moment: float) -> bool:
+    async def has_process_since(self, moment: float) -> bool:
         """Whether a process that the agent started after `moment` of the monotonic clock still runs."""
-        return await self._custody.runs_since(self._ward, moment)
+        return await self._custody.has_process_since(self._ward, moment)
 
     async def wait_closed(self) -> None:
         """Wait until the link is closed and all processes of the agent have ended."""
@@ -215,7 +215,7 @@ class AgentProcess:
         self._stdout_pipe, _ = await connect_read(lambda: stdout, LoopPipe(pipes.stdout))
         self._child.on_exit(self._on_exit)
 
-    async def _discard(self) -> None:
+    async def _end_unconnected(self) -> None:
         """End a child whose pipes could not be connected to the loop."""
         self._link_closed.set()  # it was never open
         try:

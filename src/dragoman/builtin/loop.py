@@ -60,9 +60,9 @@ async def converse(session: Session, prompt: Sequence[Json]) -> str:
         session.say(f"{refusal}\n\n")
     if not any(part for part in content):
         return "end_turn"
-    if session.notes:
-        notes, session.notes = session.notes, []
-        content = ["The user ran these commands meanwhile:\n\n" + "\n\n".join(notes), *content]
+    if session.unsent_results:
+        results, session.unsent_results = session.unsent_results, []
+        content = ["The user ran these commands meanwhile:\n\n" + "\n\n".join(results), *content]
     start = len(conversation.messages)
     conversation.add_prompt(content)
     try:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.custody import Custody
+from dragoman.builtin.always_allowed import AlwaysAllowed
 from dragoman.builtin.client import Client
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.history import Facts, History
 from dragoman.builtin.models.choice import NONE, Models
 from dragoman.builtin.modes import MODES, modes_state
-from dragoman.builtin.permissions import Permissions
-from dragoman.builtin.running import Commands
+from dragoman.builtin.running_commands import Commands
 from dragoman.builtin.sandbox.box import Box
 from dragoman.builtin.toolbox import Toolbox
 from dragoman.builtin.tools.tool import fence_for
@@ -39,7 +39,7 @@ class Surroundings:
     models: Models
     boxes: Path | None = None
     """Where the files of sandbox mode are stored; None: in temporary folders until the session ends."""
-    box_is_workspace: bool = False
+    box_in_place: bool = False
     """Sandbox mode works on the workspace itself, by configuration."""
 
 
@@ -51,7 +51,7 @@ class Session:
         id: str,
         facts: Facts,
         history: History,
-        permissions: Permissions,
+        always_allowed: AlwaysAllowed,
         around: Surroundings,
     ) -> None:
         self.id = id
@@ -62,14 +62,14 @@ class Session:
         self.model = facts.model
         self.title = facts.title
         self.history = history
-        self.permissions = permissions
+        self.always_allowed = always_allowed
         self.workspace = Workspace(id, facts.cwd, facts.roots, around.client)
         kept = around.boxes / id if around.boxes is not None else None
-        self.box = Box(self.workspace, kept, is_workspace=around.box_is_workspace)
+        self.box = Box(self.workspace, kept, in_place=around.box_in_place)
         self.commands = Commands(id, around.client, around.custody)
         self.toolbox = Toolbox(self)
         self.plan: list[Json] = []
-        self.notes: list[str] = []
+        self.unsent_results: list[str] = []
         """Results of slash commands since the last prompt to the model, for its next prompt."""
         self.conversation: Conversation | None = None
         self.mcp: McpServers | None = None

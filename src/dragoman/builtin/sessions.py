@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agents.custody import Custody
+from dragoman.builtin.always_allowed import AlwaysAllowed
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Archive, Facts, History
 from dragoman.builtin.models.choice import ModelConfig, Models
 from dragoman.builtin.modes import DEFAULT
-from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.session import Session, Surroundings
 from dragoman.wire.errors import invalid_params, session_not_found
 
@@ -36,7 +36,7 @@ class Sessions:
             Custody(),
             Models(config, os.environ),
             boxes=folder / "boxes" if folder is not None else None,
-            box_is_workspace=config.sandbox_files == "workspace",
+            box_in_place=config.sandbox_files == "workspace",
         )
         return cls(around, folder)
 
@@ -108,7 +108,7 @@ class Sessions:
         return self._around.models
 
     def _open(self, id: str, facts: Facts, history: History) -> Session:
-        session = Session(id, facts, history, Permissions(self._allowed, facts.cwd), self._around)
+        session = Session(id, facts, history, AlwaysAllowed(self._allowed, facts.cwd), self._around)
         self._live[id] = session
         return session
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from dragoman.builtin.always_allowed import ALLOW_ALWAYS, ALLOW_ONCE, options
 from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
 from dragoman.builtin.files.search import SearchError
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import MODES, Mode
-from dragoman.builtin.permissions import ALLOW_ALWAYS, ALLOW_ONCE, options
 from dragoman.builtin.tools import BOXED, TOOLS
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
@@ -108,13 +108,13 @@ class Toolbox:
 
     async def _ask(self, call: _Call, intent: Intent) -> None:
         session, scope = self._session, intent.scope
-        if scope is not None and session.permissions.covers(scope):
+        if scope is not None and session.always_allowed.covers(scope):
             return
         chosen, reason = await session.client.ask_why(session.id, call.question(), list(options(scope)))
         if chosen is None:
             raise asyncio.CancelledError
         if chosen == ALLOW_ALWAYS and scope is not None:
-            session.permissions.remember(scope)
+            session.always_allowed.remember(scope)
         elif chosen != ALLOW_ONCE and reason is not None:
             raise Refused(f"A rule does not allow this: {reason}", f"Not done: {reason}")
         elif chosen != ALLOW_ONCE:

@@ -112,7 +112,7 @@ class Conversation(GatewayClient):
     def hang_up(self) -> None:
         self.peer.link.close()
 
-    async def left(self) -> None:
+    async def disconnect(self) -> None:
         """Disconnect, and wait until the gateway in this process has ended this client's work."""
         self.hang_up()
         try:

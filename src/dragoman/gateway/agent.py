@@ -86,7 +86,7 @@ class AgentConnection(AgentLink):
         self._creating += 1
 
     def session_created(self, session: AgentSession | None) -> None:
-        """End what `expect_session` began; None if no session was created."""
+        """Stop holding updates for unknown session ids; `session` is None if its creation failed."""
         self._creating -= 1
         if not self._creating:
             self._early.forget(except_for=session.agent_session_id if session is not None else None)

@@ -186,7 +186,10 @@ class AgentLink(Receiver):
         return reply
 
     async def _within(self, answer: asyncio.Future[Reply], method: str, patience: float | None) -> Reply:
-        """Wait for the answer unless the agent is silent; it may be while its own request is open, or while paused."""
+        """Wait for the answer; raises `SilentAgent` if the agent sends nothing for `patience` seconds.
+
+        An agent may be silent while it is paused, and while a request of its own is open.
+        """
         while patience is not None:
             reads, excused = self.peer.reads, self._may_be_silent
             await asyncio.wait((answer,), timeout=patience)

@@ -66,7 +66,7 @@ class Pool:
         """An agent's `initialize` result, from the cache or from an agent started for that."""
         gateway = self._gateway
         config, box = gateway.agent_config(name), gateway.box_for(name, None, None)
-        cached = gateway.cached_capabilities(config, self.told(client, name, box), box)
+        cached = gateway.cached_capabilities(config, self.capabilities_sent(client, name, box), box)
         return cached if cached is not None else await self.describe(client, name)
 
     async def describe(self, client: Client, name: str) -> JsonObject:
@@ -172,7 +172,7 @@ class Pool:
         return agent if agent.alive and agent.box is None else None
 
     def _shared_key(self, client: Client, name: str, workspace: str, box: Box | None = None) -> Key:
-        return (name, fingerprint(self.told(client, name, box)), workspace)
+        return (name, fingerprint(self.capabilities_sent(client, name, box)), workspace)
 
     def _shared_task(self, key: Key, client: Client, name: str, cwd: str | None,
                      box: Box | None = None) -> asyncio.Task[AgentConnection]:  # fmt: skip
@@ -183,17 +183,17 @@ class Pool:
             )
         return task
 
-    def told(self, client: Client, name: str, box: Box | None) -> JsonObject:
+    def capabilities_sent(self, client: Client, name: str, box: Box | None) -> JsonObject:
         """The client capabilities that are sent to this agent (G-032)."""
         config = self._gateway.agent_config(name)
-        told = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
+        sent = client.capabilities.for_agent(serve_fs=config.serve_fs, serve_terminal=config.serve_terminal)
         if box is not None and box.apart:  # the gateway serves `fs`, not the client: see `services.py`
-            told.pop("fs", None)
+            sent.pop("fs", None)
             if not box.elsewhere:
-                told["fs"] = {"readTextFile": True, "writeTextFile": True}
-        if "fs" in told and not quirks.survives_fs(config.command):
-            del told["fs"]
-        return told
+                sent["fs"] = {"readTextFile": True, "writeTextFile": True}
+        if "fs" in sent and not quirks.survives_fs(config.command):
+            del sent["fs"]
+        return sent
 
     async def _launch(
         self, client: Client, name: str, cwd: str | None, *, shared: bool, box: Box | None
@@ -202,7 +202,7 @@ class Pool:
         if gateway.closing:  # nothing would end it
             raise internal("Dragoman is shutting down", "shutdown")
         config = gateway.agent_config(name)
-        told = self.told(client, name, box)
+        sent = self.capabilities_sent(client, name, box)
         agent = AgentConnection(gateway, name, config, client, shared=shared, box=box, cwd=cwd)
         agent.on_end = self.forget
         agent.folder = None if config.kind in ANYWHERE else os.path.realpath(cwd or ".")
@@ -213,8 +213,8 @@ class Pool:
             def launch(handler: LinkHandler) -> Awaitable[AgentHandle]:
                 return gateway.launcher.launch(name, config, handler, cwd, box)
 
-            result = await self._observed_start(name, agent.start(launch, told, client.info, limit))
-            gateway.remember_capabilities(config, told, result, box)
+            result = await self._observed_start(name, agent.start(launch, sent, client.info, limit))
+            gateway.remember_capabilities(config, sent, result, box)
             await client.agent_started(agent)
         except BaseException:  # no other code would end the process
             self._agents.discard(agent)

@@ -194,7 +194,7 @@ class Registry(SessionHost):
             self.spawn(self._unload_unless_used(session))
 
     def has(self, session: Session) -> bool:
-        """Whether the session is still live here, and not another one with its id."""
+        """Whether this object is the live session of its id; after a close and a load another object may be."""
         return self.sessions.get(session.id) is session
 
     async def _unload_unless_used(self, session: Session) -> None:

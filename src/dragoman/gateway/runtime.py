@@ -1,4 +1,4 @@
-"""What everything in the gateway may use: the configuration, what does IO, and tasks in the background."""
+"""What every part of the gateway may use: configuration, ports, background tasks, and which agent a session gets."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class App:
             raise HttpError(refused.status, refused.message, refused.headers)
         if self._gateway.closing:
             raise shutting_down()
-        rate_limit = self._admission.keys.rate_limit(request.identity)
+        rate_limit = self._admission.credentials.rate_limit(request.identity)
         with self._shares.reserved(request.identity):
             speaker = self._fronts.socket(request.path, request.identity, rate_limit)
         socket = AsgiSocket(speaker, request.receive, send, restarting=lambda: self._gateway.closing)
@@ -163,7 +163,7 @@ class App:
     def _count(self, request: Request) -> None:
         if request.identity is ANONYMOUS:
             return
-        request.rate_limit = self._admission.keys.rate_limit(request.identity)
+        request.rate_limit = self._admission.credentials.rate_limit(request.identity)
         try:
             request.rate_limit.request()
         except RpcError as error:

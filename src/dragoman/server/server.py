@@ -127,19 +127,19 @@ class Server:
         """Read certificate and tokens again, without closing connections."""
         if self._acceptor.certificate is not None:
             self._acceptor.certificate.reload()
-        self._admission.keys.refresh()
+        self._admission.credentials.refresh()
 
     def _look_after(self) -> None:
         """Once a second: reload a changed certificate, disconnect clients whose token or login has ended."""
         self._look = asyncio.get_running_loop().call_later(LOOK_INTERVAL, self._look_after)
         if self._acceptor.certificate is not None:
             self._acceptor.certificate.refresh()
-        keys = self._admission.keys
-        keys.refresh()
+        credentials = self._admission.credentials
+        credentials.refresh()
         for client in list(self._gateway.clients):
             identity = client.terms.identity
-            if not keys.stays(identity):
-                what = "token" if not keys.holds(identity) else "login"
+            if not credentials.stays(identity):
+                what = "token" if not credentials.holds(identity) else "login"
                 log.info(
                     "client disconnected: its %s is no longer valid", what, extra={"token": identity.name}
                 )
@@ -185,7 +185,7 @@ class Server:
             raise HttpError(admitted.status, admitted.message, admitted.headers)
         if self._gateway.closing:
             raise shutting_down()
-        rate_limit = self._admission.keys.rate_limit(admitted)
+        rate_limit = self._admission.credentials.rate_limit(admitted)
         try:
             rate_limit.request()
         except RpcError as error:

@@ -116,7 +116,7 @@ class Roots:
             raise self._refusal(path, "is not an absolute path")
         if "\0" in path:
             raise self._refusal(path, "contains a NUL character")
-        with told_about(path):
+        with explain_errors(path):
             real = _real(path)
         if self._root_of(real) is None:
             raise self._outside(path)
@@ -129,7 +129,7 @@ class Roots:
         root = self._root_of(real)
         if root is None or not real.name:
             raise self._refusal(path, "is a folder, not a file")
-        with told_about(path):
+        with explain_errors(path):
             folder = _walk(real.parent, len(root.path.parts) if create_folders else None, root.hidden)
             if folder is None:
                 raise self._refusal(path, _COVERED)
@@ -159,7 +159,7 @@ def refusal(path: str, why: str, **facts: object) -> RpcError:
 
 
 @contextmanager
-def told_about(path: str) -> Iterator[None]:
+def explain_errors(path: str) -> Iterator[None]:
     """Turn an `OSError` into an `RpcError` about a path."""
     try:
         yield

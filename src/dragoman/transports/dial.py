@@ -21,7 +21,7 @@ class DialedLink(StreamLink):
     def end(self) -> AgentEnd:
         return AgentEnd()
 
-    async def runs_since(self, moment: float) -> bool:
+    async def has_process_since(self, moment: float) -> bool:
         return False
 
     async def stop(self) -> None:

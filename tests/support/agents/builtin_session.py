@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agents.custody import Custody
+from dragoman.builtin.always_allowed import AlwaysAllowed
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Facts, History
 from dragoman.builtin.models.choice import ModelConfig, Models
-from dragoman.builtin.permissions import Permissions
 from dragoman.builtin.session import Session, Surroundings
 from dragoman.builtin.toolbox import Outcome
 
@@ -64,7 +64,7 @@ class BuiltinSession:
         self.person = Person(answer)
         around = Surroundings(self.person, custody, Models(ModelConfig(), {}), **surroundings)
         facts = Facts(cwd=str(folder), roots=[str(folder)], mode=mode)
-        self.session = Session("bi_test", facts, History(None), Permissions(state, str(folder)), around)
+        self.session = Session("bi_test", facts, History(None), AlwaysAllowed(state, str(folder)), around)
 
     async def use(self, tool: str, **arguments: Any) -> Outcome:
         return await self.session.toolbox.call(tool, arguments)

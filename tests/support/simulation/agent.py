@@ -41,7 +41,7 @@ class AgentLink(SimulatedLink):
     def end(self) -> AgentEnd:
         return AgentEnd(exit_code=1) if self.agent.ended else AgentEnd()
 
-    async def runs_since(self, moment: float) -> bool:
+    async def has_process_since(self, moment: float) -> bool:
         return False
 
     async def stop(self) -> None:

@@ -66,7 +66,7 @@ class OwnerLink(SimulatedLink):
     def end(self) -> AgentEnd:
         return AgentEnd()
 
-    async def runs_since(self, moment: float) -> bool:
+    async def has_process_since(self, moment: float) -> bool:
         return False
 
     async def stop(self) -> None:

@@ -55,7 +55,7 @@ def find(blocks: object) -> tuple[str, JsonObject] | None:
     return COMMANDS[name].begin(typed.strip())
 
 
-def told(skills: object) -> JsonObject:
+def commands_update(skills: object) -> JsonObject:
     """`available_commands_update`; `skills` is the answer to `skills/list`."""
     found: list[JsonObject] = []
     for name, command in COMMANDS.items():

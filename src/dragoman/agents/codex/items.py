@@ -103,13 +103,13 @@ class Items:
         item = as_object(params.get("item"))
         id, kind = str(item.get("id")), str(item.get("type"))
         if kind in SAID:
-            return self._whole("agent_message_chunk", id, str(item.get(SAID[kind]) or ""))
+            return self._unless_streamed("agent_message_chunk", id, str(item.get(SAID[kind]) or ""))
         if kind == "contextCompaction":
             return [_chunk("agent_message_chunk", "The conversation was shortened to make room.\n")]
         if kind == "reasoning":
             parts = item.get("summary") or item.get("content")
             text = "\n\n".join(map(str, parts)) if isinstance(parts, list) else ""
-            return self._whole("agent_thought_chunk", id, text)
+            return self._unless_streamed("agent_thought_chunk", id, text)
         shown = describe(item)
         if shown is None:
             return []
@@ -129,7 +129,7 @@ class Items:
     def _next_part(self, params: JsonObject) -> list[JsonObject]:
         return [_chunk("agent_thought_chunk", "\n\n")] if str(params.get("itemId")) in self._streamed else []
 
-    def _whole(self, kind: str, id: str, text: str) -> list[JsonObject]:
+    def _unless_streamed(self, kind: str, id: str, text: str) -> list[JsonObject]:
         return [] if id in self._streamed or not text else [_chunk(kind, text)]
 
     def _output(self, params: JsonObject) -> list[JsonObject]:

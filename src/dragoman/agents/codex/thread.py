@@ -91,7 +91,7 @@ class Thread:
             skills = (await self._server.ask("skills/list", {"cwds": [self._cwd]})).get("data")
         except RpcError as error:
             log.info("codex has no skills: %s", error, extra={"agent_session": self.id})
-        self.tell(commands.told(skills))
+        self.tell(commands.commands_update(skills))
 
     def replay(self, thread: JsonObject) -> None:
         """Send the items of former turns as updates."""

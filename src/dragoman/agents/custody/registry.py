@@ -144,7 +144,7 @@ class Custody:
         """Record the agent's present processes."""
         await asyncio.to_thread(lambda: ward.tree.members(table.snapshot()))
 
-    async def runs_since(self, ward: Ward, moment: float) -> bool:
+    async def has_process_since(self, ward: Ward, moment: float) -> bool:
         """Whether a process that the agent started after `moment` still runs."""
         others = await asyncio.to_thread(ward.others)
         return any(table.started_after(process, moment) for process in others)

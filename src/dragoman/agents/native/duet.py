@@ -61,7 +61,7 @@ class Duet:
         self._make_guest = make_guest
         self._host = make_host(_HostUpstream(self, upstream))
         self._guest: AgentAdapter | None = None
-        self._meeting = asyncio.Lock()
+        self._guest_lock = asyncio.Lock()
         self._starts: set[asyncio.Future[AgentAdapter]] = set()
         """Starts of the guest in progress; after a cancel no request waits for them."""
         self.sessions: dict[str, Shared] = {}
@@ -177,7 +177,7 @@ class Duet:
             start = asyncio.ensure_future(self._start_guest(shared))
             self._starts.add(start)
             start.add_done_callback(self._started)
-            guest = await _unless(shared.cancelled, start)
+            guest = await _started_unless_cancelled(shared.cancelled, start)
             if guest is None:
                 return {"stopReason": "cancelled"}
             agent, session_id = guest, str(shared.guest_id)
@@ -186,7 +186,7 @@ class Duet:
 
     async def _start_guest(self, shared: Shared) -> AgentAdapter:
         """Start the guest if needed, and give it a session that belongs to this one."""
-        async with self._meeting:
+        async with self._guest_lock:
             guest = self._guest
             if guest is None:
                 guest = self._make_guest(_GuestUpstream(self, self._upstream))
@@ -264,8 +264,10 @@ class _GuestUpstream:
         self._duet.guest_lost()
 
 
-async def _unless(cancelled: asyncio.Event, start: asyncio.Future[AgentAdapter]) -> AgentAdapter | None:
-    """Wait for the guest's start; None once cancelled, and the guest is ready for the next prompt then."""
+async def _started_unless_cancelled(
+    cancelled: asyncio.Event, start: asyncio.Future[AgentAdapter]
+) -> AgentAdapter | None:
+    """Wait until the guest is started; None if the turn is cancelled first. The start goes on for the next prompt."""
     waiting = asyncio.ensure_future(cancelled.wait())
     try:
         await asyncio.wait((start, waiting), return_when=asyncio.FIRST_COMPLETED)

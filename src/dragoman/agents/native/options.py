@@ -20,7 +20,7 @@ class Value:
     name: str
     description: str = ""
 
-    def told(self, member: str) -> JsonObject:
+    def as_json(self, member: str) -> JsonObject:
         """The value as JSON; `member` is the name of its id."""
         named: JsonObject = {member: self.id, "name": self.name}
         return {**named, "description": self.description} if self.description else named
@@ -89,7 +89,7 @@ class Options(ABC):
         return {
             "modes": {
                 "currentModeId": self.mode,
-                "availableModes": [value.told("id") for value in self.values("mode")],
+                "availableModes": [value.as_json("id") for value in self.values("mode")],
             },
             "configOptions": self.config(),
         }
@@ -105,5 +105,5 @@ class Options(ABC):
             **told,
             "type": "select",
             "currentValue": self.current[row.id],
-            "options": [value.told("value") for value in self._values(row.id)],
+            "options": [value.as_json("value") for value in self._values(row.id)],
         }

@@ -89,7 +89,7 @@ class RemoteAgent:
     def end(self) -> AgentEnd:
         return AgentEnd(reason=self._said or None)
 
-    async def runs_since(self, moment: float) -> bool:
+    async def has_process_since(self, moment: float) -> bool:
         return False  # the server ends its own processes
 
     async def stop(self) -> None:

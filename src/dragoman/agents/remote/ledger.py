@@ -203,14 +203,14 @@ class Ledger:
         try:
             head = _update.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            self._other(line)
+            self._receive_other(line)
             return
         if head.method == "session/update" and head.id is ABSENT:
-            self._updated(head.params, line)
+            self._receive_update(head.params, line)
         else:
-            self._other(line)
+            self._receive_other(line)
 
-    def _updated(self, params: _Params, line: bytes) -> None:
+    def _receive_update(self, params: _Params, line: bytes) -> None:
         known = self._sessions.get(params.sessionId)
         if params.meta is not ABSENT:
             seq, plain = without_seq(line, params.meta)
@@ -277,7 +277,7 @@ class Ledger:
             cancel = msgspec.json.encode({"sessionId": session_id})
             self.to_server.append(message.notification("session/cancel", cancel))
 
-    def _other(self, line: bytes) -> None:
+    def _receive_other(self, line: bytes) -> None:
         try:
             envelope = message.decode(line)
         except Malformed:

@@ -134,7 +134,7 @@ def _notice(record: JsonObject) -> Fields:
 
 
 def _unkept(record: JsonObject) -> Fields:
-    return {"type": "notice", "title": events.unkept_words(record), "severity": "error"}
+    return {"type": "notice", "title": events.unkept_notice(record), "severity": "error"}
 
 
 def _queue(record: JsonObject) -> Fields:

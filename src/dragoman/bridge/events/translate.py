@@ -200,7 +200,7 @@ def _terminal(update: JsonObject) -> Fields:
 
 
 def _taken_result(fields: Fields) -> object:
-    """Remove the tool's raw output, or its only text content, from `fields` and return it."""
+    """Take the tool's raw output, or its only text content, out of `fields`; a placeholder stays for the text."""
     if "rawOutput" in fields:
         return fields.pop("rawOutput")
     content = fields.get("content")

@@ -57,7 +57,7 @@ def _model(provider: str, name: str, spec: str, base_url: str | None, environ: M
 
 
 def _openai_chat(name: str, base_url: str, environ: Mapping[str, str]) -> Model:
-    """A model by Chat Completions, which every compatible server has; the SDK needs a key, local servers do not."""
+    """A model of any server with the Chat Completions API; for one without keys the SDK is given a made-up key."""
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider

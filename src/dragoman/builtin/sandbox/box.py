@@ -23,11 +23,14 @@ from dragoman.sandbox.bubblewrap import ETC, SYSTEM
 class Box:
     """One session's box."""
 
-    def __init__(self, workspace: Workspace, folder: Path | None, *, is_workspace: bool) -> None:
-        """`folder` is where the copy is stored; None: in a temporary folder until the session ends."""
+    def __init__(self, workspace: Workspace, folder: Path | None, *, in_place: bool) -> None:
+        """`folder` is where the copy is stored; None: in a temporary folder until the session ends.
+
+        `in_place`: commands work on the workspace itself, and there is no copy.
+        """
         self._real = workspace
         self._folder = folder
-        self._is_workspace = is_workspace
+        self._in_place = in_place
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._opening = asyncio.Lock()
         self._opened: BoxWorkspace | None = None
@@ -35,7 +38,7 @@ class Box:
 
     async def workspace(self) -> Workspace:
         """The files in the box."""
-        if self._is_workspace:
+        if self._in_place:
             return self._real
         async with self._opening:
             if self._opened is None:
@@ -51,7 +54,7 @@ class Box:
 
     async def changes(self) -> list[Change]:
         """The files that differ in the box from the workspace as it was copied."""
-        if self._is_workspace:
+        if self._in_place:
             raise ToolError("Sandbox mode works on the workspace itself here: there is nothing to apply.")
         await self.workspace()
         return await asyncio.to_thread(lambda: [change for copy in self._copies for change in copy.changes()])

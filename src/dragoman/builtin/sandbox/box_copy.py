@@ -22,7 +22,7 @@ MAX_BYTES = 2 * 1024**3
 MAX_FILES = 200_000
 """Limits of a copy: a home folder that was opened by mistake must not fill the disk."""
 
-Mark = tuple[int, int, str]
+Fingerprint = tuple[int, int, str]
 """Size, time in nanoseconds, and the target of a symlink."""
 
 
@@ -40,19 +40,19 @@ class Change:
     """The copied folder, in the box."""
     name: str
     """Path below `top`."""
-    mark: Mark | None
+    fingerprint: Fingerprint | None
     """Of the file in the box; None when it was removed."""
     conflict: bool
     """The file was changed in the workspace as well."""
 
     @property
     def removed(self) -> bool:
-        return self.mark is None
+        return self.fingerprint is None
 
     @property
     def leads_to(self) -> str:
         """The target of a symlink, else empty."""
-        return self.mark[2] if self.mark is not None else ""
+        return self.fingerprint[2] if self.fingerprint is not None else ""
 
     def copy_to(self, target: Path) -> None:
         """Copy the file as it is in the box now; no symlink made there meanwhile leads out. Raises `RpcError`."""
@@ -78,19 +78,19 @@ class Copy:
         if self._list.exists() and self.target.is_dir():
             return
         self.remove()
-        marks = dict(itertools.islice(self._files(self.source), MAX_FILES + 1))
-        if len(marks) > MAX_FILES:
+        fingerprints = dict(itertools.islice(self._files(self.source), MAX_FILES + 1))
+        if len(fingerprints) > MAX_FILES:
             raise CopyError(f"{self.source} has more than {MAX_FILES} files")
-        size = sum(mark[0] for mark in marks.values())
+        size = sum(fingerprint[0] for fingerprint in fingerprints.values())
         if size > MAX_BYTES:
             raise CopyError(f"{self.source} has more than {MAX_BYTES // 1024**3} GiB")
         self.target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         shutil.copytree(self.source, self.target, symlinks=True, ignore=self._left_out)
         self.target.chmod(stat.S_IMODE(self.source.stat().st_mode) | stat.S_IRWXU)
-        self._list.write_bytes(msgspec.json.encode(marks))
+        self._list.write_bytes(msgspec.json.encode(fingerprints))
 
     def changes(self) -> list[Change]:
-        before = msgspec.json.decode(self._list.read_bytes(), type=dict[str, Mark])
+        before = msgspec.json.decode(self._list.read_bytes(), type=dict[str, Fingerprint])
         now = dict(self._files(self.target))
         changed = [name for name in {**before, **now} if before.get(name) != now.get(name)]
         return [
@@ -98,8 +98,8 @@ class Copy:
                 path=str(self.source / name),
                 top=self.target,
                 name=name,
-                mark=now.get(name),
-                conflict=_mark(self.source / name) != before.get(name),
+                fingerprint=now.get(name),
+                conflict=_fingerprint(self.source / name) != before.get(name),
             )
             for name in sorted(changed)
         ]
@@ -109,16 +109,16 @@ class Copy:
         if os.path.lexists(self.target):
             shutil.rmtree(self.target, ignore_errors=True)
 
-    def _files(self, top: Path) -> Iterator[tuple[str, Mark]]:
+    def _files(self, top: Path) -> Iterator[tuple[str, Fingerprint]]:
         """Files and symlinks below a folder, by their path in it."""
         for name, folders, files in os.walk(top):
             folder = Path(name)
             folders[:] = [each for each in folders if folder / each != self._boxes]
             links = [each for each in folders if (folder / each).is_symlink()]
             for each in (*files, *links):
-                mark = _mark(folder / each)
-                if mark is not None:
-                    yield str((folder / each).relative_to(top)), mark
+                fingerprint = _fingerprint(folder / each)
+                if fingerprint is not None:
+                    yield str((folder / each).relative_to(top)), fingerprint
 
     def _left_out(self, folder: str, names: list[str]) -> set[str]:
         """Names not to copy: the copies themselves; sockets, pipes and devices, since reading one could block."""
@@ -127,8 +127,8 @@ class Copy:
         }
 
 
-def _mark(path: Path) -> Mark | None:
-    """The mark of a file or symlink; None for anything else and if it is missing."""
+def _fingerprint(path: Path) -> Fingerprint | None:
+    """The fingerprint of a file or symlink; None if there is none at `path`."""
     try:
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):

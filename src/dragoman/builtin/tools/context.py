@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import Mode
-from dragoman.builtin.running import Commands
+from dragoman.builtin.running_commands import Commands
 from dragoman.builtin.sandbox.box import Box
 from dragoman.builtin.tools.tool import Json
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from dragoman.builtin.running import Output, RunningCommand, shell
+from dragoman.builtin.running_commands import Output, RunningCommand, shell
 from dragoman.builtin.sandbox.box import boxed
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Result, Scope, Tool, fence_for, text_content

@@ -122,7 +122,7 @@ class _Relay:
     def __init__(self, client: _End, server: _End, agent: str | None) -> None:
         self.client = client
         self._server = server
-        self._agent = agent
+        self._agent_name = agent
         self._requests: dict[IdKey, str | None] = {}
         """The client's requests in flight, by id; the session of each prompt."""
         self._settled = asyncio.Event()
@@ -156,8 +156,8 @@ class _Relay:
             envelope = message.decode(line)
             if envelope.method and envelope.id is not ABSENT:
                 self._request_begins(envelope)
-            if envelope.method in NAMES_AGENT and self._agent is not None:
-                return with_own_params(line, agent=self._agent)
+            if envelope.method in NAMES_AGENT and self._agent_name is not None:
+                return with_own_params(line, agent=self._agent_name)
         except Malformed as error:
             log.info("passed on unread: %s", error.message)
         return line

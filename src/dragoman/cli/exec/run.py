@@ -21,7 +21,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
-from dragoman.gateway.delivery.transcript import lost_words
+from dragoman.gateway.delivery.transcript import lost_notice
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import Store, StoreError
@@ -100,7 +100,7 @@ class Execution:
             self._keyboard.stop()
         self._output.finish(outcome)
         if self._conversation is not None and not self._work.cancelled():
-            await self._conversation.left()
+            await self._conversation.disconnect()
         unread = self._output.narrator.screen.broken.is_set()  # checked after the last write
         return FAILED if unread and outcome.exit_code == DONE else outcome.exit_code
 
@@ -145,7 +145,7 @@ class Execution:
         assert self._conversation is not None
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
         lost, _ = await asyncio.gather(
-            _lost_words(store, record.id),
+            _lost_notice(store, record.id),
             self._conversation.result(
                 "session/resume", {"sessionId": record.id, "cwd": cwd, "mcpServers": []}
             ),
@@ -257,9 +257,9 @@ class Execution:
         return Outcome(code, self._session, reason, error, kept=self._running.journaling)
 
 
-async def _lost_words(store: Store, session_id: str) -> str | None:
+async def _lost_notice(store: Store, session_id: str) -> str | None:
     """The notice about lost events, if any: a resume replays no history, so the gateway does not report them."""
     try:
-        return await lost_words(store, session_id)
+        return await lost_notice(store, session_id)
     except StoreError as error:
         return f"The journal of this session cannot be read: {error}"

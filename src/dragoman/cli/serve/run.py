@@ -25,7 +25,7 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.auth.admission import Admission
-from dragoman.server.auth.keys import Keys, instance_token
+from dragoman.server.auth.credentials import Credentials, instance_token
 from dragoman.server.auth.logins import Logins
 from dragoman.server.auth.named_tokens import TokenFile
 from dragoman.server.listen.tls import Certificate
@@ -67,8 +67,8 @@ async def _run(
     async with gateway(config, paths, witnesses=[metrics]) as running:
         neighbours = await _unix_socket(running, options, paths)
         logins = Logins(paths.logins_file)
-        keys = Keys(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)
-        admission = _admission(config.serve, keys)
+        credentials = Credentials(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)
+        admission = _admission(config.serve, credentials)
         bridge = Bridge(running, lambda: describe_agents(config), admission)
         server = Server(running, admission, options.agent, {"/bridge": bridge.connect}, metrics)
         try:
@@ -162,9 +162,9 @@ def _builtin_offer(agent: AgentConfig) -> dict[str, object]:
     return {"model": models.default(), "commands": own_commands()}
 
 
-def _admission(serve: ServeConfig, keys: Keys) -> Admission:
+def _admission(serve: ServeConfig, credentials: Credentials) -> Admission:
     return Admission(
-        keys,
+        credentials,
         names=frozenset(name.lower() for name in serve.names),
         origins=frozenset(origin.lower().rstrip("/") for origin in serve.origins),
         allow_from=frozenset(serve.allow_from),

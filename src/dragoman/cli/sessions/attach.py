@@ -44,7 +44,7 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         try:
             return await Visit(running, conversation, record).run()
         finally:
-            await conversation.left()
+            await conversation.disconnect()
 
 
 class Visit:

@@ -101,7 +101,7 @@ async def read_history(store: Store, session_id: str) -> History:
 def _note_lost(history: History, row: Row) -> None:
     """Record lost events; how a running turn ended is then not known, since its end may be among them."""
     history.lost.append((row.first_seq, row.last_seq))
-    words = events.lost_words(row.first_seq, row.last_seq)
+    words = events.lost_notice(row.first_seq, row.last_seq)
     history._tail.append((row.last_seq, events.record("notice", title=words)))
     if history.turns and history.turns[-1].outcome is None:
         history.turns[-1].outcome = "not known"
@@ -184,5 +184,5 @@ def _record_summary(record: JsonObject) -> tuple[str, str]:
     if kind == "notice":
         return "notice", str(record.get("title"))
     if kind == "unkept":
-        return "notice", events.unkept_words(record)
+        return "notice", events.unkept_notice(record)
     return "", ""

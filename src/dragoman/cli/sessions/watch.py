@@ -65,7 +65,7 @@ class Watch:
         while rows := await self._store.read(self._record.id, self._position, READ_BYTES):
             for row in rows:
                 if row.damaged:
-                    self._narrator.say(f"! {events.lost_words(row.first_seq, row.last_seq)}", fg="red")
+                    self._narrator.say(f"! {events.lost_notice(row.first_seq, row.last_seq)}", fg="red")
                 for event in row.events():
                     self._show(event)
                 self._position = row.last_seq
@@ -85,4 +85,4 @@ class Watch:
         elif kind == "notice":
             self._narrator.say(f"! {record.get('title')}", fg="yellow")
         elif kind == "unkept":
-            self._narrator.say(f"! {events.unkept_words(record)}", fg="red")
+            self._narrator.say(f"! {events.unkept_notice(record)}", fg="red")

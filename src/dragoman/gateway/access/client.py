@@ -102,7 +102,10 @@ class Client:
         self._backpressure.writable_changed(writable)
 
     def release(self, agent: AgentConnection) -> None:
-        """A session of this client does not use the agent any more; if another one does, a slow client holds it on."""
+        """Stop pausing the agent because this client is slow: a session of the client does not use it any more.
+
+        If another session of the client uses the agent, it stays paused.
+        """
         if not self.writable:
             agent.release(self)
             self.peer_writable(False)

@@ -102,8 +102,8 @@ class Handshake:
         gateway = self._client.gateway
         config = gateway.agent_config(name)
         box = gateway.box_for(name, None, None)
-        told = gateway.pool.told(self._client, name, box)
-        cached = gateway.cached_capabilities(config, told, box)
+        sent = gateway.pool.capabilities_sent(self._client, name, box)
+        cached = gateway.cached_capabilities(config, sent, box)
         # The sandbox of a later session is not known yet, so an agent is started only to ask it.
         if cached is not None and (box is not None or not self._client.terms.spare):
             return cached

@@ -144,8 +144,11 @@ class Attachment:
             self._send_all(batch.lines)
 
     def _may_send_lines(self, batch: Batch) -> bool:
-        """Whether `batch.lines` is all this client gets: no numbers, nothing varied, nothing by another client."""
-        if not self._bulk or batch.varied or batch.gap:
+        """Whether this client is sent `batch.lines` as they are.
+
+        Not if its updates carry numbers, if clients get different lines, or if it lacks events of another author.
+        """
+        if not self._bulk or batch.per_client or batch.gap:
             return False
         return not batch.authors or (batch.author is self.client and not self._shared)
 
@@ -350,7 +353,7 @@ class Attachment:
 
     def _show_gap(self, seq: int, event: bytes) -> None:
         """Send the notice that some events before this one were not stored."""
-        title = events.unkept_words(events.read_record(event))
+        title = events.unkept_notice(events.read_record(event))
         self._show(seq, self.session.notice_line(self.client, title, "error"), None)
 
     def _show_turn_end(self, seq: int, event: bytes) -> None:

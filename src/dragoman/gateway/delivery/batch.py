@@ -30,7 +30,7 @@ class Batch(msgspec.Struct, eq=False):
     """Author per index in `events`; authors are not sent their own events."""
     author: object | None = None
     """The author of all events in `authors`; None if there are several, or none."""
-    varied: bool = False
+    per_client: bool = False
     """Some events refer to one client's own terminals, so that clients are sent different bytes."""
     actions: list[Action] = []
 

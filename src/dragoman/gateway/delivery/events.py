@@ -65,7 +65,7 @@ INTERRUPTED = "This turn was interrupted, or its end could not be saved."
 """The error of a turn without an end in the journal: its process died, or could not write any more before it ended."""
 
 
-def lost_words(first_seq: int, last_seq: int) -> str:
+def lost_notice(first_seq: int, last_seq: int) -> str:
     """The sentence shown in the place of events that are damaged or missing in a journal."""
     which = f"Event {first_seq} is" if first_seq == last_seq else f"Events {first_seq} to {last_seq} are"
     return f"{which} damaged or missing in the journal."
@@ -76,7 +76,7 @@ def copied_loss(count: int) -> bytes:
     return record("unkept", events=count, damaged=True)
 
 
-def unkept_words(unkept: JsonObject) -> str:
+def unkept_notice(unkept: JsonObject) -> str:
     """The sentence shown for a record of the kind `unkept`."""
     if unkept.get("damaged") is True:
         return (

@@ -40,10 +40,12 @@ class Feed(Protocol):
     def seq(self) -> int:
         """The number of the last event that was published."""
 
-    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
+    def publish(
+        self, tag: bytes, line: bytes, author: object | None = None, per_client: bool = False
+    ) -> None:
         """Send one update to every attachment except the author's.
 
-        `varied`: the update refers to one client's own terminals, so other clients are sent a different text.
+        `per_client`: clients are sent different lines, as the update refers to one client's terminals, for example.
         """
 
     def reaches(self, author: object) -> bool:
@@ -89,11 +91,13 @@ class DirectFeed:
         self._journal_sinks: list[JournalAttachment] = []
         self._seq = 0
 
-    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
+    def publish(
+        self, tag: bytes, line: bytes, author: object | None = None, per_client: bool = False
+    ) -> None:
         for attachment in self._shown:
             if attachment.client is not author:
                 try:
-                    attachment.send(attachment.own_view(line) if varied else line)
+                    attachment.send(attachment.own_view(line) if per_client else line)
                 except Exception:  # a failure at one client must not cost the others the event
                     log.exception("event could not be shown", extra={"session": self._session_id})
         if self._journal_sinks:

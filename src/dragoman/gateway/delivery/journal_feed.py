@@ -101,10 +101,11 @@ class JournalFeed(BatchCollector):
 
     # -- publishing
 
-    def publish(self, tag: bytes, line: bytes, author: object | None = None, varied: bool = False) -> None:
+    def publish(
+        self, tag: bytes, line: bytes, author: object | None = None, per_client: bool = False
+    ) -> None:
         batch = self._open or self._begin(waits=author is not None)
-        if varied:
-            batch.varied = True
+        batch.per_client |= per_client
         if author is not None:
             batch.add_authored(tag + line, author)
             return

@@ -90,7 +90,7 @@ def own_facts(meta: Raw) -> OwnFacts:
 
 
 def read_facts(params: bytes) -> OwnFacts:
-    """Decode the same facts from the params of one of Dragoman's own notifications."""
+    """Decode `OwnFacts` from the params of one of Dragoman's own notifications, where they are not in `_meta`."""
     try:
         return _facts.decode(params)
     except msgspec.DecodeError:
@@ -206,7 +206,7 @@ async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
     while rows := await store.read(session_id, position, READ_BYTES):
         for row in rows:
             if row.damaged:
-                yield {"dragoman": LOST, "title": events.lost_words(row.first_seq, row.last_seq)}
+                yield {"dragoman": LOST, "title": events.lost_notice(row.first_seq, row.last_seq)}
             for event in row.events():
                 if event[:1] == events.RECORD:
                     yield events.read_record(event)

@@ -68,7 +68,7 @@ async def last_prompt(store: Store, session_id: str) -> str | None:
     return None
 
 
-async def last_words(store: Store, session_id: str) -> str | None:
+async def last_answer(store: Store, session_id: str) -> str | None:
     """The agent's last message as one text; None if it may be lost."""
     recent, _ = await _recent(store, session_id)
     for speaker, text in reversed(_join(recent)):
@@ -77,7 +77,7 @@ async def last_words(store: Store, session_id: str) -> str | None:
     return None
 
 
-async def lost_words(store: Store, session_id: str) -> str | None:
+async def lost_notice(store: Store, session_id: str) -> str | None:
     """A sentence about the events that are damaged or missing in the whole journal; None if there are none."""
     lost: list[Row] = []
     position = 0
@@ -89,7 +89,7 @@ async def lost_words(store: Store, session_id: str) -> str | None:
     first, last = lost[0].first_seq, lost[-1].last_seq
     count = sum(row.count for row in lost)
     if count == last - first + 1:
-        return events.lost_words(first, last)
+        return events.lost_notice(first, last)
     return f"{count} of the events {first} to {last} are damaged or missing in the journal."
 
 
@@ -164,10 +164,10 @@ async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, J
 
 def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
     if row.damaged:
-        yield _LOST_TAG, {"title": events.lost_words(row.first_seq, row.last_seq)}
+        yield _LOST_TAG, {"title": events.lost_notice(row.first_seq, row.last_seq)}
     for event in row.events():
         if event.startswith(events.UNKEPT):
-            yield _LOST_TAG, {"title": events.unkept_words(events.read_record(event))}
+            yield _LOST_TAG, {"title": events.unkept_notice(events.read_record(event))}
         elif event[0] in events.REPLAYED:
             update = read_update(event[1:])
             if update is not None:

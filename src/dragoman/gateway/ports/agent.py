@@ -43,8 +43,8 @@ class AgentHandle(Link, Protocol):
     def end(self) -> AgentEnd:
         """How the agent ended, as far as known."""
 
-    async def runs_since(self, moment: float) -> bool:
-        """Whether a process of the agent runs that was started after `moment` of the monotonic clock, if visible."""
+    async def has_process_since(self, moment: float) -> bool:
+        """Whether a process that the agent started after `moment` (monotonic clock) still runs, as far as visible."""
 
     async def stop(self) -> None:
         """End the agent with its whole process tree: first by request, then by force, within a bounded time."""

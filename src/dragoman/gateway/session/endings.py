@@ -92,7 +92,7 @@ def give_up_agent(session: Session) -> None:
 async def _end_command(session: Session, agent: AgentConnection, since: float) -> None:
     """End an agent whose command outlives its cancelled turn; the next prompt restarts the agent (quirk)."""
     await asyncio.sleep(RUN_ON_GRACE)
-    if agent.handle is None or session.agent is not agent or not await agent.handle.runs_since(since):
+    if agent.handle is None or session.agent is not agent or not await agent.handle.has_process_since(since):
         return
     log.info("a command runs on after cancel, ending its agent", extra={"session": session.id})
     error = internal(

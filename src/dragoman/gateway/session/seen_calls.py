@@ -109,7 +109,7 @@ def _short(given: JsonObject) -> JsonObject:
 
 
 def _paths(items: object, kind: str | None = None) -> list[JsonObject]:
-    """The paths of locations, or of those entries of a content that are of one kind."""
+    """The entries of `locations` with their paths alone, or, with `kind`, the entries of that kind in `content`."""
     found: list[JsonObject] = []
     for entry in items[:_MEMBERS] if isinstance(items, list) else ():
         if not isinstance(entry, dict) or (kind is not None and entry.get("type") != kind):

@@ -210,7 +210,7 @@ class Session(Stream):
         self.changed()
 
     def reattach(self, client: Client) -> Attachment:
-        """Attach a client anew that loads the session again: open questions are sent again, its terminals go on."""
+        """Replace the attachment of a client that loads the session again; it is sent open questions again."""
         known = client.attachments.pop(self.id, None)
         if known is not None:
             self.feed.remove(known)

@@ -17,15 +17,19 @@ class SilenceWatch:
     """Checks, while a turn runs, whether anything was published since the last check."""
 
     def __init__(
-        self, stream: Stream, seconds: float, works: Callable[[], bool], asks: Callable[[], int]
+        self,
+        stream: Stream,
+        seconds: float,
+        prompt_runs: Callable[[], bool],
+        open_questions: Callable[[], int],
     ) -> None:
-        """`works`: whether a prompt is at the agent; `asks`: how many of its questions are open."""
+        """`prompt_runs`: whether a prompt is at the agent; `open_questions`: how many of its questions are open."""
         self.silent = False
         """The agent has published nothing for `sessions.silent_after` seconds of this turn."""
         self._stream = stream
         self._seconds = seconds
-        self._works = works
-        self._asks = asks
+        self._prompt_runs = prompt_runs
+        self._open_questions = open_questions
         self._timer: asyncio.TimerHandle | None = None
         self._published = 0
         """Number of published events at the last check."""
@@ -56,13 +60,13 @@ class SilenceWatch:
 
     def _look(self) -> None:
         self._timer, journal, seconds = None, self._stream.journal, self._seconds
-        if not self._works():
+        if not self._prompt_runs():
             return  # no prompt is at the agent; the next turn starts the timer again
         early = self._due - time.monotonic()
         if early > 0 or journal is None:
             self._wait(max(early, 0.0) or seconds)
             return
-        quiet = journal.published == self._published and not self._asks()
+        quiet = journal.published == self._published and not self._open_questions()
         if quiet and not self.silent:
             meta = {"dragoman": {"state": "silent", "seconds": seconds}}
             self._stream.publish({"sessionUpdate": "session_info_update", "_meta": meta})

@@ -62,9 +62,9 @@ class Stream:
     def publish(self, update: JsonObject, author: Client | None = None) -> None:
         """Publish an update that the gateway made."""
         kind, line = str(update.get("sessionUpdate")), update_line(self.id, update)
-        self.feed.publish(events.tag_of(kind), line, author, varied=self.is_varied(kind, line))
+        self.feed.publish(events.tag_of(kind), line, author, per_client=self.is_per_client(kind, line))
 
-    def is_varied(self, kind: str, line: bytes) -> bool:
+    def is_per_client(self, kind: str, line: bytes) -> bool:
         """Whether clients get different lines: a terminal belongs to one client, some do not know boolean options."""
         if kind in TOOL_KINDS:
             return b'"terminalId"' in line or any(each.mirror is not None for each in self.attachments)

@@ -312,7 +312,7 @@ class Turn:
         journal, words = self.session.journal, None
         if journal is not None:
             try:
-                words = await transcript.last_words(journal.store, self.session.id)
+                words = await transcript.last_answer(journal.store, self.session.id)
             except StoreError as error:  # the turn still ends, with a shorter error
                 log.warning("the agent's last words cannot be read: %s", error, extra=self._about)
         why = f": {words}" if words else "; the agent's last message says why"

@@ -60,7 +60,7 @@ class AgentUpdates:
         for shown in rewriter.rewrite(line, size):
             if kind in LATEST:
                 self.current[kind] = shown
-            feed.publish(events.tag_of(kind), shown, varied=self._stream.is_varied(kind, shown))
+            feed.publish(events.tag_of(kind), shown, per_client=self._stream.is_per_client(kind, shown))
 
     def _says_mode(self, line: bytes) -> bool:
         return line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._mode_said(line)

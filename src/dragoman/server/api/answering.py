@@ -84,7 +84,7 @@ async def _unconfirmed(store: Store, session_id: str, before: int) -> str:
     """The error message when no decision was found after event `before`."""
     lost = [row for row in await store.read(session_id, before, LOOKED_AT_BYTES) if row.damaged]
     if lost:
-        words = events.lost_words(lost[0].first_seq, lost[-1].last_seq)
+        words = events.lost_notice(lost[0].first_seq, lost[-1].last_seq)
         return f"Whether the answer counted is not known: {words} Look at the session."
     return "The process that has this session did not confirm the answer; look at the session."
 

@@ -39,7 +39,7 @@ class Api:
         """`agent` is the agent of new sessions that name none; without a token file `/api/tokens` does not exist."""
         self._gateway = gateway
         self._admission = admission
-        tokens = admission.keys.file
+        tokens = admission.credentials.file
         self._gateway_clients = SharedClients(gateway, start_ahead=False)
         sessions = Sessions(gateway, self._gateway_clients, agent)
         named = _tokens(Tokens(tokens)) if tokens is not None else ()

@@ -22,7 +22,7 @@ from ipaddress import ip_address
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.gateway.access.identity import Identity, Role, name_refusal
-from dragoman.server.auth.keys import Keys
+from dragoman.server.auth.credentials import Credentials
 from dragoman.server.auth.logins import LIFETIME
 
 OPEN_PATHS = frozenset({"/healthz"})
@@ -104,7 +104,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Admission:
-    keys: Keys
+    credentials: Credentials
     cookie: str = "dragoman"
     """The cookie's name; cookies are not separated by port, so it contains the port once that is known."""
     names: frozenset[str] = frozenset()
@@ -134,26 +134,26 @@ class Admission:
         asked = dict(parse_qsl(visit.query, keep_blank_values=True))
         scheme, _, bearer = visit.header("authorization").partition(" ")
         if scheme.lower() == "bearer":
-            return self._allowed(self.keys.by_secret(bearer.strip()))
+            return self._check_name(self.credentials.by_secret(bearer.strip()))
         if "token" in asked:
-            admitted = self._allowed(self.keys.by_secret(_pasted(asked["token"])))
+            admitted = self._check_name(self.credentials.by_secret(_pasted(asked["token"])))
             if isinstance(admitted, Identity) and visit.for_person:
                 return self._welcome(visit, admitted)
             return admitted
         return self._check_login(visit)
 
     def _check_login(self, visit: Visit) -> Refusal | Identity:
-        found = self.keys.by_cookie(self._cookie_of(visit))
+        found = self.credentials.by_cookie(self._cookie_of(visit))
         if found is None:
             return _UNAUTHORIZED
         identity, login = found
         if login.has_page(visit.page_secret):
-            self.keys.use_login(identity)
+            self.credentials.use_login(identity)
         elif not (visit.path in COOKIE_PATHS or visit.path.startswith(ASSETS)):
             return PAGE_WANTED
-        return self._allowed(identity)
+        return self._check_name(identity)
 
-    def _allowed(self, identity: Identity | None) -> Refusal | Identity:
+    def _check_name(self, identity: Identity | None) -> Refusal | Identity:
         if identity is None:
             return _UNAUTHORIZED
         refusal = name_refusal(identity.name, self.allow_from, self.deny_by_default)
@@ -161,12 +161,12 @@ class Admission:
 
     def mark(self, identity: Identity) -> str:
         """Identifies this token, and no later one of the same name, in stored data."""
-        return self.keys.mark(identity)
+        return self.credentials.mark(identity)
 
     def current(self, name: str, mark: str) -> Identity | str:
         """The present identity of a token that was admitted before, or why it is no longer admitted."""
-        found = self.keys.current(name, mark)
-        admitted = self._allowed(found) if isinstance(found, Identity) else found
+        found = self.credentials.current(name, mark)
+        admitted = self._check_name(found) if isinstance(found, Identity) else found
         return admitted.message if isinstance(admitted, Refusal) else admitted
 
     def _welcome(self, visit: Visit, identity: Identity) -> Refusal:
@@ -174,7 +174,7 @@ class Admission:
 
         The page secret is in the fragment, which browsers do not send to servers.
         """
-        pair = self.keys.log_in(identity, self._cookie_of(visit))
+        pair = self.credentials.log_in(identity, self._cookie_of(visit))
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
         place = _own_path(visit.path) + (f"?{urlencode(rest)}" if rest else "")
         cookie = self._set_cookie(visit, pair.cookie, LIFETIME)
@@ -186,7 +186,7 @@ class Admission:
 
     def log_out(self, visit: Visit, identity: Identity) -> tuple[tuple[str, str], ...]:
         """End the browser's login; the returned headers delete its cookie."""
-        self.keys.log_out(identity)
+        self.credentials.log_out(identity)
         return (self._set_cookie(visit, "", 0),)
 
     def _set_cookie(self, visit: Visit, value: str, age: int) -> tuple[str, str]:

@@ -59,7 +59,7 @@ class EventStream:
         self._kept: deque[KeptMessage] = deque(maxlen=keep)
         self._kept_bytes = 0
         self._full = False
-        self._turn = 0
+        self._readers = 0
         self._reader = 0
 
     # -- writing
@@ -119,23 +119,23 @@ class EventStream:
         return self._reader != 0
 
     def occupy(self) -> int:
-        """Become the only reader; the returned number is valid while `is_held_by` is true for it."""
+        """Begin to read, in place of any other reader; returns the reader's number for `is_held_by` and `vacate`."""
         self.opened = True
-        self._turn += 1
-        self._reader = self._turn
+        self._readers += 1
+        self._reader = self._readers
         self.wake()
-        return self._turn
+        return self._readers
 
     def displace(self) -> None:
         """End the present reader, whose connection is lost without notice."""
         self._reader = 0
         self.wake()
 
-    def is_held_by(self, turn: int) -> bool:
-        return self._reader == turn
+    def is_held_by(self, reader: int) -> bool:
+        return self._reader == reader
 
-    def vacate(self, turn: int) -> None:
-        if self._reader == turn:
+    def vacate(self, reader: int) -> None:
+        if self._reader == reader:
             self._reader = 0
 
     def missed(self, last_id: str) -> tuple[int, list[KeptMessage]] | None:

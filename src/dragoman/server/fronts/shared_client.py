@@ -142,7 +142,7 @@ class SharedClient(GatewayClient):
         self._on_end = on_end
         self._listeners: dict[str, SessionListeners] = {}
         self._users: Counter[str] = Counter()
-        self._asked: dict[int, Request] = {}
+        self._open_questions: dict[int, Request] = {}
         """Questions that a listener was sent, by their numbers."""
         self._ready: asyncio.Future[Reply] | None = None
 
@@ -198,7 +198,7 @@ class SharedClient(GatewayClient):
 
     def answer(self, number: int, envelope: Envelope) -> None:
         """Pass on the answer to a question, by the number in its public id."""
-        request = self._asked.pop(number, None)
+        request = self._open_questions.pop(number, None)
         if request is not None:
             failed = envelope.error not in _NO_ERROR
             result = b"null" if envelope.result is ABSENT else bytes(envelope.result)
@@ -275,12 +275,12 @@ class SharedClient(GatewayClient):
             raise internal("The client cannot be asked", "no_client")
         # Without a reader the question waits for the next listener, or for another client's answer.
         number = int(request.id)
-        self._asked[number] = request
+        self._open_questions[number] = request
         request.on_cancel = lambda: self._withdraw(number, listeners)
         listeners.send(message.request(encode(self.public_id(number)), request.method, request.params))
 
     def _withdraw(self, number: int, listeners: SessionListeners) -> None:
-        request = self._asked.pop(number, None)
+        request = self._open_questions.pop(number, None)
         if request is not None:
             request.abandon()
             listeners.send(

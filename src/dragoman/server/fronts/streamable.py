@@ -16,7 +16,7 @@ from dragoman.server.affinity import Affinity
 from dragoman.server.asgi import EVENTS, HttpError, Request, Response, shutting_down
 from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.fronts.http_link import HttpLinks
-from dragoman.server.fronts.streamable_client import Asked, StreamableClient
+from dragoman.server.fronts.streamable_client import OpenRequest, StreamableClient
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError
 from dragoman.wire.message import ABSENT, Envelope
@@ -75,15 +75,15 @@ class StreamableHttp:
             return await self._initialize(request, envelope, line)
         connection = self._connection(request)
         _check_method(connection, envelope)
-        asked = _asked(request, envelope)
-        if asked.method in NEEDS_SESSION:
-            if asked.header is None:
-                raise HttpError(400, f"{asked.method} needs the header Acp-Session-Id.")
-            if not connection.knows(asked.header):
+        open_request = _as_open_request(request, envelope)
+        if open_request.method in NEEDS_SESSION:
+            if open_request.header is None:
+                raise HttpError(400, f"{open_request.method} needs the header Acp-Session-Id.")
+            if not connection.knows(open_request.header):
                 raise HttpError(
                     404, "This connection has no such session; load or resume it first.", code=UNKNOWN_SESSION
                 )
-        connection.receive(envelope.id, asked, line)
+        connection.receive(envelope.id, open_request, line)
         return Response(202)
 
     async def _initialize(self, request: Request, envelope: Envelope, line: bytes) -> Response:
@@ -94,7 +94,7 @@ class StreamableHttp:
         id = secrets.token_urlsafe(24)
         connection = StreamableClient(id, client, request.path, partial(self._connections.ended, id))
         self._connections.add(id, connection)
-        connection.receive(envelope.id, Asked("initialize"), line)
+        connection.receive(envelope.id, OpenRequest("initialize"), line)
         try:
             async with asyncio.timeout(limits.INITIALIZE_TIMEOUT):
                 answer = await connection.initialized
@@ -181,14 +181,14 @@ async def send_events(
     if request.method == "HEAD":  # only checks that the stream exists
         await request.respond(Response(200, headers=(("content-type", EVENTS), *headers)))
         return
-    turn = stream.occupy()
+    reader = stream.occupy()
     gone = asyncio.ensure_future(request.gone())
     gone.add_done_callback(lambda _: stream.wake())
     try:
         fixed = [("content-type", EVENTS), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]
         await request.start(200, [*fixed, *headers])
         await request.write(b": open\n\n")
-        while stream.is_held_by(turn) and not gone.done():
+        while stream.is_held_by(reader) and not gone.done():
             data = stream.take()
             if data:
                 await request.write(data)
@@ -201,7 +201,7 @@ async def send_events(
             await request.write(b"", more=False)
     finally:
         gone.cancel()
-        stream.vacate(turn)
+        stream.vacate(reader)
 
 
 def _check_method(connection: StreamableClient, envelope: Envelope) -> None:
@@ -228,9 +228,10 @@ def _read(body: bytes) -> Envelope:
     return envelope
 
 
-def _asked(request: Request, envelope: Envelope) -> Asked:
+def _as_open_request(request: Request, envelope: Envelope) -> OpenRequest:
+    """The method and the session of a posted message; raises `HttpError` if header and params disagree."""
     header = request.header(SESSION) or None
     session_id = session_of(bytes(envelope.params)) if envelope.params is not ABSENT else None
     if header is not None and session_id is not None and header != session_id:
         raise HttpError(400, "Acp-Session-Id and params.sessionId name different sessions.")
-    return Asked(envelope.method, header, session_id)
+    return OpenRequest(envelope.method, header, session_id)

@@ -39,7 +39,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OpenRequest:
     """An unanswered request."""
 
     method: str
@@ -60,7 +60,7 @@ class StreamableClient(HttpLink):
         self._used = False
         self._stream = EventStream(self._changed)
         self._sessions: dict[str, EventStream] = {}
-        self._asked: dict[bytes, Asked] = {}
+        self._open_requests: dict[bytes, OpenRequest] = {}
         self._last_seen: dict[str, int] = {}
         """The last event that a reader has, for streams whose sessions are not resumed yet."""
         client.peer.link_opened(self)
@@ -74,16 +74,16 @@ class StreamableClient(HttpLink):
 
     # -- requests
 
-    def receive(self, id: Raw, asked: Asked, body: bytes) -> None:
+    def receive(self, id: Raw, request: OpenRequest, body: bytes) -> None:
         """Pass one message to the gateway; raises `HttpError` if it would need one stream too many."""
-        if asked.method in MAKES_STREAM and asked.session_id not in self._sessions:
+        if request.method in MAKES_STREAM and request.session_id not in self._sessions:
             self._check_room()
-        if asked.method and id is not ABSENT:
-            self._asked.setdefault(
-                bytes(id), asked
+        if request.method and id is not ABSENT:
+            self._open_requests.setdefault(
+                bytes(id), request
             )  # a reused id is refused by the peer; the first request keeps its entry
-        if asked.method == RESUME and asked.session_id in self._last_seen:
-            body = with_own_params(body, afterSeq=self._last_seen.pop(asked.session_id))
+        if request.method == RESUME and request.session_id in self._last_seen:
+            body = with_own_params(body, afterSeq=self._last_seen.pop(request.session_id))
         self.client.peer.link_messages([body])
 
     def touch(self) -> None:
@@ -111,7 +111,7 @@ class StreamableClient(HttpLink):
         return stream
 
     def _check_room(self) -> None:
-        coming = sum(asked.method in MAKES_STREAM for asked in self._asked.values())
+        coming = sum(request.method in MAKES_STREAM for request in self._open_requests.values())
         if len(self._sessions) + coming < limits.MAX_STREAMS:
             return
         for session_id in list(self._sessions):
@@ -128,7 +128,7 @@ class StreamableClient(HttpLink):
         stream = self._sessions.get(session_id)
         if stream is None or stream.occupied or session_id in self.client.attachments:
             return
-        due = any(asked.header == session_id for asked in self._asked.values())
+        due = any(request.header == session_id for request in self._open_requests.values())
         if not due and (unread or not stream.backlog):
             del self._sessions[session_id]
             stream.drop()
@@ -175,18 +175,18 @@ class StreamableClient(HttpLink):
         super().close()
 
     def _answer(self, id: bytes, line: bytes) -> None:
-        asked = self._asked.pop(id, Asked(""))
-        if asked.method == "initialize" and not self.initialized.done():
+        request = self._open_requests.pop(id, OpenRequest(""))
+        if request.method == "initialize" and not self.initialized.done():
             self.initialized.set_result(line)
-        elif asked.header is None:
-            comes_back = asked.method in (LOAD, RESUME) and asked.session_id is not None
-            self._stream.send(named(line, asked.session_id or "") if comes_back else line)
-        elif asked.method == LOAD:
-            self._after_replay(self._where(asked.header), line)
-        elif asked.method in ON_CONNECTION_STREAM:
+        elif request.header is None:
+            comes_back = request.method in (LOAD, RESUME) and request.session_id is not None
+            self._stream.send(named(line, request.session_id or "") if comes_back else line)
+        elif request.method == LOAD:
+            self._after_replay(self._where(request.header), line)
+        elif request.method in ON_CONNECTION_STREAM:
             self._stream.send(line)
         else:
-            self._where(asked.header).send(line)
+            self._where(request.header).send(line)
 
     def _after_replay(self, stream: EventStream, line: bytes) -> None:
         """Send the response after the replay on the other stream was read, or after a timeout (G-085)."""

@@ -40,7 +40,7 @@ class _Key:
         return self.token is None or not self.token.expired(now)
 
 
-class Keys:
+class Credentials:
     def __init__(
         self,
         instance: str,

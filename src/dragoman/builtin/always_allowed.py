@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 ALLOW_ONCE, ALLOW_ALWAYS, REJECT = "allow_once", "allow_always", "reject_once"
 
 
-class Permissions:
+class AlwaysAllowed:
     """The stored "always" answers of one workspace."""
 
     def __init__(self, folder: Path | None, cwd: str) -> None:
