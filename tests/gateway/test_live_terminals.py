@@ -8,7 +8,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway.session.terminals.live_terminals import CLIENT_INTERVAL, DROPPED, LIVE_LETTERS, _Told
+from dragoman.gateway.session.terminals.live_terminals import (
+    CLIENT_INTERVAL,
+    DROPPED,
+    LIVE_CHARACTERS,
+    _Journaled,
+)
 from server.conftest import Serve, serve
 from support.clients.bridge_page import Page
 from support.clients.sample_answers import EVERYTHING
@@ -84,7 +89,7 @@ async def test_a_command_that_prints_without_end_does_not_fill_the_journal(
     (workspace / "much.sh").write_text("yes 0123456789 | head -c 6000000; echo; echo last\n")
     await page.turn(session, "terminal sh much.sh")
     told = "".join(printed(page, session))
-    assert len(told) <= LIVE_LETTERS + 1024 * 1024 + len(DROPPED)
+    assert len(told) <= LIVE_CHARACTERS + 1024 * 1024 + len(DROPPED)
     assert told.endswith("last\n")
     (ended,) = [event for event in page.numbered(session) if "exitStatus" in event]
     assert ended["truncated"] is True
@@ -136,7 +141,7 @@ async def test_an_editor_that_does_not_answer_is_asked_once(serve: Serve, worksp
 
 @given(st.lists(st.text("ab\n", max_size=400), max_size=12), st.integers(min_value=300, max_value=2000))
 def test_pieces_add_up_as_long_as_the_terminal_keeps_its_output(pieces: list[str], limit: int) -> None:
-    told, output, journaled = _Told(), "", ""
+    told, output, journaled = _Journaled(), "", ""
     for piece in pieces:
         output += piece
         news = told.news(output[-limit:] if len(output) > limit else output)

@@ -114,9 +114,9 @@ UPDATES = [
 @pytest.mark.rule("G-151")
 @pytest.mark.parametrize(("method", "params"), REQUESTS, ids=[name for name, _ in REQUESTS])
 def test_the_params_of_a_request_are_translated_both_ways(method: str, params: Any) -> None:
-    inside = path_fields.asked(method, json.dumps(params(HOST)).encode(), MAP.to_box)
+    inside = path_fields.translate_params(method, json.dumps(params(HOST)).encode(), MAP.to_box)
     assert json.loads(inside) == params(BOX)
-    outside = path_fields.asked(method, json.dumps(params(BOX)).encode(), MAP.to_host)
+    outside = path_fields.translate_params(method, json.dumps(params(BOX)).encode(), MAP.to_host)
     assert json.loads(outside) == params(HOST)
 
 
@@ -124,7 +124,7 @@ def test_the_params_of_a_request_are_translated_both_ways(method: str, params: A
 @pytest.mark.parametrize(("kind", "update"), UPDATES, ids=[name for name, _ in UPDATES])
 def test_an_update_is_translated(kind: str, update: Any) -> None:
     said = {"sessionUpdate": kind, **update(BOX)}
-    assert path_fields.updated(said, MAP.to_host) == (update(BOX) != update(HOST))
+    assert path_fields.translate_update(said, MAP.to_host) == (update(BOX) != update(HOST))
     assert said == {"sessionUpdate": kind, **update(HOST)}
 
 
@@ -138,7 +138,7 @@ def test_the_sessions_of_a_list_are_translated() -> None:
             "nextCursor": HOST,
         }
 
-    raw = path_fields.answered("session/list", json.dumps(listed(BOX)).encode(), MAP.to_host)
+    raw = path_fields.translate_result("session/list", json.dumps(listed(BOX)).encode(), MAP.to_host)
     assert json.loads(raw) == listed(HOST)
 
 
@@ -159,12 +159,12 @@ def test_the_sessions_of_a_list_are_translated() -> None:
 )
 def test_odd_shapes_pass_unchanged(params: Any) -> None:
     raw = json.dumps(params).encode()
-    assert path_fields.asked("session/new", raw, MAP.to_box) is raw
+    assert path_fields.translate_params("session/new", raw, MAP.to_box) is raw
 
 
 def test_a_message_without_a_mapped_path_keeps_every_byte() -> None:
     raw = b'{ "cwd": "/elsewhere",  "big": 123456789012345678901234567890, "x": null }'
-    assert path_fields.asked("session/new", raw, MAP.to_box) is raw
+    assert path_fields.translate_params("session/new", raw, MAP.to_box) is raw
 
 
 OTHER_REQUESTS = [
@@ -218,9 +218,9 @@ OTHER_REQUESTS = [
 
 @pytest.mark.parametrize(("method", "params"), OTHER_REQUESTS, ids=[name for name, _ in OTHER_REQUESTS])
 def test_what_is_new_in_the_protocol_or_odd_is_translated_both_ways(method: str, params: Any) -> None:
-    inside = path_fields.asked(method, json.dumps(params(HOST)).encode(), MAP.to_box)
+    inside = path_fields.translate_params(method, json.dumps(params(HOST)).encode(), MAP.to_box)
     assert json.loads(inside) == params(BOX)
-    outside = path_fields.asked(method, json.dumps(params(BOX)).encode(), MAP.to_host)
+    outside = path_fields.translate_params(method, json.dumps(params(BOX)).encode(), MAP.to_host)
     if "enum" not in json.dumps(params(HOST)):  # whole values that are ours stay theirs
         assert json.loads(outside) == params(HOST)
 
@@ -229,13 +229,13 @@ def test_answers_are_translated_in_both_directions() -> None:
     def chosen(root: str) -> Any:
         return {"action": "accept", "content": {"file": f"{root}/a", "note": f"see {HOST}/a", "count": 3}}
 
-    raw = path_fields.answered("elicitation/create", json.dumps(chosen(HOST)).encode(), MAP.to_box)
+    raw = path_fields.translate_result("elicitation/create", json.dumps(chosen(HOST)).encode(), MAP.to_box)
     assert json.loads(raw) == chosen(BOX)
     suggested = json.dumps({"suggestions": [{"kind": "edit", "uri": f"file://{BOX}/a"}]}).encode()
-    raw = path_fields.answered("nes/suggest", suggested, MAP.to_host)
+    raw = path_fields.translate_result("nes/suggest", suggested, MAP.to_host)
     assert json.loads(raw) == {"suggestions": [{"kind": "edit", "uri": f"file://{HOST}/a"}]}
     for odd in (b"null", b"[]", b'{"action":"cancel"}', b'{"content":null}'):
-        assert path_fields.answered("elicitation/create", odd, MAP.to_box) is odd
+        assert path_fields.translate_result("elicitation/create", odd, MAP.to_box) is odd
 
 
 def test_an_errors_message_and_data_are_translated() -> None:
@@ -252,9 +252,9 @@ def test_an_errors_message_and_data_are_translated() -> None:
             "unknown": f"{HOST}/x",
         }
 
-    raw = path_fields.failed(json.dumps(failure(HOST)).encode(), MAP.to_box)
+    raw = path_fields.translate_error(json.dumps(failure(HOST)).encode(), MAP.to_box)
     assert json.loads(raw) == failure(BOX)
-    raw = path_fields.failed(json.dumps(failure(BOX)).encode(), MAP.to_host)
+    raw = path_fields.translate_error(json.dumps(failure(BOX)).encode(), MAP.to_host)
     assert json.loads(raw) == failure(HOST)
 
 
@@ -268,18 +268,18 @@ def test_an_errors_message_and_data_are_translated() -> None:
     ],
 )
 def test_an_error_without_a_path_keeps_every_byte(error: bytes) -> None:
-    assert path_fields.failed(error, MAP.to_box) is error
+    assert path_fields.translate_error(error, MAP.to_box) is error
 
 
 def test_a_huge_error_is_shortened_on_its_way_into_a_box() -> None:
     huge = json.dumps({"code": -7, "message": f"{HOST}/a" + "x" * 10_000_000, "data": HOST}).encode()
-    told = json.loads(path_fields.failed(path_fields.shortened(huge), MAP.to_box))
+    told = json.loads(path_fields.translate_error(path_fields.shortened(huge), MAP.to_box))
     assert told["code"] == -7
     assert told["message"].startswith(f"{BOX}/a")
     assert HOST not in json.dumps(told)
-    assert path_fields.failed(huge, MAP.to_host) is huge
+    assert path_fields.translate_error(huge, MAP.to_host) is huge
 
 
 def test_a_prompt_without_a_file_uri_is_not_even_decoded() -> None:
     raw = b'{"prompt": this is not JSON /home/ada/project'
-    assert path_fields.asked("session/prompt", raw, MAP.to_box) is raw
+    assert path_fields.translate_params("session/prompt", raw, MAP.to_box) is raw

@@ -99,7 +99,7 @@ def test_only_so_many_spellings_are_remembered() -> None:
     paths = PathMap([(HOST, BOX)])
     for number in range(1000):
         paths.to_box.path(f"{HOST}/./{number}")
-    assert len(paths.to_box.told) == 512
+    assert len(paths.to_box.spellings) == 512
     assert paths.to_host.path(f"{BOX}/999") == f"{HOST}/./999"
     assert paths.to_host.path(f"{BOX}/0") == f"{HOST}/0"
 

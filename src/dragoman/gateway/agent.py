@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 OF_A_SESSION = ("fs/", "terminal/", "session/")
 """Prefixes of methods that an agent may call only for one of its sessions."""
-MAX_TOLD = 200
+MAX_LOGGED_ID = 200
 """Characters of an agent's session id in logs and errors."""
 
 
@@ -149,7 +149,7 @@ class AgentConnection(AgentLink):
             session = self.sessions.get(asid)
             if session is None:
                 if not self._creating:
-                    raise internal(f"Unknown session: {asid[:MAX_TOLD]}")
+                    raise internal(f"Unknown session: {asid[:MAX_LOGGED_ID]}")
                 # Held like an early update: the client must know the session before it is asked about it (G-082).
                 line = message.request(request.id, request.method, request.params)
                 if not self._early.hold(asid, line):
@@ -251,11 +251,11 @@ class AgentConnection(AgentLink):
         if self._creating and self._early.hold(asid, line):
             return
         self._early.dropped += self._creating > 0
-        if asid[:MAX_TOLD] != self._stray:
-            self._stray = asid[:MAX_TOLD]
+        if asid[:MAX_LOGGED_ID] != self._stray:
+            self._stray = asid[:MAX_LOGGED_ID]
             why = "more than is held before session/new is answered" if self._creating else "unknown session"
             log.info("updates dropped: %s", why, extra={"agent": self.name, "agent_session": self._stray})
 
     def _translate(self, request: Request) -> None:
         if self.paths is not None:
-            request.params = path_fields.asked(request.method, request.params, self.paths.to_host)
+            request.params = path_fields.translate_params(request.method, request.params, self.paths.to_host)

@@ -72,7 +72,7 @@ class ClientConnection(Client):
 
     def peer_request(self, request: Request) -> None:
         if log.isEnabledFor(logging.DEBUG):
-            log.debug("request", extra={**self._about(request), "method": request.method})
+            log.debug("request", extra={**self._log_facts(request), "method": request.method})
         if self.terms.rate_limit is not None:
             self.terms.rate_limit.request(len(request.params))
         self.check(request.method)
@@ -186,7 +186,7 @@ class ClientConnection(Client):
         self, request: Request, work: Callable[[ClientConnection, Request], Awaitable[None]]
     ) -> None:
         TRACE.set(meta_of(request.params))
-        LOG_CONTEXT.set(self._about(request))
+        LOG_CONTEXT.set(self._log_facts(request))
         try:
             await work(self, request)
         except RpcError as error:
@@ -199,7 +199,7 @@ class ClientConnection(Client):
             log.exception("request failed", extra={"method": request.method})
             request.fail(internal("Internal error in the gateway; its log has the details"))
 
-    def _about(self, request: Request) -> JsonObject:
+    def _log_facts(self, request: Request) -> JsonObject:
         """Facts about a request for the log: client, request and session."""
         named = session_of(request.params)
         return {"client": self.key, "request": request.label, "session": named}

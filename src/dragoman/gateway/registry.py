@@ -1,4 +1,4 @@
-"""The live sessions of the gateway: how they are added, told of, closed and unloaded."""
+"""The live sessions of the gateway: how they are added, closed and unloaded, and how watchers are notified."""
 
 from __future__ import annotations
 

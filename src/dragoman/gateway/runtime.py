@@ -109,18 +109,18 @@ class Runtime:
         return self.boxes.find(name, self.agent_config(name), cwd, workspace, wanted)
 
     def cached_capabilities(
-        self, config: AgentConfig, told: JsonObject, box: Box | None = None
+        self, config: AgentConfig, sent: JsonObject, box: Box | None = None
     ) -> JsonObject | None:
         identity = (box or self.launcher).identity(config)
-        return self.cache.get(identity, fingerprint(told)) if identity is not None else None
+        return self.cache.get(identity, fingerprint(sent)) if identity is not None else None
 
     def remember_capabilities(
-        self, config: AgentConfig, told: JsonObject, result: JsonObject, box: Box | None = None
+        self, config: AgentConfig, sent: JsonObject, result: JsonObject, box: Box | None = None
     ) -> None:
         """Update the cache if the agent's result has changed."""
         identity = (box or self.launcher).identity(config)
-        if identity is not None and self.cache.get(identity, fingerprint(told)) != result:
-            self.cache.put(identity, fingerprint(told), result)
+        if identity is not None and self.cache.get(identity, fingerprint(sent)) != result:
+            self.cache.put(identity, fingerprint(sent), result)
 
     def request_share(self, token: str) -> ByteBudget:
         """The byte budget for requests in flight of all clients with this token."""

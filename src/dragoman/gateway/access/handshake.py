@@ -22,7 +22,7 @@ LOGGED_INFO = 100
 """Characters logged of each member of `clientInfo`."""
 
 
-def _in_words(info: object) -> str:
+def _client_name(info: object) -> str:
     """`clientInfo` for the log, such as `zed 1.2.3 (Zed)`, with a bounded length."""
     told = [as_object(info).get(name) for name in ("name", "version", "title")]
     name, version, title = (each[:LOGGED_INFO] if isinstance(each, str) else "" for each in told)
@@ -79,7 +79,7 @@ class Handshake:
     def _log_client(self, params: JsonObject) -> None:
         """Log which program the client is."""
         if params.get("clientInfo") is not None:
-            extra = {"client": self._client.key, "clientInfo": _in_words(params["clientInfo"])}
+            extra = {"client": self._client.key, "clientInfo": _client_name(params["clientInfo"])}
             log.info("client initializes", extra=extra)
 
     async def _reply(self, request: Request) -> None:

@@ -59,20 +59,20 @@ class Places:
             yield
             session.setup.woken_by(client.terms.identity.name)
 
-    def of(self, owner: str) -> set[str]:
-        """Ids of the live sessions that were created or made live again with this token."""
-        live = {each.id for each in self._live() if each.setup.token_name == owner}
-        return live | {session_id for session_id, token in self._coming if token == owner}
+    def of(self, token_name: str) -> set[str]:
+        """Ids of the live sessions that were created, or made live again, with the token of this name."""
+        live = {each.id for each in self._live() if each.setup.token_name == token_name}
+        return live | {session_id for session_id, name in self._coming if name == token_name}
 
     def check_sessions(self, client: Client, session_id: str = "") -> None:
         """Raise if the token has all the live sessions that it may have; `session_id` itself does not count."""
-        owner, limit = client.terms.identity.name, client.terms.identity.quota.sessions
+        token, limit = client.terms.identity.name, client.terms.identity.quota.sessions
         if not limit:
             return
-        live = len(self.of(owner) - {session_id})
+        live = len(self.of(token) - {session_id})
         if live >= limit:
             raise too_many(
-                f"The token {owner} has {live} live sessions already; close one first",
+                f"The token {token} has {live} live sessions already; close one first",
                 WAIT_FOR_SESSION,
                 "sessions",
             )
@@ -102,10 +102,10 @@ def check(client: ClientConnection, method: str) -> None:
 
 
 def check_turns(client: ClientConnection) -> None:
-    owner, limit = client.terms.identity.name, client.terms.identity.quota.turns
+    token, limit = client.terms.identity.name, client.terms.identity.quota.turns
     if not limit:
         return
     turns = (each.turn for each in client.gateway.sessions.values())
-    running = sum(turn is not None and turn.client.terms.identity.name == owner for turn in turns)
+    running = sum(turn is not None and turn.client.terms.identity.name == token for turn in turns)
     if running >= limit:
-        raise too_many(f"The token {owner} has {running} turns running already", WAIT_FOR_TURN, "turns")
+        raise too_many(f"The token {token} has {running} turns running already", WAIT_FOR_TURN, "turns")

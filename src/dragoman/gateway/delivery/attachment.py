@@ -370,7 +370,7 @@ class Attachment:
         self.send(self.session.notice_line(self.client, title, severity))
 
     def _show(self, seq: int | None, line: bytes, author: object | None) -> None:
-        """Send a line, but not to its author; to another process of Dragoman marked, for that one's other clients."""
+        """Send a line unless this client is its author; another process of Dragoman gets it, marked, for its clients."""
         own = author is self.client
         if own and not self._shared:
             return

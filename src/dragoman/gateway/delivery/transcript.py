@@ -23,7 +23,7 @@ OUTPUT_LINES = 500
 """Most lines of one tool call's output in Markdown."""
 
 USER = "User"
-TOLD_USER = "User, as the agent tells it"
+REPORTED_USER = "User, as the agent tells it"
 """Speaker of user messages as an agent reports them: its replay of a session that only it knew, or an invention."""
 LOST = "Lost"
 """Speaker of paragraphs that name events which the journal does not have."""
@@ -61,7 +61,7 @@ def is_recap(title: object) -> bool:
 async def last_prompt(store: Store, session_id: str) -> str | None:
     """The last text of the user; in a session that only the agent knew, the last one that the agent reports."""
     recent, _ = await _recent(store, session_id)
-    for wanted in (USER, TOLD_USER):
+    for wanted in (USER, REPORTED_USER):
         for speaker, text in reversed(recent):
             if speaker == wanted and text:
                 return text
@@ -240,7 +240,7 @@ def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
         return LOST, str(update["title"])
     kind = str(update.get("sessionUpdate"))
     if kind == "user_message_chunk" and tag != events.PROMPT:
-        return TOLD_USER, _text(as_object(update.get("content")))
+        return REPORTED_USER, _text(as_object(update.get("content")))
     if kind in _SPEAKERS:
         return _SPEAKERS[kind], _text(as_object(update.get("content")))
     if kind == "tool_call":

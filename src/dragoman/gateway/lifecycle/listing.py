@@ -76,7 +76,7 @@ async def _ask(client: ClientConnection, agent: AgentConnection, cwd: object) ->
         for info in sessions if isinstance(sessions, list) else []:
             if isinstance(info, dict) and isinstance(info.get("sessionId"), str):
                 try:
-                    await client.gateway.directory.listed(agent.name, info)
+                    await client.gateway.directory.add_listed(agent.name, info)
                 except StoreError as error:
                     return str(error)
         if not isinstance(result.get("nextCursor"), str):

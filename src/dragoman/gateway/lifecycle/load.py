@@ -246,11 +246,11 @@ async def _pruned(client: ClientConnection, session: Session, after: int) -> Jso
 @contextmanager
 def _coming(session: Session) -> Iterator[None]:
     """Count a client that is about to attach, so that the session is not unloaded meanwhile."""
-    session.comes()
+    session.begin_attach()
     try:
         yield
     finally:
-        session.came()
+        session.end_attach()
         gateway = session.gateway
         if not session.attachments and gateway.has(session):  # no client attached
             gateway.idle(session)

@@ -98,7 +98,7 @@ async def _relay(
     *,
     hidden: bool,
 ) -> Reply:
-    """Ask the owner and wait for the end of its replay; `hidden`: the replay contains the events before it."""
+    """Ask the owner and wait for the end of its replay; `hidden`: live events before it are not sent, as it has them."""
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
@@ -114,7 +114,7 @@ async def _relay(
             feed.expect_replay(attachment)
         try:
             patience = session.gateway.config.limits.session_timeout
-            owner.asked()
+            owner.load_sent()
             reply = await owner.call(method, raw, request, heard, patience)
             await feed.replayed()
         finally:

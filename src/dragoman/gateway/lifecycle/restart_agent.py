@@ -241,7 +241,7 @@ async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConne
 async def _rename(gateway: Registry, session: Session) -> None:
     """Save the agent's new session id; another session with the same id has it from before a restart (G-040)."""
     try:
-        await gateway.directory.claim(session.agent_name, session.agent_session_id)
+        await gateway.directory.free_agent_id(session.agent_name, session.agent_session_id)
     except StoreError as error:
         log.warning("the agent's new session may be listed twice: %s", error, extra={"session": session.id})
     session.entry.save(SessionChanges(agent_session_id=session.agent_session_id))

@@ -20,7 +20,7 @@ from dragoman.gateway.ownership.entries import (
     SessionEntryPage,
     entry_of,
     examine,
-    seen,
+    read_info,
 )
 from dragoman.gateway.ports.store import (
     LIST_PAGE,
@@ -70,7 +70,7 @@ class Directory(Protocol):
         limit: int = LIST_PAGE,
     ) -> SessionEntryPage: ...
 
-    async def listed(self, agent: str, info: JsonObject) -> None:
+    async def add_listed(self, agent: str, info: JsonObject) -> None:
         """Add or update a session from an agent's own list; its id stays the same from then on (G-042)."""
 
     async def own(self, session: Session) -> HeldElsewhere | None:
@@ -83,7 +83,7 @@ class Directory(Protocol):
 
     async def delete(self, session_id: str) -> None: ...
 
-    async def claim(self, agent: str, agent_session_id: str) -> None:
+    async def free_agent_id(self, agent: str, agent_session_id: str) -> None:
         """Remove the id from a session that had it: the agent issued it again, for another session (G-040)."""
 
 
@@ -94,7 +94,7 @@ class StoreDirectory:
         """`patience`: seconds that events wait while the store fails."""
         self.store = store
         self._patience = patience
-        self._unborn: dict[str, SessionRecord] = {}
+        self._unsaved: dict[str, SessionRecord] = {}
         """Live sessions that could not be added to the store yet."""
         self._missing: dict[str, Missing] = {}
         """Events of unloaded sessions that were not stored, and are not recorded as missing in the journal yet."""
@@ -123,7 +123,7 @@ class StoreDirectory:
             if not self.store.writable or original is not None:
                 raise
             log.error("session is not kept: %s", error, extra={"session": session.id})
-            self._unborn[session.id] = record
+            self._unsaved[session.id] = record
             self._open_journal(session, 1, 0).begin_unkept(error, for_good=False)
             return
         journal = self._open_journal(session, 1, 0)
@@ -135,7 +135,7 @@ class StoreDirectory:
     async def _add(self, record: SessionRecord) -> None:
         """Add a record; if two processes of one agent issue the same id at once, the later one gets it (G-040)."""
         for left in reversed(range(ADD_ATTEMPTS)):
-            await self.claim(record.agent, record.agent_session_id or "")
+            await self.free_agent_id(record.agent, record.agent_session_id or "")
             try:
                 await self.store.create(record)
                 return
@@ -159,8 +159,8 @@ class StoreDirectory:
         page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
         return SessionEntryPage(await self._entry(page.records), page.next_cursor)
 
-    async def listed(self, agent: str, info: JsonObject) -> None:
-        title, updated_at, rest = seen(info)
+    async def add_listed(self, agent: str, info: JsonObject) -> None:
+        title, updated_at, rest = read_info(info)
         record = await self.store.find(agent, str(info["sessionId"]))
         if record is None:
             cwd = str(info.get("cwd", ""))
@@ -235,7 +235,7 @@ class StoreDirectory:
         journal = session.journal
         if journal is None:
             return
-        if self._unborn.pop(session.id, None) is None and journal.missing is not None:
+        if self._unsaved.pop(session.id, None) is None and journal.missing is not None:
             self._missing[session.id] = journal.missing
             if len(self._missing) > MAX_MISSING:
                 del self._missing[next(iter(self._missing))]
@@ -245,7 +245,7 @@ class StoreDirectory:
     async def delete(self, session_id: str) -> None:
         await self.store.delete(session_id)
 
-    async def claim(self, agent: str, agent_session_id: str) -> None:
+    async def free_agent_id(self, agent: str, agent_session_id: str) -> None:
         former = await self.store.find(agent, agent_session_id) if agent_session_id else None
         if former is not None:
             self.store.update(former.id, former.epoch, SessionChanges(agent_session_id=None))
@@ -256,11 +256,11 @@ class StoreDirectory:
         if journal is None:
             return
         try:
-            unborn = self._unborn.get(session.id)
-            if unborn is not None:
-                await self._add(structs.replace(unborn, agent_session_id=session.agent_session_id or None))
-                self._unborn.pop(session.id, None)  # absent if it was closed meanwhile
-                journal.claimed(unborn.epoch, 0)
+            unsaved = self._unsaved.get(session.id)
+            if unsaved is not None:
+                await self._add(structs.replace(unsaved, agent_session_id=session.agent_session_id or None))
+                self._unsaved.pop(session.id, None)  # absent if it was closed meanwhile
+                journal.claimed(unsaved.epoch, 0)
                 return
             lease = await self.store.acquire(session.id)
             if isinstance(lease, HeldElsewhere):

@@ -119,7 +119,7 @@ def entry_of(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEn
     )
 
 
-def seen(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
+def read_info(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
     """Title, time and the rest of an agent's `SessionInfo`; nulls count as absent (D-37)."""
     rest = {key: value for key, value in info.items() if value is not None}
     for name in ("sessionId", "cwd"):

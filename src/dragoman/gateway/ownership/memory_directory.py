@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.ownership.entries import SessionEntry, SessionEntryPage, seen
+from dragoman.gateway.ownership.entries import SessionEntry, SessionEntryPage, read_info
 from dragoman.gateway.ports.store import LIST_PAGE, BadCursor, HeldElsewhere
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class MemoryDirectory:
         self._known: dict[str, SessionEntry] = {}
 
     async def create(self, session: Session, original: Session | None) -> None:
-        await self.claim(session.agent_name, session.agent_session_id)
+        await self.free_agent_id(session.agent_name, session.agent_session_id)
         self._known[session.id] = SessionEntry(
             id=session.id,
             agent=session.agent_name,
@@ -54,7 +54,7 @@ class MemoryDirectory:
         ]
         return SessionEntryPage(sorted(found, key=lambda kept: kept.updated_at or "", reverse=True))
 
-    async def listed(self, agent: str, info: JsonObject) -> None:
+    async def add_listed(self, agent: str, info: JsonObject) -> None:
         asid = str(info["sessionId"])
         kept = self._find(agent, asid)
         if kept is None:
@@ -62,7 +62,7 @@ class MemoryDirectory:
                 id=new_session_id(), agent=agent, cwd=str(info.get("cwd", "")), agent_session_id=asid
             )
             self._known[kept.id] = kept
-        kept.title, kept.updated_at, kept.info = seen(info)
+        kept.title, kept.updated_at, kept.info = read_info(info)
 
     async def own(self, session: Session) -> HeldElsewhere | None:
         return None
@@ -76,7 +76,7 @@ class MemoryDirectory:
     async def delete(self, session_id: str) -> None:
         self._known.pop(session_id, None)
 
-    async def claim(self, agent: str, agent_session_id: str) -> None:
+    async def free_agent_id(self, agent: str, agent_session_id: str) -> None:
         kept = self._find(agent, agent_session_id)
         if kept is not None:
             kept.agent_session_id = None

@@ -73,7 +73,7 @@ class OwnerConnection(AgentConnection):
         """Whether the owner ended after a client got a replay or a part of it, and before the answer."""
         return not self.alive and self._last_replayed > 0
 
-    def asked(self) -> None:
+    def load_sent(self) -> None:
         """A load or resume is sent to the owner."""
         self._unanswered, self._last_replayed = True, 0
 

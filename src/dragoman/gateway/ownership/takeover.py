@@ -41,14 +41,14 @@ async def take(gateway: Registry, session: Session, client: Client) -> Session:
         try:
             taken = await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(lambda _: _unless_used(gateway, session))
+            taking.add_done_callback(lambda _: _let_go_unless_used(gateway, session))
             raise
         if taken is session or gateway.has(taken):
             return taken
         # Taken for another client that was cancelled, and closed before this one could use it.
 
 
-def _unless_used(gateway: Registry, session: Session) -> None:
+def _let_go_unless_used(gateway: Registry, session: Session) -> None:
     """Let go of a session that was taken for a cancelled request, unless a client is attached."""
     if session.attachments:
         return

@@ -31,11 +31,11 @@ class MappedRequest(Request):
         if self.on_result is not None and not self.answered:
             self.on_result(result)
             self.on_result = None
-        super().reply(path_fields.answered(self.method, result, self._to_box))
+        super().reply(path_fields.translate_result(self.method, result, self._to_box))
 
     def fail(self, error: RpcError | bytes) -> None:
         raw = error if isinstance(error, bytes) else error.encode()
-        super().fail(path_fields.failed(path_fields.shortened(raw), self._to_box))
+        super().fail(path_fields.translate_error(path_fields.shortened(raw), self._to_box))
 
     @property
     def _to_box(self) -> Translation:
@@ -61,19 +61,19 @@ class MappedPeer(Peer):
             def heard(reply: Reply) -> None:
                 on_reply(self._outside(method, reply))
 
-        return super().request(method, path_fields.asked(method, params, self.paths.to_box), heard)
+        return super().request(method, path_fields.translate_params(method, params, self.paths.to_box), heard)
 
     def notify(self, method: str, params: bytes) -> None:
-        super().notify(method, path_fields.asked(method, params, self.paths.to_box))
+        super().notify(method, path_fields.translate_params(method, params, self.paths.to_box))
 
     def _outside(self, method: str, reply: Reply) -> Reply:
         if not reply.ok:
             return reply
-        return Reply(result=path_fields.answered(method, reply.result, self.paths.to_host))
+        return Reply(result=path_fields.translate_result(method, reply.result, self.paths.to_host))
 
     def _error_object(self, raw: bytes) -> bytes:
         """Translate an error from the agent; errors that the gateway makes have host paths already."""
-        return path_fields.failed(super()._error_object(raw), self.paths.to_host)
+        return path_fields.translate_error(super()._error_object(raw), self.paths.to_host)
 
 
 class MappedRewriter(UpdateRewriter):
@@ -83,7 +83,7 @@ class MappedRewriter(UpdateRewriter):
         self, agent_session_id: str, session_id: str, see: Callable[[JsonObject], bool], paths: PathMap
     ) -> None:
         def translate_and_see(update: JsonObject) -> bool:
-            translated = path_fields.updated(update, paths.to_host)
+            translated = path_fields.translate_update(update, paths.to_host)
             return see(update) or translated
 
         super().__init__(agent_session_id, session_id, translate_and_see)
@@ -110,4 +110,8 @@ def update_params(params: bytes | Raw, paths: PathMap) -> bytes | Raw:
         update = decode_object(members["update"])
     except (Malformed, KeyError):  # such as a number that Python cannot hold: passed on as it is
         return params
-    return encode({**members, "update": update}) if path_fields.updated(update, paths.to_host) else params
+    return (
+        encode({**members, "update": update})
+        if path_fields.translate_update(update, paths.to_host)
+        else params
+    )

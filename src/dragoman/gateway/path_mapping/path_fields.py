@@ -91,7 +91,7 @@ _Walk = Callable[[Any, Translation], bool]
 """A function that translates some fields of an object in place and returns whether any changed."""
 
 
-def asked(method: str, params: bytes, translation: Translation) -> bytes:
+def translate_params(method: str, params: bytes, translation: Translation) -> bytes:
     """The params of a request with translated paths."""
     walk = _ASKED.get(method)
     # A prompt may hold megabytes of images.
@@ -100,20 +100,22 @@ def asked(method: str, params: bytes, translation: Translation) -> bytes:
     return _rewritten(walk, params, translation)
 
 
-def answered(method: str, result: bytes, translation: Translation) -> bytes:
+def translate_result(method: str, result: bytes, translation: Translation) -> bytes:
     """The result of a request with translated paths."""
     walk = _ANSWERED.get(method)
     return result if walk is None else _rewritten(walk, result, translation)
 
 
-def failed(error: bytes, translation: Translation) -> bytes:
+def translate_error(error: bytes, translation: Translation) -> bytes:
     """An error with the paths in its message and its data translated."""
     if len(error) > MAX_ERROR_BYTES:
         return error
     try:
         value = decode_object(error)
         told: JsonObject = {
-            name: _searched(value[name], translation) for name in ("message", "data") if name in value
+            name: _translate_strings(value[name], translation)
+            for name in ("message", "data")
+            if name in value
         }
     except (Malformed, RecursionError):  # such as a number that Python cannot hold: passed on as it is
         return error
@@ -131,21 +133,23 @@ def shortened(error: bytes) -> bytes:
     return encode({"code": code if isinstance(code, int) else INTERNAL_ERROR, "message": f"{text}…"})
 
 
-def updated(update: JsonObject, translation: Translation) -> bool:
+def translate_update(update: JsonObject, translation: Translation) -> bool:
     """Translate the paths of an update in place; True if any changed."""
     kind = update.get("sessionUpdate")
     walk = _UPDATES.get(kind) if isinstance(kind, str) else None
     return walk is not None and walk(update, translation)
 
 
-def _searched(value: Any, translation: Translation) -> Any:
+def _translate_strings(value: Any, translation: Translation) -> Any:
     """A copy with the paths in every string translated, in names of members too."""
     if isinstance(value, str):
         return translation.text(value)
     if isinstance(value, list):
-        return [_searched(entry, translation) for entry in value]
+        return [_translate_strings(entry, translation) for entry in value]
     if isinstance(value, dict):
-        return {translation.text(name): _searched(entry, translation) for name, entry in value.items()}
+        return {
+            translation.text(name): _translate_strings(entry, translation) for name, entry in value.items()
+        }
     return value
 
 

@@ -162,18 +162,18 @@ class Inwards(Translation):
 
     def __init__(self, pairs: Iterable[tuple[Root, Root]]) -> None:
         super().__init__(pairs)
-        self.told: dict[str, str] = {}
+        self.spellings: dict[str, str] = {}
         """The client's spelling by path in the sandbox, where it is not the normal form."""
         self._normalised = lru_cache(REMEMBERED)(self._path)
         self.path = self._remembered
 
     def _remembered(self, value: str) -> str:
         path = self._normalised(value)
-        self.told.pop(path, None)  # the last spelling counts
+        self.spellings.pop(path, None)  # the last spelling counts
         if path != value and _is_odd(value):
-            self.told[path] = value
-            if len(self.told) > REMEMBERED:
-                del self.told[next(iter(self.told))]
+            self.spellings[path] = value
+            if len(self.spellings) > REMEMBERED:
+                del self.spellings[next(iter(self.spellings))]
         return path
 
     def _path(self, value: str) -> str:
@@ -188,15 +188,15 @@ class Inwards(Translation):
 class Outwards(Translation):
     """The direction out of a sandbox; uses the client's spelling of a path where it is known."""
 
-    def __init__(self, pairs: Iterable[tuple[Root, Root]], told: Mapping[str, str]) -> None:
+    def __init__(self, pairs: Iterable[tuple[Root, Root]], spellings: Mapping[str, str]) -> None:
         super().__init__(pairs)
-        self._told = told
+        self._told = spellings
         self._mapped = self.path
         self.path = self._known
 
     def _known(self, value: str) -> str:
-        told = self._told.get(value)
-        return self._mapped(value) if told is None else told
+        spellings = self._told.get(value)
+        return self._mapped(value) if spellings is None else spellings
 
 
 class PathMap:
@@ -212,7 +212,7 @@ class PathMap:
         back: dict[str, tuple[Root, Root]] = {}
         for host, box in roots:
             back.setdefault(box.text, (box, host))
-        self.to_host = Outwards(back.values(), self.to_box.told)
+        self.to_host = Outwards(back.values(), self.to_box.spellings)
         self.changes = any(host.text != box.text or host.spelled != host.text for host, box in roots)
         """False if every path is the same on both sides."""
 

@@ -33,7 +33,7 @@ class Observer:
         if kind in OPTION_KINDS:
             former = session.options.current()
             changed = session.options.read_update(update)
-            session.choices.agent_told_options(former)
+            session.choices.agent_sent_options(former)
             return changed
         if kind in OLDER_WORDS:
             category, member = OLDER_WORDS[str(kind)]

@@ -51,7 +51,7 @@ class Binding:
         self._gone = None
 
     def lose(self, reason: RpcError | None = None) -> None:
-        """No agent answers for the session any more; `reason` is told to clients that need one."""
+        """No agent answers for the session any more; `reason` is the error for requests that need one."""
         self._release(SessionEvent.LOST, reason)
 
     def park(self, reason: RpcError | None = None) -> None:

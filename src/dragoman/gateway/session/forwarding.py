@@ -35,7 +35,7 @@ class Forwarding:
         """Forward a request; its answer goes out in the order of the session's events, changed by `result` if given."""
         session = self._session
         if session.agent is None or session.recovery.pending:
-            session.gateway.spawn(self._revive_and_ask(request, params, method, result))
+            session.gateway.spawn(self._restart_and_ask(request, params, method, result))
             return
         agent = session.agent
         session.check_load()
@@ -45,7 +45,7 @@ class Forwarding:
             agent.origins.pop(call, None)
             shown = session.reply_for_client(reply)
             if shown.ok:
-                session.choices.made(request, method or request.method, raw, shown)
+                session.choices.save(request, method or request.method, raw, shown)
                 shown = result(shown) if result is not None else shown
             session.after_events(lambda: request.answer(shown))
 
@@ -53,7 +53,7 @@ class Forwarding:
         agent.origins[call] = request.id
         request.on_cancel = lambda: agent.peer.cancel(call)
 
-    async def _revive_and_ask(
+    async def _restart_and_ask(
         self, request: Request, params: bytes | None, method: str | None, result: OnResult | None
     ) -> None:
         """Restart the agent of a session that is parked or lost its agent, then forward the request."""

@@ -72,7 +72,7 @@ class Recovery:
         self.crashes += 1
 
     def gave_up(self) -> None:
-        """All tries failed: the next attempt of a user has all of them again."""
+        """All tries to restart the agent failed; the next request begins with the first try again."""
         self.crashes = 0
 
     # -- what the agent remembers

@@ -49,7 +49,7 @@ class SessionState(Enum):
     ORPHANED = "orphaned"
     """Another process owned it and is not bound: it ended, or is not reached yet."""
     CLOSED = "closed"
-    """Closed, deleted or unloaded; whoever loads it again gets another one."""
+    """Closed, deleted or unloaded; the next load makes another `Session`."""
 
 
 class SessionEvent(Enum):

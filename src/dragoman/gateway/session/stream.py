@@ -32,12 +32,12 @@ class Stream:
         self.attaching = 0
         """Number of clients that are attaching but not attached yet."""
 
-    def comes(self) -> None:
-        """A client is about to attach: the session is not unloaded before `came`."""
+    def begin_attach(self) -> None:
+        """Count a client that is about to attach: the session is not unloaded before its `end_attach`."""
         self.attaching += 1
 
-    def came(self) -> None:
-        """It is attached, or gave up."""
+    def end_attach(self) -> None:
+        """The client is attached, or gave up."""
         self.attaching -= 1
 
     @property
@@ -55,7 +55,7 @@ class Stream:
         self.feed = feed
 
     def release(self, agent: AgentConnection) -> None:
-        """The session does not use the agent any more: its slow clients must not hold it, others may share it."""
+        """Stop pausing an agent for this session's slow clients: other sessions may share it, this one has left it."""
         for attachment in self.attachments:
             attachment.client.release(agent)
 

@@ -91,7 +91,7 @@ class Turn:
         """Restart the agent, then start the turn."""
         self.request.on_cancel = self.session.cancel
         TRACE.set({**self._meta, **self._begin().carried})
-        LOG_CONTEXT.set(self._about)
+        LOG_CONTEXT.set(self._log_facts)
         try:
             await self.session.gateway.ready(self.session, self.client)
             if not self.settled:
@@ -122,7 +122,7 @@ class Turn:
         session.updates.publish()
         observed = self._begin()
         if observed is not UNOBSERVED:
-            session.updates.tell_first(observed.first)
+            session.updates.call_at_next_update(observed.first)
         session.updates.corrections.turn_begins()
         carried = observed.carried if observed is not UNOBSERVED else None
         changes = {"_meta": {**self._meta, **carried}} if carried else {}
@@ -150,11 +150,11 @@ class Turn:
             self._began = time.monotonic()
             level = logging.INFO if prompts_wanted() else logging.DEBUG  # the end is always logged
             if log.isEnabledFor(level):
-                log.log(level, "turn began", extra={**self._about, **self._words()})
+                log.log(level, "turn began", extra={**self._log_facts, **self._prompt_for_log()})
         return self._observed
 
     @property
-    def _about(self) -> JsonObject:
+    def _log_facts(self) -> JsonObject:
         return {
             "session": self.session.id,
             "client": self.client.key,
@@ -162,7 +162,7 @@ class Turn:
             "agent": self.session.agent_name,
         }
 
-    def _words(self) -> JsonObject:
+    def _prompt_for_log(self) -> JsonObject:
         """The prompt for the log, if prompts may be logged."""
         return {"prompt": bytes(self._params.get("prompt", b"")).decode()} if prompts_wanted() else {}
 
@@ -170,7 +170,7 @@ class Turn:
         """Publish the prompt, for other clients and for later replays."""
         session = self.session
         if session.feed.reaches(self.client) and not session.follows:
-            named = self._named()
+            named = self._message_meta()
             for block in self._blocks:
                 update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
                 session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
@@ -199,7 +199,7 @@ class Turn:
         else:
             self._on_shown = action
 
-    def _named(self) -> JsonObject:
+    def _message_meta(self) -> JsonObject:
         """The client's id of its message as `_meta`: stored, so that a message sent twice is recognized."""
         if not self._meta:
             return {}
@@ -237,7 +237,7 @@ class Turn:
             timer.cancel()
         if self.call is not None and self.session.agent is not None:
             self.session.agent.origins.pop(self.call, None)
-        self.session.updates.forget_first()
+        self.session.updates.forget_call()
         endings.turn_ended(self.session, self, reply, outcome)
         if self.client.peer.flush is not None:
             self.client.peer.flush()
@@ -263,7 +263,7 @@ class Turn:
         stop_reason = str(outcome.get("stopReason")) if ok else "error"
         error = "" if ok else str(outcome.get("message"))
         self._begin().end(stop_reason, error)
-        facts = {**self._about, "outcome": stop_reason, "seconds": seconds}
+        facts = {**self._log_facts, "outcome": stop_reason, "seconds": seconds}
         if not ok:
             # `redact_prompt`: the error of an agent may quote the prompt.
             facts |= {
@@ -314,7 +314,7 @@ class Turn:
             try:
                 words = await transcript.last_answer(journal.store, self.session.id)
             except StoreError as error:  # the turn still ends, with a shorter error
-                log.warning("the agent's last words cannot be read: %s", error, extra=self._about)
+                log.warning("the agent's last words cannot be read: %s", error, extra=self._log_facts)
         why = f": {words}" if words else "; the agent's last message says why"
         self.settle(Reply.failed(internal(f"The turn failed{why}", "agent_error")))
 

@@ -93,7 +93,7 @@ class AgentUpdates:
     def discarded(self) -> Iterable[bytes]:
         return self._discarded
 
-    def tell_first(self, tell: Callable[[], None]) -> None:
+    def call_at_next_update(self, tell: Callable[[], None]) -> None:
         """Call `tell` at the agent's next update, at no cost for the updates after it."""
 
         def first(kind: str, line: bytes) -> None:
@@ -103,7 +103,7 @@ class AgentUpdates:
 
         self._held = first
 
-    def forget_first(self) -> None:
+    def forget_call(self) -> None:
         if not self.discarding:
             self._held = None
 

@@ -39,7 +39,7 @@ class Choices:
         self._model_words = False
         """A client has used `session/set_model`: changes of the model are also sent as `current_model_update`."""
 
-    def made(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
+    def save(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
         """Save a setting that the agent accepted, for later clients and for a restarted agent."""
         self._model_words = self._model_words or request.method == SET_MODEL
         if method not in NAMED_BY:
@@ -68,7 +68,7 @@ class Choices:
         if self._options.choose(category, value):
             self._tell_options()
 
-    def agent_told_options(self, former: dict[str, object]) -> None:
+    def agent_sent_options(self, former: dict[str, object]) -> None:
         """The agent sent all its options; `former` has the values chosen before."""
         self._keep()
         for category, value in self._options.current().items():
@@ -103,7 +103,7 @@ class Choices:
             former = options.current()
             options.replace(listed)
             self._tell_options(author if request.method == method else None)
-            self.agent_told_options(former)
+            self.agent_sent_options(former)
 
     def _tell_older(self, category: str, value: object, author: Client | None = None) -> None:
         known = self._options.in_older_words(category, value)

@@ -29,9 +29,9 @@ CLIENT_INTERVAL = 1.0
 """Seconds between two looks at a client's terminal: the client has to be asked for the output."""
 SLACK = 0.05
 """Looks that are due within so many seconds are done together."""
-LIVE_LETTERS = 256 * 1024
+LIVE_CHARACTERS = 256 * 1024
 """Characters journaled of one running terminal: a command that prints without end must not fill the journal."""
-SHOWN_LETTERS = 16 * 1024
+SHOWN_CHARACTERS = 16 * 1024
 """Characters from the end of the output that clients are sent, as a whole each time, while a terminal runs."""
 ANCHOR = 256
 """Characters at the end of the journaled output, which locate it in the whole output."""
@@ -42,23 +42,23 @@ ENDED_CALLS = ("completed", "failed")
 
 
 @dataclass
-class _Told:
+class _Journaled:
     """How much of a terminal's output is in the journal."""
 
     interval: float = INTERVAL
-    letters: int = 0
+    characters: int = 0
     end: str = ""
     over: bool = False
 
     def news(self, output: str) -> str | None:
         """The part of `output` not journaled yet; None if the journaled end is not in it any more."""
-        if output[self.letters - len(self.end) : self.letters] == self.end:
-            return output[self.letters :]
+        if output[self.characters - len(self.end) : self.characters] == self.end:
+            return output[self.characters :]
         place = output.rfind(self.end)
         return None if place < 0 else output[place + len(self.end) :]
 
     def add(self, text: str) -> None:
-        self.letters += len(text)
+        self.characters += len(text)
         self.end = (self.end + text)[-ANCHOR:]
 
 
@@ -69,7 +69,7 @@ class LiveTerminals:
         self._look = look
         self._running: dict[str, float] = {}
         """Running terminals, each with the time of the next look."""
-        self._told: BoundedDict[_Told] = BoundedDict(limits.KNOWN_TERMINALS)
+        self._journaled: BoundedDict[_Journaled] = BoundedDict(limits.KNOWN_TERMINALS)
         self._calls: dict[str, JsonObject] = {}
         """The open tool call that refers to a terminal, by terminal."""
         self._timer: asyncio.TimerHandle | None = None
@@ -78,19 +78,19 @@ class LiveTerminals:
         return terminal in self._running
 
     def begin(self, terminal: str, *, ours: bool) -> None:
-        self._told[terminal] = _Told(INTERVAL if ours else CLIENT_INTERVAL)
+        self._journaled[terminal] = _Journaled(INTERVAL if ours else CLIENT_INTERVAL)
         self._running[terminal] = asyncio.get_running_loop().time() + INTERVAL
         self._plan()
 
     def see_call(self, update: JsonObject) -> None:
         """Note which terminals a tool call refers to."""
-        if not self._told:
+        if not self._journaled:
             return
-        call, told = update.get("toolCallId"), update.get("content")
-        content: list[object] = told if isinstance(told, list) else []
+        call, entries = update.get("toolCallId"), update.get("content")
+        content: list[object] = entries if isinstance(entries, list) else []
         for item in content:
             terminal = as_object(item).get("terminalId")
-            if isinstance(terminal, str) and terminal in self._told:
+            if isinstance(terminal, str) and terminal in self._journaled:
                 self._calls[terminal] = {"toolCallId": call, "content": list(content)}
         if len(self._calls) > KNOWN_CALLS:
             del self._calls[next(iter(self._calls))]
@@ -99,30 +99,33 @@ class LiveTerminals:
                 terminal: shown for terminal, shown in self._calls.items() if shown["toolCallId"] != call
             }
 
-    def tell(self, terminal: str, output: str, ends: JsonObject, owner: Client | None) -> None:
-        """Journal and send new output; `ends` has the exit status, if any. `end` journals an unknown terminal."""
-        told = self._told.get(terminal)
+    def tell(self, terminal: str, output: str, ends: JsonObject, runner: Client | None) -> None:
+        """Journal new output, and send it to the clients except `runner`; `ends` has the exit status, if any.
+
+        The output of a terminal for which `begin` was not called is journaled by `end` alone.
+        """
+        journaled = self._journaled.get(terminal)
         over = "exitStatus" in ends
-        if told is None or told.over:
+        if journaled is None or journaled.over:
             return
-        news = told.news(output)
+        news = journaled.news(output)
         if over:
             self._running.pop(terminal, None)
-            told.over = True
-            self._record(terminal, told, DROPPED + output if news is None else news, ends)
-        elif news and told.letters + len(news) <= LIVE_LETTERS:
-            self._record(terminal, told, news, {})
+            journaled.over = True
+            self._record(terminal, journaled, DROPPED + output if news is None else news, ends)
+        elif news and journaled.characters + len(news) <= LIVE_CHARACTERS:
+            self._record(terminal, journaled, news, {})
         elif not news:
             return
-        self._show(terminal, output, owner)
+        self._show(terminal, output, runner)
 
     def end(self, terminal: str, output: str | None, ends: JsonObject) -> None:
         """Journal the rest of the output of a terminal that was released."""
         self._running.pop(terminal, None)
-        told = self._told.pop(terminal, _Told())
-        if output is not None and not told.over:
-            news = told.news(output)
-            self._record(terminal, told, DROPPED + output if news is None else news, ends)
+        journaled = self._journaled.pop(terminal, _Journaled())
+        if output is not None and not journaled.over:
+            news = journaled.news(output)
+            self._record(terminal, journaled, DROPPED + output if news is None else news, ends)
             self._show(terminal, output, None)
         self._calls.pop(terminal, None)
 
@@ -132,16 +135,16 @@ class LiveTerminals:
             self._timer.cancel()
             self._timer = None
 
-    def _record(self, terminal: str, told: _Told, news: str, ends: JsonObject) -> None:
-        told.add(news)
+    def _record(self, terminal: str, journaled: _Journaled, news: str, ends: JsonObject) -> None:
+        journaled.add(news)
         self._session.record("terminal_output", terminalId=terminal, output=news, **ends)
 
-    def _show(self, terminal: str, output: str, owner: Client | None) -> None:
+    def _show(self, terminal: str, output: str, runner: Client | None) -> None:
         """Send the output to clients that do not run the terminal."""
         call = self._calls.get(terminal)
         if call is None:
             return
-        text = output if len(output) <= SHOWN_LETTERS else "…" + output[-SHOWN_LETTERS:]
+        text = output if len(output) <= SHOWN_CHARACTERS else "…" + output[-SHOWN_CHARACTERS:]
         content = [
             {"type": "content", "content": {"type": "text", "text": text}}
             if as_object(item).get("terminalId") == terminal
@@ -151,7 +154,7 @@ class LiveTerminals:
         update = {"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"], "content": content}
         line = update_line(self._session.id, update)
         for attachment in self._session.attachments:
-            if attachment.client is not owner:
+            if attachment.client is not runner:
                 attachment.show_passing(line)
 
     def _plan(self) -> None:
@@ -162,9 +165,9 @@ class LiveTerminals:
         self._timer = None
         now = asyncio.get_running_loop().time()
         for terminal in [name for name, due in self._running.items() if due <= now + SLACK]:
-            told = self._told.get(terminal)
-            if told is not None and self._look(terminal):
-                self._running[terminal] = now + told.interval
+            journaled = self._journaled.get(terminal)
+            if journaled is not None and self._look(terminal):
+                self._running[terminal] = now + journaled.interval
             else:
                 self._running.pop(terminal, None)
         self._plan()
