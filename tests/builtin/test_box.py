@@ -155,7 +155,9 @@ async def test_what_changes_while_the_question_is_open_is_not_applied(
     changed = {"box": Path((await at.session.files()).path("c.txt")), "workspace": workspace / "c.txt"}[where]
     ask = at.person.ask_why
 
-    async def answer(session: str, tool_call: Any, options: Any) -> tuple[str | None, str | None]:
+    async def answer(
+        session: str, tool_call: Any, options: Any, *, unasked: bool = False
+    ) -> tuple[str | None, str | None]:
         changed.write_text("not shown\n")
         return await ask(session, tool_call, options)
 
@@ -173,7 +175,9 @@ async def test_a_file_whose_size_and_time_are_forged_is_applied_as_it_was_shown(
     copied = Path((await at.session.files()).path("c.txt"))
     ask = at.person.ask_why
 
-    async def answer(session: str, tool_call: Any, options: Any) -> tuple[str | None, str | None]:
+    async def answer(
+        session: str, tool_call: Any, options: Any, *, unasked: bool = False
+    ) -> tuple[str | None, str | None]:
         times = copied.stat()
         copied.write_text("evil\n")
         os.utime(copied, ns=(times.st_atime_ns, times.st_mtime_ns))

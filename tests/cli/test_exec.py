@@ -232,6 +232,11 @@ def test_the_kind_is_known_from_the_tool_call_if_the_question_does_not_say(shell
     assert chosen(shell.run("exec", "--approve", "reads", f"update {call}\n{ask}").stdout) == "yes"
 
 
+def test_a_read_that_carries_a_command_is_no_read(shell: CommandLine) -> None:
+    tool = '{"toolCallId":"c","title":"Look","kind":"read","rawInput":{"command":"rm -r x"}}'
+    assert chosen(shell.run("exec", "--approve", "reads", f'permission {{"toolCall":{tool}}}').stdout) == "no"
+
+
 def test_a_question_without_a_way_to_refuse_is_cancelled(shell: CommandLine) -> None:
     options = '{"options":[{"optionId":"go","name":"Go","kind":"allow_once"}]}'
     assert chosen(shell.run("exec", f"permission {options}").stdout) == "cancelled"

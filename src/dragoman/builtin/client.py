@@ -39,6 +39,12 @@ class Client:
     def has_terminals(self) -> bool:
         return self.capabilities.get("terminal") is True
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether it wants to hear of every tool call before it runs, also of those that need no question."""
+        own = as_object(as_object(self.capabilities.get("_meta")).get("dragoman"))
+        return own.get("rules") is True
+
     # -- messages
 
     def update(self, session: str, update: Mapping[str, Any]) -> None:
@@ -63,10 +69,15 @@ class Client:
     # -- questions, files, terminals
 
     async def ask_why(
-        self, session: str, tool_call: Json, options: list[Json]
+        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool = False
     ) -> tuple[str | None, str | None]:
-        """The id of the chosen option, None when the question was cancelled, and the reason that a rule gave, if any."""
-        params = {"sessionId": session, "toolCall": tool_call, "options": options}
+        """The id of the chosen option, None when the question was cancelled, and the reason that a rule gave, if any.
+
+        `unasked`: only rules are asked; where none is about the call, it is allowed.
+        """
+        params: Json = {"sessionId": session, "toolCall": tool_call, "options": options}
+        if unasked:
+            params["_meta"] = {"dragoman": {"unasked": True}}
         try:
             answer = await self.request("session/request_permission", params)
         except RpcError as error:

@@ -98,19 +98,23 @@ class Toolbox:
         )
         intent = await tool.prepare(context, parsed)
         call.begin(intent, arguments)
-        if verdict == "ask":
-            await self._ask(call, intent)
+        if verdict == "ask" or self._session.client.has_rules:
+            await self._ask(call, intent, unasked=verdict == "allow")
             mode = self._mode  # it may have changed while the question was open
             if mode.verdicts[tool.effect] == "deny" or mode.boxed != context.mode.boxed:
                 raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
         call.started()
         return await intent.act()
 
-    async def _ask(self, call: _Call, intent: Intent) -> None:
+    async def _ask(self, call: _Call, intent: Intent, *, unasked: bool) -> None:
+        """Ask about a call; one that is allowed already is told to the gateway, whose rules may be about it."""
         session, scope = self._session, intent.scope
-        if scope is not None and session.always_allowed.covers(scope):
+        unasked = unasked or (scope is not None and session.always_allowed.covers(scope))
+        if unasked and not session.client.has_rules:
             return
-        chosen, reason = await session.client.ask_why(session.id, call.question(), list(options(scope)))
+        chosen, reason = await session.client.ask_why(
+            session.id, call.question(), list(options(scope)), unasked=unasked
+        )
         if chosen is None:
             raise asyncio.CancelledError
         if chosen == ALLOW_ALWAYS and scope is not None:

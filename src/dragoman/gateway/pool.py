@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.agent import AgentConnection
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, with_own_meta
 from dragoman.gateway.ports.agent import AgentHandle
 from dragoman.gateway.ports.sandbox import Box
-from dragoman.gateway.rewriting import quirks
+from dragoman.gateway.rewriting import quirks, reserved
 from dragoman.gateway.runtime import Runtime
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire.errors import RpcError, internal
@@ -193,6 +193,8 @@ class Pool:
                 sent["fs"] = {"readTextFile": True, "writeTextFile": True}
         if "fs" in sent and not quirks.survives_fs(config.command):
             del sent["fs"]
+        if config.kind in reserved.OURS:  # it asks for what rules say about every call
+            sent = with_own_meta(sent, rules=True)
         return sent
 
     async def _launch(

@@ -36,7 +36,7 @@ class Person(Client):
         pass
 
     async def ask_why(
-        self, session: str, tool_call: Json, options: list[Json]
+        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool = False
     ) -> tuple[str | None, str | None]:
         self.questions.append({"toolCall": tool_call, "options": options})
         return self.answer, self.reason

@@ -8,36 +8,31 @@ from typing import Literal
 from dragoman.cli.conversation import Question
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.narrator import Narrator, describe_tool
+from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.verdict import choose_option
+from dragoman.gateway.session.policy.verdict import decide as decide_by
 
 Approve = Literal["all", "reads", "none"]
 
-READ_KINDS = frozenset({"read", "search"})
+READS = PolicyRule(decision="allow", kind=["read", "search"])
+POLICIES: dict[Approve, PolicyConfig] = {
+    "all": PolicyConfig(rules=[PolicyRule(decision="allow")]),
+    "reads": PolicyConfig(rules=[READS]),
+    "none": PolicyConfig(),
+}
+"""A call is what its facts say: a "read" that carries a command is none."""
 KEYS = {"allow_once": "y", "reject_once": "n"}
 """The key of an option, by its kind. Other options, and all that hold for longer than once, have a number, which needs
 Enter: a single key pressed by mistake must not decide for good."""
 
 
-class Kinds:
-    """The kinds of tool calls seen so far: some agents ask for permission with no more than a call's id."""
-
-    def __init__(self) -> None:
-        self._kinds: dict[str, object] = {}
-
-    def see(self, update: JsonObject) -> None:
-        if update.get("kind") and "toolCallId" in update:
-            self._kinds[str(update["toolCallId"])] = update["kind"]
-
-    def of(self, tool: JsonObject) -> object:
-        return tool.get("kind") or self._kinds.get(str(tool.get("toolCallId")))
-
-
-def decide(approve: Approve, question: Question, kinds: Kinds) -> bool:
-    """Answer by the rule; returns whether it allowed the call."""
-    allowed = approve == "all" or (approve == "reads" and kinds.of(question.tool) in READ_KINDS)
-    option = choose_option("allow", question.options) if allowed else None
+def decide(approve: Approve, question: Question, calls: OpenTools) -> bool:
+    """Answer by the rule of this run; returns whether it allowed the call. Denies of other rules came before."""
     rule = f"--approve {approve}"
+    verdict = decide_by(POLICIES[approve], calls.filled(question.tool))
+    option = choose_option("allow", question.options) if verdict.decision == "allow" else None
     if option is not None:
         question.choose(option, rule)
     else:
@@ -100,8 +95,9 @@ def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
     return keys
 
 
-def refusal(question: Question, approve: Approve, kinds: Kinds) -> str:
+def refusal(question: Question, approve: Approve, calls: OpenTools) -> str:
     """The note about a question that the rule refused, with the rule that would allow it."""
-    reads = " or reads" if approve == "none" and kinds.of(question.tool) in READ_KINDS else ""
+    is_read = decide_by(POLICIES["reads"], calls.filled(question.tool)).decision == "allow"
+    reads = " or reads" if approve == "none" and is_read else ""
     hint = "" if approve == "all" else f"; --approve all{reads} allows it"
     return f"refused: {describe_tool(question.tool)} (--approve {approve}{hint})"

@@ -13,7 +13,7 @@ from dragoman.agents.known import KNOWN, find_agent
 from dragoman.cli.acp.start import check_sandbox
 from dragoman.cli.compose import gateway, run_loop
 from dragoman.cli.conversation import Conversation, Question
-from dragoman.cli.exec.approval import Approve, Kinds, ask_person, decide, refusal
+from dragoman.cli.exec.approval import Approve, ask_person, decide, refusal
 from dragoman.cli.exec.output import Outcome, Output
 from dragoman.cli.sessions.find import find
 from dragoman.cli.terminal.keyboard import Keyboard
@@ -26,6 +26,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError
 
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
@@ -67,7 +68,7 @@ class Execution:
         self._running = running
         self._options = options
         self._output = output
-        self._kinds = Kinds()
+        self._calls = OpenTools()
         self._keyboard = Keyboard()
         self._waiting: list[Question] = []
         self._conversation: Conversation | None = None
@@ -160,7 +161,7 @@ class Execution:
         self._output.update(update)
 
     def _update(self, update: JsonObject) -> None:
-        self._kinds.see(update)
+        self._calls.see(update)
         if self._prompted and update.get("status") == "completed" and "toolCallId" in update:
             self._did_something = True
         if self._prompted or update.get("sessionUpdate") == "notice":
@@ -179,9 +180,9 @@ class Execution:
             if len(self._waiting) == 1:
                 self._ask_next()
             return
-        question.allowed = decide(approve or "none", question, self._kinds)
+        question.allowed = decide(approve or "none", question, self._calls)
         if not question.allowed:
-            self._output.note(refusal(question, approve or "none", self._kinds))
+            self._output.note(refusal(question, approve or "none", self._calls))
 
     def _ask_next(self) -> None:
         self._keyboard.stop()

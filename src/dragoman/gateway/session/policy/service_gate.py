@@ -12,7 +12,7 @@ from typing import Protocol
 from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
 from dragoman.gateway.session.open_tools import OpenTools
-from dragoman.gateway.session.policy.verdict import Verdict
+from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict
 from dragoman.gateway.session.stream import Stream
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import FORBIDDEN, RpcError
@@ -90,7 +90,7 @@ class ServiceGate:
         if verdict.decision == "ask" and not self._tools.allowed.take(verdict.act):
             self._ask(request, params, verdict, serve)
             return
-        if verdict.decision == "allow" and verdict.rule != "default" and request.method != UNRECORDED:
+        if verdict.decision == "allow" and verdict.rule != DEFAULT and request.method != UNRECORDED:
             policy.record(verdict, _shown(request.method, params), ALLOWED["outcome"])
         serve()
 

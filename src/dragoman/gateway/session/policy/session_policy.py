@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.session.policy.verdict import Verdict, decide, decide_service, line_to_host
+from dragoman.gateway.session.policy.verdict import Verdict, decide, decide_service, is_passed, line_to_host
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
@@ -33,6 +33,11 @@ class SessionPolicy:
         """What the rules say about a tool call, filled with what was told of it before."""
         known = self._session.tools.filled(tool)
         return decide(self.rules, known, self.surroundings(known))
+
+    def has_no_rule(self, tool: JsonObject) -> bool:
+        """Whether no rule is about a tool call that its agent would not have asked about."""
+        known = self._session.tools.filled(tool)
+        return is_passed(self.rules, known, self.surroundings(known))
 
     def service_verdict(self, method: str, params: JsonObject) -> Verdict:
         """What the rules say about a call of `fs/*` or `terminal/create`, whose paths are those of the host."""

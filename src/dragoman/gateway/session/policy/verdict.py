@@ -27,6 +27,9 @@ _PREFERRED: dict[Decision, tuple[str, ...]] = {
 _PLAIN = re.compile(r"[\w./+@%-]+")
 """A path that is one word in a shell line, however it is quoted."""
 
+DEFAULT = "default"
+"""The name in a verdict for which there was no rule."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -56,6 +59,14 @@ def decide_service(policy: Policy, method: str, params: JsonObject, around: Surr
 
     found = policy.decide_unasked(act_of_service(method, params, around))
     return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
+
+
+def is_passed(policy: Policy, tool: JsonObject, around: Surroundings) -> bool:
+    """Whether no rule is about a tool call that its agent does not ask about."""
+    from dragoman.policy.requests.request import act_of_request
+
+    verdict = policy.decide_unasked(act_of_request(tool, around))
+    return (verdict.decision, verdict.rule) == ("allow", DEFAULT)
 
 
 def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:

@@ -11,7 +11,7 @@ from msgspec import Raw
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.replay import NOTHING, lenient_members
 from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
 from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
@@ -131,6 +131,18 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
             missing.pop(record.get("id"), None)
     for each in missing.values():
         yield each
+
+
+def take_unasked(params: JsonObject) -> bool:
+    """Whether an agent of ours would not have asked, and asks for what rules say; the mark is removed."""
+    own = own_meta(params)
+    if own.get("unasked") is not True:
+        return False
+    meta = {**params["_meta"], "dragoman": {key: value for key, value in own.items() if key != "unasked"}}
+    params["_meta"] = {key: value for key, value in meta.items() if value}
+    if not params["_meta"]:
+        del params["_meta"]
+    return True
 
 
 def take_id(params: bytes) -> tuple[str | None, bytes]:

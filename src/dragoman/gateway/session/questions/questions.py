@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session.policy.service_gate import OwnQuestion
-from dragoman.gateway.session.policy.verdict import choose_option
+from dragoman.gateway.session.policy.verdict import DEFAULT, choose_option
 from dragoman.gateway.session.questions.question import (
     ANSWERED,
     CANCEL_ANSWER,
@@ -23,6 +23,7 @@ from dragoman.gateway.session.questions.question import (
     RECORDED,
     Question,
     take_id,
+    take_unasked,
 )
 from dragoman.gateway.session.states import question_life
 from dragoman.rpc.request import Reply, Request
@@ -66,11 +67,14 @@ class Questions:
 
     def permission(self, request: Request) -> None:
         params = decode_object(request.params)
-        changed = dialects.read_permission(params)
+        unasked = take_unasked(params)
+        changed = dialects.read_permission(params) or unasked
         tool = as_object(params.get("toolCall"))
         self._session.tools.see(tool)
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
+        if unasked and self._passes(request, tool, params.get("options")):
+            return
         if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
@@ -177,6 +181,14 @@ class Questions:
         question.request.abandon()
         question.withdraw()
         self._close(question, why)
+
+    def _passes(self, request: Request, tool: JsonObject, options: object) -> bool:
+        """Allow a call that its agent would not have asked about, if no rule is about it."""
+        if self._session.cancelling or not self._session.policy.has_no_rule(tool):
+            return False
+        outcome = {"outcome": "selected", "optionId": choose_option("allow", options)}
+        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": {"by": DEFAULT}}}))
+        return True
 
     def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Answer by policy with an offered option; False if the question is left to the user (G-100)."""

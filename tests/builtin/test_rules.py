@@ -1,0 +1,75 @@
+"""Every tool call of the built-in agent reaches the rules before it runs, also those that it would not ask about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.agents.builtin_process import calls
+from support.clients.sample_answers import CANCELLED
+from support.gateway_process import GatewayProcess, Start
+from support.store.journal_reader import records
+
+RULES = [
+    {"name": "secrets", "decision": "deny", "paths": ["**/.env"], "reason": "Ask for the value instead."},
+    {"name": "see letters", "decision": "ask", "access": "read", "paths": ["{workspace}/letters/**"]},
+    {"name": "no search", "decision": "deny", "tool": ["grep"]},
+]
+
+
+@pytest.fixture
+async def gateway(dragoman: Start, workspace: Path) -> GatewayProcess:
+    (workspace / ".env").write_text("secret\n")
+    (workspace / "plain").symlink_to(workspace / ".env")
+    (workspace / "letters").mkdir()
+    (workspace / "letters" / "a").write_text("dear\n")
+    (workspace / "notes.txt").write_text("hello\n")
+    agents, env = {"builtin": {"kind": "builtin"}}, dict.fromkeys(("OPENAI_API_KEY",), "")
+    started = await dragoman("acp", agents=agents, env=env, policy={"rules": RULES})
+    await started.initialize()
+    return started
+
+
+async def run(gateway: GatewayProcess, session: str, line: str) -> Any:
+    return calls(await gateway.prompt(session, line))[0]
+
+
+@pytest.mark.parametrize("name", [".env", "plain"])
+async def test_a_denied_read_is_not_done_and_says_why(
+    gateway: GatewayProcess, workspace: Path, home: Path, name: str
+) -> None:
+    session = await gateway.new_session(workspace)
+    ended = await run(gateway, session, f"/read {name}")
+    assert ended["status"] == "failed" and "Ask for the value instead." in str(ended)
+    assert "secret\\n" not in str(ended["content"])
+    (record,) = records(home, session, "decision")
+    assert (record["by"], record["decision"]) == ("secrets", "deny")
+
+
+async def test_a_rule_that_asks_about_reads_asks_a_person(gateway: GatewayProcess, workspace: Path) -> None:
+    questions: list[Any] = []
+
+    def answer(params: Any) -> Any:
+        questions.append(params)
+        offered = [option["optionId"] for option in params["options"] if option["kind"] == "allow_once"]
+        once = {"outcome": {"outcome": "selected", "optionId": offered[0]}}
+        return CANCELLED if len(questions) == 1 else once
+
+    gateway.on("session/request_permission", answer)
+    session = await gateway.new_session(workspace)
+    assert (await run(gateway, session, "/read letters/a"))["status"] == "failed"
+    assert (await run(gateway, session, "/read letters/a"))["status"] == "completed"
+    assert len(questions) == 2 and "unasked" not in str(questions)
+
+
+async def test_what_no_rule_is_about_asks_nothing_and_is_not_recorded(
+    gateway: GatewayProcess, workspace: Path, home: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    assert (await run(gateway, session, "/read notes.txt"))["status"] == "completed"
+    assert not [
+        message for message in gateway.received if message.get("method") == "session/request_permission"
+    ]
+    assert records(home, session, "decision") == []
