@@ -34,7 +34,10 @@ PREFIXES: list[list[str | list[str]]] = [
     ["go", "test"],
     ["tar", ["tf", "-tf"]],
 ]
-RULES = [PolicyRule(decision="allow", name="harmless", command=PREFIXES)]
+RULES = [
+    PolicyRule(decision="allow", name="harmless", command=PREFIXES),
+    PolicyRule(decision="allow", name="fetching", command=[["curl"], ["wget"]], hosts=["ok.example"]),
+]
 
 
 @pytest.fixture
@@ -46,6 +49,7 @@ def project(tmp_path: Path) -> Path:
     (folder / "notes.txt").write_text("hello\n")
     (folder / "way-out").symlink_to(tmp_path)
     (folder / "src" / "link").symlink_to("/etc/passwd")
+    (folder / "process-link").symlink_to("/proc/self/cwd")
     (folder / "--output=pwned").touch()
     return folder
 
@@ -110,6 +114,11 @@ def test_harmless_lines_are_allowed(project: Path, policy: Policy) -> None:
         "ls *.txt",
         "pytest -q > log.txt 2>&1",
         "cat notes.txt 2>/dev/null || true",
+        "curl -fsSL -H 'Accept: text/plain' https://ok.example/x.json | jq .",
+        "curl -X POST -d '{\"a\": 1}' --max-time 5 https://ok.example:8443/api",
+        "wget -qO- --tries=2 https://ok.example/x",
+        "make test -j4 --keep-going",
+        'echo "$HOME: $PWD[x]"',
     ]
     verdicts = [
         (line, policy.decide(act_of_command(line, cwd=str(project), workspace=str(project))))

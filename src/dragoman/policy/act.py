@@ -15,6 +15,8 @@ class PathFact:
     path: str
     access: Access
     outside: bool
+    names: tuple[str, ...] = ()
+    """Of a pattern: the files that it stands for now."""
 
     def facts(self) -> dict[str, Any]:
         return {"path": self.path, "access": self.access, "outside": self.outside}

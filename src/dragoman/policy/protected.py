@@ -28,6 +28,8 @@ def denied_place(act: Act, folders: Sequence[str]) -> str | None:
 
 
 def _is_protected(path: PathFact, folders: Sequence[str]) -> bool:
+    if any(_is_protected(PathFact(name, path.access, path.outside), folders) for name in path.names):
+        return True
     parts = _folded(path.path).rstrip("/").split("/")
     if any(_may_be(part, ".dragoman") for part in parts) or _is_git(parts[-1]):
         return True

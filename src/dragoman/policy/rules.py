@@ -208,21 +208,26 @@ class Rule:
             match = _best(_may_begin(part.command, prefix) for prefix in self.prefixes)
         if match == "no":
             return "no"
-        if self.about_paths and not any(self._touches_path(path, act) for path in part.paths):
-            return "no"
+        if self.about_paths:
+            match = _weaker(match, _best(self._touches_path(path, act) for path in part.paths))
         if self.config.hosts and not any(
             host == "?" or _is_host(host, self.config.hosts) for host in part.hosts
         ):
             return "no"
         return match
 
-    def _touches_path(self, path: PathFact, act: Act) -> bool:
+    def _touches_path(self, path: PathFact, act: Act) -> Match:
         config = self.config
         if config.access is not None and path.access != config.access:
-            return False
+            return "no"
         if config.outside_workspace is not None and path.outside != config.outside_workspace:
-            return False
-        return not config.paths or _in_globs(path.path, config.paths, act.workspace)
+            return "no"
+        if not config.paths:
+            return "yes"
+        if not path.path.startswith("/"):  # not known: it may be any file
+            return "maybe"
+        found = any(_in_globs(name, config.paths, act.workspace) for name in (path.path, *path.names))
+        return "yes" if found else "no"
 
     def _circumstances(self, act: Act, now: datetime) -> bool:
         config = self.config
@@ -312,6 +317,10 @@ def _may_begin(command: Command, prefix: tuple[frozenset[str], ...]) -> Match:
                 return "no"
             after_option = name.startswith("-")
     return "yes"
+
+
+def _weaker(one: Match, other: Match) -> Match:
+    return "no" if "no" in (one, other) else "maybe" if "maybe" in (one, other) else "yes"
 
 
 def _best(matches: Iterable[Match]) -> Match:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
 from dragoman.policy.act import Access, PathFact
-from dragoman.policy.shell.places import is_outside
+from dragoman.policy.shell.places import place_fact, real_place
 
 MAX_PATH = 4096
 """Longest path that is resolved: longer ones do not exist, and each component is looked up."""
@@ -30,17 +30,19 @@ class Places:
 
     def folder(self, told: object) -> str:
         """The folder that a shell line runs in; empty if it cannot be told."""
-        path = self._absolute(told, mapped=False)
-        return path if path is not None else ""
+        place = self._place(told, mapped=False)
+        path, sure = real_place(place) if place is not None else ("", False)
+        return path if sure else ""
 
     def _fact(self, told: object, access: Access, mapped: bool) -> PathFact:
-        path = self._absolute(told, mapped)
-        if path is None:
+        place = self._place(told, mapped)
+        if place is None:
             shown = told[:100] if isinstance(told, str) else NOT_KNOWN
             return PathFact(shown or NOT_KNOWN, access, outside=True)
-        return PathFact(path, access, is_outside(path, self._workspace))
+        return place_fact(place, self._cwd, access, self._workspace)
 
-    def _absolute(self, told: object, mapped: bool) -> str | None:
+    def _place(self, told: object, mapped: bool) -> str | None:
+        """The absolute path, links and all; None if it cannot be told."""
         if not isinstance(told, str) or not told or len(told) > MAX_PATH:
             return None
         if told != told.strip():  # a tool that cuts blanks off would find another file
@@ -52,10 +54,12 @@ class Places:
             path = self._to_host(path)
         if not path.startswith("/") and not self._cwd:
             return None
+        place = os.path.join(self._cwd or "/", path)  # noqa: PTH118
         try:
-            return os.path.realpath(os.path.join(self._cwd or "/", path))  # noqa: PTH118
-        except ValueError:  # a NUL, or half a surrogate pair
+            os.fsencode(place)
+        except ValueError:  # half a surrogate pair
             return None
+        return None if "\0" in place else place
 
 
 def _of_uri(told: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import stat
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -15,9 +16,11 @@ from dragoman.policy.shell.values import Arg, Scope
 _STREAMS = frozenset(
     {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/urandom"}
 )
-_STREAM = re.compile(r"/dev/fd/[0-9]+")
+_STREAM = re.compile(r"/dev/fd/[0-2]")
 _PATTERN = re.compile(r"[*?\[]")
 _LONGEST_NAME = 255
+_PROCESS = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?")
+_MOST_LINKS = 40
 
 
 def is_stream(path: str) -> bool:
@@ -38,6 +41,67 @@ def is_outside(path: str, workspace: str) -> bool:
     return path != root and not path.startswith(root.rstrip("/") + "/")
 
 
+def real_place(path: str, folder: str = "") -> tuple[str, bool]:
+    """The real path, and whether it is the same for every process: `/proc/self` is the one that asks.
+
+    `folder` is the one that the process runs in, as far as known.
+    """
+    try:
+        if os.path.realpath(path) == path:
+            return path, True
+    except OSError:  # a link that may not be read, such as those of other users' processes
+        return os.path.normpath(path), False
+    return _walked(path, folder)
+
+
+def _walked(path: str, folder: str) -> tuple[str, bool]:
+    """Follows links one by one; those of a process lead to the folder of the line, or are not known."""
+    rest, place, sure, links = path.split("/")[::-1], "/", True, 0
+    while rest:
+        step = rest.pop()
+        if step in ("", "."):
+            continue
+        place = os.path.dirname(place) if step == ".." else os.path.join(place, step)  # noqa: PTH118, PTH120
+        if _PROCESS.fullmatch(place):
+            sure = False
+            inner = next((rest.pop() for _ in range(len(rest)) if rest[-1] not in ("", ".")), "")
+            if inner not in ("cwd", "root") or (inner == "cwd" and not folder):
+                return path, False
+            place = real(folder) if inner == "cwd" else "/"
+            continue
+        try:
+            target = os.readlink(place)  # noqa: PTH115
+        except OSError:
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return path, False
+        place = "/" if target.startswith("/") else os.path.dirname(place)  # noqa: PTH120
+        rest += target.split("/")[::-1]
+    return place, sure
+
+
+def has_other_names(path: str) -> bool:
+    """Whether a file has hard links: what is written to it is written to a file that may be anywhere."""
+    try:
+        facts = os.lstat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(facts.st_mode) and facts.st_nlink > 1
+
+
+def place_fact(place: str, folder: str, access: Access, workspace: str) -> PathFact:
+    """A path, which is outside also if it is another one for each process, or if its file has other names."""
+    path, sure = real_place(place, folder)
+    outside = not sure or is_outside(path, workspace) or (access == "write" and has_other_names(path))
+    return PathFact(path, access, outside)
+
+
+def _leads_away(place: str, workspace: str) -> bool:
+    path, sure = real_place(place)
+    return not sure or is_outside(path, workspace)
+
+
 def facts_of(arg: Arg, access: Access, scope: Scope, workspace: str) -> list[PathFact]:
     """What an argument that is a path may name."""
     if arg.values is None or scope.folders is None:
@@ -45,6 +109,18 @@ def facts_of(arg: Arg, access: Access, scope: Scope, workspace: str) -> list[Pat
             return _resolved(arg, access, ("/",), workspace)
         return [PathFact(arg.text, access, outside=True)]
     return _resolved(arg, access, scope.folders, workspace)
+
+
+def folders_outside(scope: Scope, access: Access, workspace: str) -> list[PathFact]:
+    """The folders that a program runs in, if not in the workspace: they may be read without being named."""
+    if scope.folders is None:
+        return [PathFact("(an unknown folder)", access, outside=True)]
+    found = [real_place(folder) for folder in scope.folders]  # not `real`: a link may be there by now
+    return [
+        PathFact(folder, access, outside=True)
+        for folder, sure in found
+        if not sure or is_outside(folder, workspace)
+    ]
 
 
 def _resolved(arg: Arg, access: Access, folders: tuple[str, ...], workspace: str) -> list[PathFact]:
@@ -60,8 +136,7 @@ def _resolved(arg: Arg, access: Access, folders: tuple[str, ...], workspace: str
             if arg.pattern and _PATTERN.search(value):
                 found.append(_pattern_fact(joined, access, workspace))
             else:
-                path = os.path.realpath(joined)
-                found.append(PathFact(path, access, is_outside(path, workspace)))
+                found.append(place_fact(joined, folder, access, workspace))
     return found
 
 
@@ -70,17 +145,20 @@ def _pattern_fact(path: str, access: Access, workspace: str) -> PathFact:
     at = _PATTERN.search(path)
     assert at is not None
     head, _, tail = path[: at.start()].rpartition("/")
-    folder = os.path.realpath(head or "/")
+    folder, sure = real_place(head or "/")
     pattern = tail + path[at.start() :]
     steps = [step for step in pattern.split("/") if step not in ("", ".")]
     # `.*` is also `..` for bash before 5.2.
-    outside = is_outside(folder, workspace) or any(
-        step.startswith(".") and fnmatch.fnmatchcase("..", _widened(step)) for step in steps
+    outside = (
+        not sure
+        or is_outside(folder, workspace)
+        or any(step.startswith(".") and fnmatch.fnmatchcase("..", _widened(step)) for step in steps)
     )
     pattern = "/".join(steps)
-    if not outside:
-        outside = _leads_outside(folder, pattern, workspace)
-    return PathFact(f"{folder.rstrip('/')}/{pattern}", access, outside)
+    names: list[str] = []
+    if not is_outside(folder, workspace):
+        outside = _leads_outside(folder, pattern, workspace, access, names) or outside
+    return PathFact(f"{folder.rstrip('/')}/{pattern}", access, outside, tuple(names))
 
 
 def _widened(step: str) -> str:
@@ -88,8 +166,8 @@ def _widened(step: str) -> str:
     return step[: at.start()] + "*" if (at := re.search(r"[\[\\]", step)) else step
 
 
-def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
-    """Whether a symlink that the pattern may match leads out; unsure, it does. Deeper levels: any folder's links."""
+def _leads_outside(folder: str, pattern: str, workspace: str, access: Access, names: list[str]) -> bool:
+    """Whether a link that the pattern may match leads out; unsure, it does. Deeper levels: any folder's links."""
     first, _, rest = pattern.partition("/")
     try:
         with os.scandir(folder) as entries:
@@ -98,9 +176,13 @@ def _leads_outside(folder: str, pattern: str, workspace: str) -> bool:
                     return True
                 if not fnmatch.fnmatchcase(entry.name, _widened(first)):
                     continue
-                if entry.is_symlink() and is_outside(os.path.realpath(entry.path), workspace):
+                if entry.is_symlink() and _leads_away(entry.path, workspace):
                     return True
-                if rest and entry.is_dir() and _leads_outside(entry.path, rest, workspace):
+                if access == "write" and not rest and has_other_names(entry.path):
+                    return True
+                if not rest:
+                    names.append(real_place(entry.path)[0])
+                elif entry.is_dir() and _leads_outside(entry.path, rest, workspace, access, names):
                     return True
     except OSError:
         return False  # no such folder: the shell passes the pattern on as it is
@@ -117,7 +199,7 @@ def leads_out(folder: str, workspace: str) -> bool:
                     count += 1
                     if count > MAX_TREE:
                         return True
-                    if entry.is_symlink() and is_outside(os.path.realpath(entry.path), workspace):
+                    if entry.is_symlink() and _leads_away(entry.path, workspace):
                         return True
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
@@ -133,10 +215,10 @@ def words_that_lead_out(words: Sequence[Arg], scope: Scope, workspace: str, acce
         for value in arg.values or ():
             for name in _inner_names(value):
                 found += [
-                    PathFact(os.path.realpath(place), access, outside=True)
+                    PathFact(real_place(place)[0], access, outside=True)
                     for folder in scope.folders or ()
                     if os.path.islink(place := os.path.join(folder, name))  # noqa: PTH114, PTH118
-                    and is_outside(os.path.realpath(place), workspace)
+                    and _leads_away(place, workspace)
                 ]
     return found
 

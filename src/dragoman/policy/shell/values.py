@@ -47,6 +47,8 @@ SPECIAL = frozenset(
 """Variables whose value the shell chooses, whatever is assigned to them."""
 _BRACES = 64
 """Braces of one word: what they stand for takes time that grows with the square of their number."""
+_VARIABLES = frozenset({"variable", "quoted_variable"})
+_MODIFIER = re.compile(r":[A-Za-z&]|\[")
 _CHANGES = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--|<<=|>>=")
 
 
@@ -193,7 +195,7 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
     for index, piece in enumerate(pieces):
         values, is_pattern = _piece(piece, scope, first=index == 0 and patterns, alone=len(pieces) == 1)
         pattern = pattern or (is_pattern and patterns)
-        if values is None:
+        if values is None or (piece.kind in _VARIABLES and _is_modified(pieces[index + 1 : index + 2])):
             known = False
             break
         options.append(values)
@@ -208,6 +210,13 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
     wild = any(piece.kind == "variable" and piece.text in scope.variables for piece in pieces)
     return Arg(
         source or prefix + "…", None, prefix, splits=any(_may_split(piece) for piece in pieces), wild=wild
+    )
+
+
+def _is_modified(following: list[Piece]) -> bool:
+    """`$x:h` and `$x[2]` are parts of the value for zsh, which is the shell of some agents."""
+    return (
+        bool(following) and _MODIFIER.match(following[0].text) is not None and following[0].kind != "variable"
     )
 
 

@@ -247,6 +247,8 @@ class Walker:
             return None
         if len(args) != 1:
             raise Unreadable("a redirection to several files")
+        if redirect.target.source.startswith("!"):
+            raise Unreadable("`>!`, which is another thing for zsh")
         return Target(redirect.operator, redirect.descriptor, args[0])
 
     def _test(self, node: Test, scope: Scope) -> None:

@@ -23,7 +23,7 @@ def run_builtin(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> 
             while rest and rest[0].only in ("--", "-L"):
                 rest = rest[1:]
             move(scope, rest[0] if rest else None)
-            numbered = program == "pushd" and rest and rest[0].text[:1] in ("+", "-")
+            numbered = rest and rest[0].text[:1] in ("+", "-")  # `cd +1` is of the stack for zsh
             if len(rest) > 1 or numbered or (program == "pushd" and not rest):
                 scope.folders = None
         case "popd":

@@ -9,8 +9,14 @@ from dataclasses import dataclass, field
 
 from dragoman.policy.act import Access, Command, Effect, PathFact
 from dragoman.policy.shell.limits import MAX_DEPTH, MAX_LOOKUPS
-from dragoman.policy.shell.places import facts_of, is_outside, leads_out, names_options, words_that_lead_out
-from dragoman.policy.shell.programs import files
+from dragoman.policy.shell.places import (
+    facts_of,
+    folders_outside,
+    leads_out,
+    names_options,
+    words_that_lead_out,
+)
+from dragoman.policy.shell.programs import files, network
 from dragoman.policy.shell.programs.builtins import run_builtin
 from dragoman.policy.shell.programs.environment import runs_something
 from dragoman.policy.shell.programs.languages import check_awk, check_interpreter, check_sed, read_git
@@ -22,6 +28,8 @@ from dragoman.policy.shell.programs.options import (
     effect,
     interpreter,
 )
+from dragoman.policy.shell.programs.runners import inner_commands
+from dragoman.policy.shell.programs.targets import further_targets
 from dragoman.policy.shell.programs.wrappers import WRAPPERS, XARGS, NotSeenThrough, unwrap
 from dragoman.policy.shell.syntax.parts import Unreadable
 from dragoman.policy.shell.values import Arg, Scope, fixed, unknown
@@ -190,6 +198,7 @@ class Collector:
         access: Access = "write" if found.deletes else "read"
         pairs: list[tuple[Arg, Access]] = [(root, access) for root in roots]
         pairs += [(arg, "write") for arg in found.written]
+        pairs += [(arg, "read") for arg in found.compared]
         effects = [Effect(option, "writes") for option in found.writes]
         command = self._command(call, words, env, scope, "find", Options(), pairs, effects)
         (self.wrappers if found.inner and not effects else self.commands).append(command)
@@ -247,6 +256,15 @@ class Collector:
     # recording
 
     def _record(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, program: str) -> None:
+        for part in (words, *further_targets(program, words)):
+            self._record_one(call, part, env, scope, program)
+        for inner in inner_commands(program, words):
+            named = (inner[0].only or "").rpartition("/")[2]
+            self.wrappers.append(self._command(call, inner, env, scope, named, Options(prints=False), []))
+
+    def _record_one(
+        self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, program: str
+    ) -> None:
         options = PROGRAMS.get(program)
         effects: list[Effect] = []
         pairs: list[tuple[Arg, Access]] = []
@@ -297,7 +315,7 @@ class Collector:
         self._count(words, scope)
         paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
         paths += self._redirected(call)
-        paths += self._elsewhere(options, scope)
+        paths += folders_outside(scope, "read" if options.prints else "write", self.workspace)
         paths += words_that_lead_out(words[1:], scope, self.workspace, "read" if options.prints else "write")
         if files.follows_links(program, words[1:]) and self._has_way_out(scope):
             paths.append(PathFact("(through links)", "read", outside=True))
@@ -316,7 +334,7 @@ class Collector:
             redirects=tuple(target.shown() for target in call.targets),
             effects=tuple(effects or ()),
             paths=tuple(dict.fromkeys(paths)),
-            hosts=tuple(files.hosts(program, words[1:])),
+            hosts=tuple(dict.fromkeys(network.hosts(program, words[1:]))),
             trusted_program=not folder or folder in _SYSTEM,
             prints=options.prints,
             neutral=program in _NEUTRAL and not folder,
@@ -337,18 +355,6 @@ class Collector:
         if folder not in self.ways_out:
             self.ways_out[folder] = leads_out(folder, self.workspace)
         return self.ways_out[folder]
-
-    def _elsewhere(self, options: Options, scope: Scope) -> list[PathFact]:
-        """The folder that the program runs in, if that is not in the workspace: it may be read without being named."""
-        access: Access = "read" if options.prints else "write"
-        if scope.folders is None:
-            return [PathFact("(an unknown folder)", access, outside=True)]
-        found = [
-            os.path.realpath(folder) for folder in scope.folders
-        ]  # not `real`: a link may be there by now
-        return [
-            PathFact(folder, access, outside=True) for folder in found if is_outside(folder, self.workspace)
-        ]
 
     def _redirected(self, call: Call) -> list[PathFact]:
         found: list[PathFact] = []

@@ -25,6 +25,7 @@ _RUNS = re.compile(
     r"|LESS.*|MANOPT|MAN.*|RIPGREP_.*|GREP_.*|TAR_.*|RSYNC_.*|CC|CXX|LD|AR|MAKE.*|CARGO.*|RUSTC.*|GO.*|PIP_.*|UV_.*"
     r"|.*_PROXY|.*_proxy|DOCKER_.*|SSH_.*|SUDO_.*|ZDOTDIR|FPATH|INPUTRC|TERMINFO.*|LOCALDOMAIN|RES_OPTIONS|HOSTALIASES"
     r"|VIMINIT|EXINIT|.*INIT|PSQLRC|PG.*|MYSQL.*|AWS_.*|GOOGLE_.*|AZURE_.*|GCONV_PATH|NLSPATH|COMSPEC|PYTEST_.*|TOX.*"
+    r"|(?:f|cd|man|mail|module_)?path|functions|(?:g|s|dis_)?aliases|commands|options|parameters|NULLCMD|READNULLCMD|ARGV0"
     r"|NODE|DRAGOMAN_.*|CLAUDE.*|CODEX.*|GEMINI.*|OPENCODE.*"
 )
 

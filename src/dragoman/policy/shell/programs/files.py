@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.programs.network import has_address, path_of
 from dragoman.policy.shell.values import Arg, fixed
 
 _NO_FILES = names(
@@ -30,16 +31,13 @@ _READS = names(
     """
 )
 """Programs whose file arguments are read; those of programs that are not known count as written."""
+_FETCHES = names(
+    """
+    git curl pytest python python3 node cargo go npm pnpm yarn make gmake docker kubectl gh rsync scp
+    """
+)
+"""Of the programs in these tables, those that take addresses of other machines."""
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp", "ln"})
-_URL = re.compile(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://(?:[^/?#@\s]*@)?(\[[0-9A-Fa-f:.]+\]|[^/:?#\s]+)"
-)
-_REMOTE = re.compile(r"(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+):(?!//).*", re.DOTALL)
-_HOST_FIRST = frozenset(
-    {"ssh", "ping", "ping6", "nc", "ncat", "telnet", "dig", "nslookup", "host", "traceroute", "whois", "mosh"}
-)
-_COPIERS = frozenset({"scp", "rsync", "git", "sftp"})
-_NETWORK = _HOST_FIRST | {"curl", "wget", "scp", "rsync", "sftp", "ftp"}
 
 
 def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -> list[tuple[Arg, Access]]:
@@ -49,12 +47,12 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     access: Access = "read" if program in _READS or program in _PATTERN_FIRST else "write"
     if any(effect.does == "writes" for effect in effects or ()):
         access = "write"
-    plain = [arg for arg in words if not _is_option(arg)]
+    plain = [_without_scheme(arg) for arg in words if not _is_option(arg)]
     if program in _PATTERN_FIRST and not any(_is_pattern_option(arg) for arg in words):
         plain = plain if _is_value_of_option(program, words) else plain[1:]
     elif program == "dd":
         return list(_of_dd(words))
-    found = [(arg, access) for arg in plain if arg.values is None or not _URL.search(arg.text)]
+    found = [(arg, access) for arg in plain if not _is_address(program, arg)]
     if program in _LAST_WRITTEN and len(plain) > 1 and program != "ln":
         linked = program == "cp" and any(re.match(r"-[^-]*[ls]|--l|--s[^p]", arg.text) for arg in words)
         first: Access = (
@@ -142,6 +140,21 @@ def _is_pattern_option(arg: Arg) -> bool:
     return bool(re.match(r"-[^-]*[ef]", text)) or text.startswith(("--r", "--f"))  # names may be cut short
 
 
+def _is_address(program: str, arg: Arg) -> bool:
+    """Whether a word is an address and no file. Programs that fetch nothing take `https://x` for a file."""
+    local = (
+        program in _READS or program in _PATTERN_FIRST or program in _WRITERS
+    ) and program not in _FETCHES
+    return not local and arg.values is not None and has_address(arg.text) and ".." not in arg.text
+
+
+def _without_scheme(arg: Arg) -> Arg:
+    """`file:///x` as the path that it is."""
+    if not arg.values or not any(value[:5].lower() == "file:" for value in arg.values):
+        return arg
+    return Arg(arg.text, tuple(path_of(value) for value in arg.values), pattern=arg.pattern)
+
+
 def _looks_like_path(arg: Arg) -> bool:
     if arg.values is None:
         return True
@@ -154,14 +167,14 @@ def _in_options(words: list[Arg]) -> Iterator[Arg]:
         if arg.values is None and re.match(r"-[^-]|--?[^=]+=", arg.prefix):
             yield Arg(arg.text, None)
         for text in arg.values if arg.values is not None else (arg.prefix,):
-            value = _in_option(text)
-            if "/" in value or value.startswith(("~", "..")):
+            value = path_of(_in_option(text))
+            if "/" in value or value.startswith(("~", ".")):
                 yield fixed(value) if arg.values is not None else Arg(arg.text, None, value)
 
 
 def _in_option(text: str) -> str:
-    if found := re.search(r"@((?:/|~|\.\.?/).*)", text, re.DOTALL):
-        return found[1]  # the contents of a file: `curl -d @/x`, `pytest @/x`
+    if found := re.search(r"(?:^|=)@(.+)|@((?:/|~|\.\.?/).*)", text, re.DOTALL):
+        return found[1] or found[2]  # the contents of a file: `curl -d @/x`, `pytest @/x`
     if "=" in text:
         return text.partition("=")[2]
     if found := re.match(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", text, re.DOTALL):
@@ -179,33 +192,6 @@ def _of_dd(words: list[Arg]) -> Iterator[tuple[Arg, Access]]:
             yield made, "read" if name == "if" else "write"
 
 
-def hosts(program: str, words: list[Arg]) -> Iterator[str]:
-    """Names of machines in the arguments; `?` for one that is not known."""
-    for arg in words:
-        for value in arg.values or (arg.prefix,):
-            yield from (match[1].lower() for match in _URL.finditer(value))
-            if (
-                program in _COPIERS
-                and (program != "git" or "@" in value)
-                and (found := _REMOTE.fullmatch(value))
-            ):
-                yield found[1].lower()
-        if arg.values is None and program in _NETWORK:
-            yield "?"
-    if program in _HOST_FIRST:
-        plain = [arg for arg in words if not _is_option(arg)]
-        for arg in plain[:1]:
-            yield arg.text.rpartition("@")[2].lower()
-    elif program in ("curl", "wget"):
-        for arg in words:
-            if (
-                arg.only
-                and not arg.only.startswith("-")
-                and re.match(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", arg.only)
-            ):
-                yield re.split(r"[/:?#]", arg.only)[0].lower()
-
-
 # find
 
 
@@ -215,6 +201,8 @@ class Find:
     inner: list[tuple[list[Arg], bool]] = field(default_factory=list)
     """Commands of `-exec` and its like, and whether they run in the folder of what was found."""
     written: list[Arg] = field(default_factory=list)
+    compared: list[Arg] = field(default_factory=list)
+    """Files that others are compared with."""
     writes: list[str] = field(default_factory=list)
     deletes: bool = False
     reasons: list[str] = field(default_factory=list)
@@ -237,6 +225,9 @@ def read_find(words: list[Arg]) -> Find:
             while at < len(words) and not _ends_exec(words, at, start):
                 at += 1
             found.inner.append((words[start:at], word.endswith("dir")))
+            at += 1
+        elif word in ("-samefile", "-anewer", "-cnewer") or word.startswith("-newer"):
+            found.compared += words[at : at + 1]
             at += 1
         elif word == "-delete":
             found.deletes = True

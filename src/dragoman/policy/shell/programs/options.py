@@ -28,6 +28,8 @@ class Options:
 
 
 _READER = Options()
+_ASSIGNS = r"[^-=][^=]*=.*"
+"""A variable set by a word of the line, which may choose what runs."""
 
 PROGRAMS: dict[str, Options] = {
     **dict.fromkeys(
@@ -68,7 +70,7 @@ PROGRAMS: dict[str, Options] = {
     "file": Options(writes=("-C", "--compile")),
     "xxd": Options(),
     "uniq": Options(),
-    "yq": Options(writes=("-i", "--inplace", "-s", "--split-exp")),
+    "yq": Options(writes=("-i", "--inplace", "-s", "--split-exp"), words=(r".*\b(?:load\w*|system)\b.*",)),
     "less": Options(
         writes=("-o", "-O", "--log-file", "--LOG-FILE"),
         runs=("-k", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"),
@@ -79,7 +81,10 @@ PROGRAMS: dict[str, Options] = {
     "most": Options(runs=("-k",)),
     "man": Options(runs=("-P", "--pager", "-H", "--html", "-C", "--config-file", "-p", "--preprocessor")),
     "help": Options(),
-    "bat": Options(writes=("--generate-config-file",), runs=("--pager", "--config-file")),
+    "bat": Options(
+        writes=("--generate-config-file", "--build", "--clear", "--source", "--target"),
+        runs=("--pager", "--config-file"),
+    ),
     "rg": Options(runs=("--pre", "--hostname-bin")),
     "ag": Options(runs=("--pager",)),
     "ack": Options(runs=("--pager", "--ackrc", "--output", "--filter")),
@@ -98,6 +103,11 @@ PROGRAMS: dict[str, Options] = {
             *("-F", "--info-script", "--new-volume-script"),
         ),
         prints=False,
+        words=(
+            r"[^-/=][^/=]*:.*",
+            r"--f[a-z]*=[^/]*:.*",
+            r"-[A-Za-z]*f[^/]*:.*",
+        ),  # a machine, reached by a shell
     ),
     "zip": Options(runs=("-T", "-TT", "--test", "--unzip-command"), prints=False),
     "split": Options(runs=("--filter",), prints=False),
@@ -139,9 +149,37 @@ PROGRAMS: dict[str, Options] = {
             runs=("--eval", "-E"),
             prints=False,
             assigns=True,
-            words=(r"[^-=][^=]*=.*", r"-", r"-[A-Za-z]*f-", r"--[a-z]+=-", r".*/dev/(?:stdin|fd/).*"),
+            words=(_ASSIGNS, r"-", r"-[A-Za-z]*f-", r"--[a-z]+=-", r".*/dev/(?:stdin|fd/).*"),
         ),
     ),
+    "just": Options(
+        runs=("--shell", "--shell-arg", "-c", "--command", "--chooser", "--set", "--dotenv-path"),
+        prints=False,
+        words=(_ASSIGNS,),
+    ),
+    "task": Options(prints=False, words=(_ASSIGNS,)),
+    "rake": Options(
+        runs=("-r", "--require", "-e", "--execute", "-E", "--execute-continue", "-p", "--execute-print"),
+        prints=False,
+        words=(_ASSIGNS,),
+    ),
+    **dict.fromkeys(
+        ("mvn", "mvnw", "mvnd"),
+        Options(
+            prints=False,
+            words=(
+                r"-g?s|--settings.*|--global-settings.*",
+                r"-D(?!(?:skipTests|skipITs|test|it\.test|maven\.test\.skip|style\.color)(?:=|$)).*",
+            ),
+        ),
+    ),
+    **dict.fromkeys(
+        ("gradle", "gradlew"),
+        Options(
+            prints=False, words=(r"-I.*|--init-script.*|--include-build.*|-D(?:org\.gradle|java|sun).*",)
+        ),
+    ),
+    "ant": Options(prints=False, words=(r"-(?:lib|logger|listener|inputhandler|main|D.*)",)),
     "npm": Options(
         runs=(
             "--script-shell",
@@ -184,7 +222,7 @@ OPAQUE_PROGRAMS = names(
     nvim emacs emacsclient nano pico joe micro fish csh tcsh elvish nu xonsh pwsh powershell socat expect
     tclsh wish osascript dc m4 gawkbug busybox toybox start-stop-daemon run-parts sshpass daemon daemonize
     dtach abduco script scriptreplay logsave iex ghci irb sqlite3 psql mysql mongo redis-cli gnuplot octave
-    maxima bc ftp telnet lftp env-update rvim rview vimdiff ex
+    maxima bc ftp telnet lftp env-update rvim rview vimdiff ex concurrently nix-shell
     """
 )
 """Programs that run what they are given in a language of their own, or that change what later words mean."""
