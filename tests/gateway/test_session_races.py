@@ -123,6 +123,21 @@ def test_a_resume_during_a_close_gets_a_session_that_lives() -> None:
     at_every_distance(run)
 
 
+def test_a_prompt_behind_a_load_that_is_not_answered_yet_fails_or_runs_in_the_loaded_session() -> None:
+    def run(distance: int) -> None:
+        with race(kind="editor", durable=True) as each:
+            close = each.end(each.here, "close")
+            each.world.loop.rest()
+            load = each.load(each.here)
+            each.turns(2 * distance)
+            prompt = each.world.prompt(each.here, each.session, say=1)
+            each.world.settle()
+            assert close.ok and load.ok
+            assert prompt.stop_reason == "end_turn" or "Session not found" in json.dumps(prompt.answer)
+
+    at_every_distance(run)
+
+
 def test_a_session_whose_last_editor_leaves_is_there_for_the_next_client() -> None:
     def run(distance: int) -> None:
         with race(kind="editor") as each:

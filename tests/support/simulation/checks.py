@@ -129,7 +129,10 @@ def _check_ended(world: World, session: str) -> None:
                     world.expect(call.replied < end.replied, f"{call} of {client} succeeded after {end}")
                 if call.method != "session/prompt" or not call.ok or call.sent < end.replied:
                     continue
-                since = [each for each in came if end.received < each.replied < call.received]
+                # A client is attached before its load is answered: a prompt may come in between.
+                since = [
+                    each for each in came if end.received < each.replied and each.received < call.received
+                ]
                 stopped = call.stop_reason == "cancelled"
                 world.expect(bool(since) or stopped, f"{call} of {client} succeeded after {end}")
 
