@@ -180,13 +180,23 @@ class World:
         for process in self.processes:
             if not process.dead:
                 process.kill()
-        for owner in (None, *self.processes):
-            for task in self.loop.tasks_of(owner):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(Exception):  # it has no process any more in which it could end
-                    task.get_coro().close()
+        self._drop_tasks()
         for each in self._patches:
             each.stop()
         logging.getLogger().removeHandler(self._logged)
         self.loop.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def _drop_tasks(self) -> None:
+        """Close the coroutines that are left; the tasks that these begin in their `finally` are never run."""
+        dropped: set[asyncio.Task[object]] = set()
+        with self.loop.running():
+            while left := [task for task in self._tasks_left() if task not in dropped]:
+                for task in left:
+                    dropped.add(task)
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with suppress(Exception):  # it has no process any more in which it could end
+                        task.get_coro().close()
+
+    def _tasks_left(self) -> list[asyncio.Task[object]]:
+        return [task for owner in (None, *self.processes) for task in self.loop.tasks_of(owner)]
