@@ -13,7 +13,8 @@ def test_messages_are_held_in_order_and_taken_once() -> None:
     assert all(early.hold(session, line) for session, line in (("a", b"1"), ("b", b"2"), ("a", b"3")))
     assert early.take("a") == [b"1", b"3"]
     assert early.take("a") == []
-    early.forget(except_for="b")
+    assert early.hold("c", b"4")
+    assert early.forget(except_for="b") == [b"4"]
     assert early.take("b") == [b"2"]
 
 

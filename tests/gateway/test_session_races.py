@@ -179,6 +179,34 @@ def test_the_end_of_a_turn_that_a_close_cancels_is_stored() -> None:
     at_every_distance(run)
 
 
+def test_a_question_that_meets_the_close_of_its_session_is_cancelled() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            prompt = each.world.prompt(each.here, each.session, ask=True)
+            each.turns(distance)
+            close = each.end(each.here, "close")
+            each.world.settle()
+            assert close.ok and prompt.stop_reason == "cancelled"
+
+    at_every_distance(run)
+
+
+def test_a_shared_agent_is_answered_a_question_of_a_session_that_ends_while_another_begins() -> None:
+    def run(distance: int) -> None:
+        with race(agent="shares") as each:
+            other = each.world.new(each.client(), "shares")  # the agent goes on for it
+            each.world.loop.rest()
+            each.world.prompt(each.here, each.session, ask=True)
+            each.turns(distance // 4)
+            each.end(each.here, "close")
+            each.turns(distance % 4)
+            new = each.world.new(each.here, "shares")
+            each.world.settle()
+            assert new.ok and other.ok
+
+    at_every_distance(run)
+
+
 def test_a_session_deleted_in_one_process_is_not_brought_back_by_a_resume_in_another() -> None:
     def run(distance: int) -> None:
         with race() as each:

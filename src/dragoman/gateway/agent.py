@@ -20,7 +20,7 @@ from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, holds_update, read_head
 from dragoman.gateway.runtime import Runtime
-from dragoman.gateway.session.questions.question import ELICITATION
+from dragoman.gateway.session.questions.question import CANCEL_ANSWER, ELICITATION
 from dragoman.log import redact_prompt
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
@@ -89,7 +89,10 @@ class AgentConnection(AgentLink):
         """Stop holding updates for unknown session ids; `session` is None if its creation failed."""
         self._creating -= 1
         if not self._creating:
-            self._early.forget(except_for=session.agent_session_id if session is not None else None)
+            known = session.agent_session_id if session is not None else None
+            for line in self._early.forget(except_for=known):
+                if read_head(line) is None:  # a request, which must be answered
+                    self.peer.receive(line)
 
     def release_early(self, session: AgentSession) -> None:
         """Handle the messages that came before the session was known; called once its creation was answered."""
@@ -149,7 +152,8 @@ class AgentConnection(AgentLink):
             session = self.sessions.get(asid)
             if session is None:
                 if not self._creating:
-                    raise internal(f"Unknown session: {asid[:MAX_LOGGED_ID]}")
+                    self._refuse(request, asid)
+                    return
                 # Held like an early update: the client must know the session before it is asked about it (G-082).
                 line = message.request(request.id, request.method, request.params)
                 if not self._early.hold(asid, line):
@@ -169,6 +173,15 @@ class AgentConnection(AgentLink):
             self.client.agent_request(self, request)
         else:
             raise method_not_found(request.method)
+
+    def _refuse(self, request: Request, asid: str) -> None:
+        """Answer a request of an unknown session; a question is cancelled: its session was just closed (G-091)."""
+        if request.method not in CANCEL_ANSWER:
+            raise internal(f"Unknown session: {asid[:MAX_LOGGED_ID]}")
+        if self.is_owner:
+            request.abandon()  # for clients of the owner it stays open
+        else:
+            request.reply(CANCEL_ANSWER[request.method])
 
     def _prompted(self, request: Request) -> AgentSession | None:
         """The session of the prompt that an elicitation is about, if the prompt's client reads the journal."""

@@ -25,6 +25,7 @@ ABILITIES: dict[str, Message] = {
     "loads": {"loadSession": True, "sessionCapabilities": {"delete": {}}},
     "resumes": {"loadSession": True, "sessionCapabilities": {"resume": {}, "close": {}}},
     "forgets": {},
+    "shares": {"loadSession": True},
 }
 OPTIONS = [
     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
@@ -64,7 +65,8 @@ class SimulatedAgent:
         self.known: set[str] = set()
         """Sessions that this program has open."""
         self._turns: dict[str, Performance] = {}
-        self._asked: dict[int, asyncio.Future[Message]] = {}
+        self.asked: dict[int, asyncio.Future[Message]] = {}
+        """Its questions that are not answered yet."""
         self._asked_count = 0
 
     def __repr__(self) -> str:
@@ -94,7 +96,7 @@ class SimulatedAgent:
             assert isinstance(frame, bytes)
             message = json.loads(frame)
             if "method" not in message:
-                waiting = self._asked.pop(message["id"])  # a question that was answered twice is a KeyError
+                waiting = self.asked.pop(message["id"])  # a question that was answered twice is a KeyError
                 if not waiting.done():
                     waiting.set_result(message)
             elif "id" in message:
@@ -155,7 +157,7 @@ class SimulatedAgent:
         self._asked_count += 1
         call = self._asked_count
         answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._asked[call] = answer
+        self.asked[call] = answer
         tool = {"toolCallId": f"tool-{self.world.next()}", "title": "A tool", "kind": "edit"}
         params = {"sessionId": session, "toolCall": tool, "options": OPTIONS}
         self._send({"id": call, "method": "session/request_permission", "params": params})

@@ -21,6 +21,9 @@ def check_all(world: World) -> None:
             world.expect("Internal error" not in error.get("message", ""), f"{client}: {call}")
     for script in set(world.performed):
         world.expect(world.performed.count(script) == 1, f"{script} was performed twice")
+    for process in world.processes:
+        for agent in process.launcher.running:
+            world.expect(not agent.asked, f"{agent} was not answered: {list(agent.asked)}")
     for session in dict.fromkeys(world.sessions):
         _check_ended(world, session)
 

@@ -36,6 +36,7 @@ CONFIG = Config(
         "loads": AgentConfig(command=["loads"]),
         "resumes": AgentConfig(command=["resumes"], share="all"),
         "forgets": AgentConfig(command=["forgets"], park="always"),
+        "shares": AgentConfig(command=["shares"], share="all"),
     },
     sessions=SessionsConfig(park_after=PARK_AFTER),
     limits=LimitsConfig(cancel_timeout=3.0, start_timeout=10.0, session_timeout=10.0),

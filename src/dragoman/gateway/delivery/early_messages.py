@@ -33,7 +33,7 @@ class EarlyMessages:
         self._bytes -= sum(map(len, lines)) + len(lines) * len(agent_session_id)
         return lines
 
-    def forget(self, except_for: str | None) -> None:
-        """Drop the lines of all other sessions: no other session is being created."""
-        for agent_session_id in [each for each in self._held if each != except_for]:
-            self.take(agent_session_id)
+    def forget(self, except_for: str | None) -> list[bytes]:
+        """Drop the lines of all other sessions and return them: no other session is being created."""
+        others = [each for each in self._held if each != except_for]
+        return [line for agent_session_id in others for line in self.take(agent_session_id)]
