@@ -131,6 +131,19 @@ def test_approvals_are_asked_for_before_anything_remembered(project: Path) -> No
     assert verdict.facts()["approvals"] == 2
 
 
+def test_a_rule_with_fewer_approvals_does_not_weaken_another(project: Path) -> None:
+    two = rule("ask", name="two", command=[["kubectl", "apply"]], approvals=2)
+    weak = rule("ask", name="weak", command=[["kubectl"]], approvers=["local"])
+    verdict = run(policy(two, narrow=(weak,)), "kubectl apply -f x.yaml", project)
+    assert [(one.rule, one.approvals) for one in verdict.wanted] == [("weak", 1), ("two", 2)]
+
+
+def test_an_unknown_word_does_not_save_an_approval(project: Path) -> None:
+    two = rule("ask", name="two", command=[["kubectl", "apply"]], approvals=2)
+    verdict = run(policy(rule("allow", command=[["kubectl"]]), two), "kubectl $WHAT", project)
+    assert (verdict.decision, [one.rule for one in verdict.wanted]) == ("ask", ["two"])
+
+
 def test_narrow_rules_only_restrict(project: Path) -> None:
     allow = rule("allow", name="ls", command=[["ls"]])
     assert run(policy(administrator=(allow,)), "ls", project).decision == "ask"

@@ -25,6 +25,19 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Approvals that one rule wants."""
+
+    rule: str
+    approvals: int
+    approvers: tuple[str, ...] = ()
+    """Names of tokens and `role:X`; empty: anyone who may answer questions."""
+
+    def facts(self) -> dict[str, Any]:
+        return {"rule": self.rule, "approvals": self.approvals, "approvers": list(self.approvers)}
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     decision: Decision
     rule: str
@@ -33,8 +46,16 @@ class Verdict:
     act: Act
     reason: str | None = None
     """For the agent, so that it can do something else."""
-    approvals: int = 1
-    approvers: tuple[str, ...] = ()
+    wanted: tuple[Wanted, ...] = ()
+    """Of every rule with `approvals` or `approvers` that matches: a rule must not weaken another one."""
+
+    @property
+    def approvals(self) -> int:
+        return self.wanted[0].approvals if self.wanted else 1
+
+    @property
+    def approvers(self) -> tuple[str, ...]:
+        return self.wanted[0].approvers if self.wanted else ()
 
     def facts(self) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -45,8 +66,9 @@ class Verdict:
         }
         if self.reason is not None:
             shown["reason"] = self.reason
-        if self.decision == "ask" and (self.approvals > 1 or self.approvers):
+        if self.wanted:
             shown |= {"approvals": self.approvals, "approvers": list(self.approvers)}
+            shown["wanted"] = [one.facts() for one in self.wanted]
         return shown
 
 
@@ -85,7 +107,7 @@ class Policy:
         seen += [Part(None, (path,)) for path in act.paths]
         doubt: Rule | None = None
         hidden: Rule | None = None
-        approving: Rule | None = None
+        approving: list[Rule] = []
         asking: Rule | None = None
         for rule in (*self._restricting.about(act), *(one for one in remembered if one.decision == "deny")):
             if self._comes_too_late(rule, act):
@@ -95,21 +117,22 @@ class Policy:
                 if rule.decision == "deny" or rule.approved:
                     hidden = hidden or (rule if rule.may_hide(act, now) else None)
                 continue
-            if match == "maybe":
-                doubt = doubt or rule
+            if rule.approved:
+                approving.append(rule)  # also in doubt: a word that is not known must not save an approval
+            elif match == "maybe":
+                doubt = doubt or (rule if rule.decision == "deny" else None)
             elif rule.decision == "deny":
                 return Verdict("deny", rule.name, f"denied by {_named(rule)}", act, rule.config.reason)
-            elif rule.approved:
-                approving = approving or rule
             elif rule.source != "user":
                 asking = asking or rule
-        if approving is not None:
-            config = approving.config
-            why = f"{_named(approving)} wants {_people(approving)}"
-            return Verdict(
-                "ask", approving.name, why, act, None, max(config.approvals, 1), tuple(config.approvers)
+        if approving:
+            why = " and ".join(f"{_named(rule)} wants {_people(rule)}" for rule in approving)
+            wanted = tuple(
+                Wanted(rule.name, max(rule.config.approvals, 1), tuple(rule.config.approvers))
+                for rule in approving
             )
-        if doubt is not None and (doubt.decision == "deny" or doubt.approved):
+            return Verdict("ask", approving[0].name, why, act, wanted=wanted)
+        if doubt is not None:
             return Verdict("ask", doubt.name, f"an unknown word may make it one for {_named(doubt)}", act)
         if asking is not None:
             return Verdict("ask", asking.name, f"{_named(asking)} asks", act)

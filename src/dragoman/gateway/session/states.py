@@ -18,6 +18,7 @@ Rules of a question:
 
 - It is open until its first end: an answer, the end of the wait for one, or a withdrawal, because its turn, its agent or
   its last client ended. The agent gets one answer; what comes later is ignored.
+- Where a rule wants several approvals, each but the last leaves it open; one rejection is the answer.
 
 The tables are the only way to change a state. An event that a state does not have is a bug of ours and raises
 `IllegalTransition`: only that session ends, and the others go on.
@@ -98,6 +99,8 @@ class QuestionState(Enum):
 
 
 class QuestionEvent(Enum):
+    APPROVED = "approved"
+    """Someone approved it, and more approvals are needed."""
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
     EXPIRED = "expired"
@@ -170,6 +173,7 @@ TURN: Final[Mapping[TurnState, Mapping[TurnEvent, TurnState]]] = {
 
 QUESTION: Final[Mapping[QuestionState, Mapping[QuestionEvent, QuestionState]]] = {
     QuestionState.OPEN: {
+        QuestionEvent.APPROVED: QuestionState.OPEN,
         QuestionEvent.ANSWERED: QuestionState.ANSWERED,
         QuestionEvent.WITHDRAWN: QuestionState.WITHDRAWN,
         QuestionEvent.EXPIRED: QuestionState.EXPIRED,

@@ -15,7 +15,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 if TYPE_CHECKING:
     from dragoman.gateway.path_mapping.paths import PathMap
-    from dragoman.policy.decide import Policy
+    from dragoman.policy.decide import Policy, Wanted
     from dragoman.policy.requests.request import Surroundings
 
 # Kinds of offered options in order of preference. Never `allow_always`: a rule decides about one call, and what an agent
@@ -41,6 +41,8 @@ class Verdict:
     """For the agent."""
     act: JsonObject = field(default_factory=dict, compare=False)
     """The facts that it was decided on."""
+    wanted: tuple[Wanted, ...] = ()
+    """The approvals that it needs; empty: anyone who may answer decides."""
 
 
 def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings | None = None) -> Verdict:
@@ -50,7 +52,7 @@ def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings
 
     engine = policy_of(policy) if isinstance(policy, PolicyConfig) else policy
     found = engine.decide(act_of_request(tool, around or Surroundings()))
-    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
+    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted)
 
 
 def decide_service(policy: Policy, method: str, params: JsonObject, around: Surroundings) -> Verdict:
@@ -89,3 +91,11 @@ def choose_option(decision: Decision, options: object) -> str | None:
             if option.get("kind") == kind and not (guessed and decision == "allow"):
                 return told
     return None
+
+
+def once_only(options: object) -> object:
+    """The options without those that allow for longer than once; all of them if there would be no way to allow."""
+    offered = [as_object(option) for option in options] if isinstance(options, list) else []
+    if not any(option.get("kind") == "allow_once" for option in offered):
+        return options
+    return [option for option in offered if option.get("kind") != "allow_always"]
