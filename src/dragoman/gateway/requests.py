@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.client import ClientConnection
+from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.lifecycle import create, listing, load
 from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.questions.answerer import ANSWER, Answerer
 from dragoman.gateway.session.settings import requests as settings
 from dragoman.rpc.request import Request
 from dragoman.wire import message
+from dragoman.wire.errors import invalid_params, method_not_found
 
 Handler = Callable[[ClientConnection, Request], None]
 Setup = Callable[[ClientConnection, Request], Awaitable[None]]
@@ -31,6 +34,18 @@ def _cancel(client: ClientConnection, request: Request) -> None:
     request.reply(message.EMPTY)
 
 
+def _answer(client: ClientConnection, request: Request) -> None:
+    """Take the answer of a client of another process; only processes of ours may say who it is."""
+    if not client.terms.local_process:
+        raise method_not_found(request.method)
+    params = decode_object(request.params)
+    answerer = Answerer.read(as_object(params.get("answerer")))
+    session, result = client.require_session(request), encode(as_object(params.get("result")))
+    if not session.questions.answer(str(params.get("requestId")), result, answerer):
+        raise invalid_params("This question is not open (any more)", "unknown_question")
+    request.reply(message.EMPTY)
+
+
 REQUESTS: dict[str, Handler] = {
     "authenticate": _in_setup(lambda client, request: client.login.authenticate(request)),
     "logout": _in_setup(lambda client, request: client.login.logout(request)),
@@ -47,4 +62,5 @@ REQUESTS: dict[str, Handler] = {
     "session/set_mode": settings.set_in_older_words,
     "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
+    ANSWER: _answer,
 }

@@ -33,6 +33,17 @@ def _question(record: JsonObject) -> Fields:
         "requestId": shapes.text(record.get("id")),
         "toolCall": shapes.tool_question(as_object(record.get("toolCall"))),
         "options": shapes.permission_options(record.get("options")),
+        **_given(approval=record["approval"] if isinstance(record.get("approval"), dict) else None),
+    }
+
+
+def _approval(record: JsonObject) -> Fields:
+    return {
+        "type": "permission_approved",
+        "requestId": shapes.text(record.get("id")),
+        "by": shapes.text(record.get("by")),
+        "at": shapes.text(record.get("at")),
+        **_given(client=_name(record.get("client"))),
     }
 
 
@@ -44,7 +55,13 @@ def _decision(record: JsonObject) -> Fields:
         "by": shapes.text(record.get("by")) or "user",
     }
     call = as_object(record.get("toolCall")).get("toolCallId")
-    return fields | _given(toolCallId=_name(call), client=_name(record.get("client")))
+    approvals = record.get("approvals")
+    return fields | _given(
+        toolCallId=_name(call),
+        client=_name(record.get("client")),
+        identity=_name(record.get("identity")),
+        approvals=approvals if isinstance(approvals, list) else None,
+    )
 
 
 def _outcome(told: object) -> JsonObject:
@@ -160,6 +177,7 @@ def _given(**fields: object) -> Fields:
 
 RECORDS: dict[str, Callable[[JsonObject], Fields | None]] = {
     "question": _question,
+    "approval": _approval,
     "decision": _decision,
     "elicitation": _elicitation,
     "elicitation_decision": _elicitation_decision,

@@ -19,9 +19,10 @@ from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.agent_link import Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
-from dragoman.gateway.json_types import JsonObject, as_object, encode, with_own_meta
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, with_own_meta
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.rewriting.updates import UpdateHead
+from dragoman.gateway.session.questions.answerer import HEARD
 from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
@@ -126,6 +127,9 @@ class OwnerConnection(AgentConnection):
                 self._last_replayed = 0
             self._replayed = read_facts(params).seq
             feed.replayed_until(self._replayed)
+        elif method == HEARD and feed is not None:
+            told = decode_object(params)
+            self.session.questions.heard_approval(str(told.get("requestId")), as_object(told.get("approval")))
         else:
             super().peer_notification(method, params)
 

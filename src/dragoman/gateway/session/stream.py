@@ -95,6 +95,10 @@ class Stream:
         """Send a notice that users must not miss to all clients: as text to a client that does not know notices."""
         log.warning(title, extra={"session": self.id})
         self.record("notice", title=title, severity=severity)
+        self.tell(title, severity)
+
+    def tell(self, title: str, severity: str = "info") -> None:
+        """Send a notice to clients that do not read the journal, which has a record of it already."""
         for attachment in self.attachments:
             if not attachment.reads_journal:  # journal readers get the record
                 line = self.notice_line(attachment.client, title, severity)

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway.delivery import events, transcript
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.json_types import (
+    JsonObject,
+    as_object,
+    decode_object,
+    encode,
+    read_object,
+    with_own_meta,
+)
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
 from dragoman.gateway.refusals import reason
@@ -64,6 +71,8 @@ class Turn:
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
         self._meta = meta_in(self._params)
+        self.prompter = self._find_prompter()
+        """The identity that sent the prompt: the name of a token, or `local`."""
         self._observed: Observed | None = None
         self._began = 0.0
         self._timers: list[asyncio.TimerHandle] = []
@@ -125,7 +134,9 @@ class Turn:
             session.updates.call_at_next_update(observed.first)
         session.updates.corrections.turn_begins()
         carried = observed.carried if observed is not UNOBSERVED else None
-        changes = {"_meta": {**self._meta, **carried}} if carried else {}
+        changes: JsonObject = {"_meta": {**self._meta, **carried}} if carried else {}
+        if session.follows:  # the owner believes this process, so what a client wrote there must not stay
+            changes = with_own_meta({"_meta": {**self._meta, **(carried or {})}}, promptedBy=self.prompter)
         params = prompt_params(self._params, session.agent_session_id, blocks, changes)
         self.call = agent.peer.request("session/prompt", params, self._answered)
         if flush is not None:
@@ -141,6 +152,12 @@ class Turn:
         limit = session.gateway.config.sessions.prompt_timeout
         if limit:
             self._later(limit, lambda: self._time_over(limit))
+
+    def _find_prompter(self) -> str:
+        """The client's identity; another process of ours says whose prompt it passes on."""
+        told = as_object(self._meta.get("dragoman")).get("promptedBy") if self._meta else None
+        known = self.client.terms
+        return told if known.local_process and isinstance(told, str) else known.identity.name
 
     def _begin(self) -> Observed:
         """Begin to observe and log the turn, once; a prompt refused before is not counted as a turn."""

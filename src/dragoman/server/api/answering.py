@@ -10,7 +10,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.session.session import Session
 from dragoman.server.asgi import HttpError
-from dragoman.wire.errors import Malformed
+from dragoman.wire.errors import Malformed, RpcError
 
 CONFIRM_TIMEOUT = 5.0
 """Seconds that the owner of a session has to record which answer it took."""
@@ -40,7 +40,11 @@ async def answer(session: Session, question: str, option: str, client: ClientCon
     store = session.gateway.store
     before = await store.last_seq(session.id) if session.follows and store is not None else 0
     outcome = {"outcome": {"outcome": "selected", "optionId": option}}
-    if not session.questions.answer(question, encode(outcome), client):
+    try:
+        taken = session.questions.answer(question, encode(outcome), client)
+    except RpcError as error:
+        raise HttpError.refused(error) from error
+    if not taken:
         raise _too_late(session.questions.decision(question))
     if session.follows and store is not None:  # another process decides whose answer was first
         decided = await _recorded(store, session.id, question)

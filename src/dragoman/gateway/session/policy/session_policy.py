@@ -55,7 +55,7 @@ class SessionPolicy:
             session=session.id,
             cwd=session.cwd,
             workspace=session.workspace,
-            prompted_by=turn.client.terms.identity.name if turn is not None else "",
+            prompted_by=turn.prompter if turn is not None else "",
             mode=mode if isinstance(mode, str) else "",
             boxed=agent is not None and agent.box is not None and agent.box.apart,
             watched=any(each.client.may_answer for each in session.attachments),

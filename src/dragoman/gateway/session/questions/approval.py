@@ -123,11 +123,11 @@ class Approval:
 
 
 def is_allowing(outcome: JsonObject, options: object) -> bool:
-    """Whether an outcome selects an option that allows."""
+    """Whether an outcome selects an option that allows; of two options with one id, either may be meant."""
     chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
     kinds = [str(option.get("kind")) for option in offered if option.get("optionId") == chosen]
-    return chosen is not None and bool(kinds) and all(kind.startswith("allow") for kind in kinds)
+    return chosen is not None and len(kinds) == 1 and kinds[0].startswith("allow")
 
 
 def _is(identity: Identity, approver: str) -> bool:
@@ -148,7 +148,9 @@ def _requirement(facts: JsonObject) -> Requirement:
 
 def identity_of(facts: JsonObject) -> Identity:
     """An identity as another process of ours tells it; without a known role it may do nothing but observe."""
-    return Identity(str(facts.get("name") or facts.get("by")), ROLES.get(str(facts.get("role")), ROLES["observe"]))
+    return Identity(
+        str(facts.get("name") or facts.get("by")), ROLES.get(str(facts.get("role")), ROLES["observe"])
+    )
 
 
 def _said(facts: JsonObject) -> Said:

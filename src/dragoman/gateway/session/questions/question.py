@@ -14,9 +14,10 @@ from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.session.questions.approval import Approval
 from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
 from dragoman.rpc.request import Request
-from dragoman.wire import message
+from dragoman.wire import message, timestamps
 from dragoman.wire.errors import Malformed
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ ENDED_BY = frozenset(
     }
 )
 """Values of `by` in the record of an answer, besides names of rules."""
+APPROVED = "approval"
+"""The kind of the record of an approval that leaves its question open."""
 ANSWERED = {PERMISSION: ("decision", "outcome"), ELICITATION: ("elicitation_decision", "action")}
 EVENTS = {"user": QuestionEvent.ANSWERED, "timeout": QuestionEvent.EXPIRED}
 """How a question ends, by `by`; anything else withdraws it."""
@@ -73,6 +76,9 @@ class Question:
         self.options = options
         self.asked: dict[Client, int | None] = {}
         """The clients that can answer, each with the call of its request; None: it has the journal's record."""
+        self.approval: Approval | None = None
+        """Who has to approve it; None: the first answer decides."""
+        self.since = timestamps.now()
         self.timer: asyncio.TimerHandle | None = None
         self.observed: Observed | None = None
         self._life = life
@@ -88,6 +94,10 @@ class Question:
             self.timer.cancel()
         if self.observed is not None:
             self.observed.end(by)
+
+    def approved(self) -> None:
+        """Someone approved, and more approvals are needed."""
+        self._life.send(QuestionEvent.APPROVED)
 
     def withdraw(self) -> None:
         """Cancel the question at every client; late answers are dropped."""
@@ -105,13 +115,27 @@ class Question:
             return read_outcome(result, self.options)
         return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
 
-    @property
-    def named_params(self) -> bytes:
-        """The params with the question's id, for processes that follow the session: their clients answer by id."""
+    def params_for(self, client: Client) -> bytes:
+        """The params for one client: with who has to approve; for a process that follows the session, with the id."""
+        facts: JsonObject = {}
+        if client.capabilities.question_ids:  # its clients answer by id
+            facts["requestId"] = self.id
+        if self.approval is not None:
+            facts["approval"] = self.approval.facts()
+        if not facts:
+            return self.params
         params = message.members(self.params)
         meta = lenient_members(params.get("_meta", NOTHING))
-        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), "requestId": self.id}))
+        own = Raw(encode({**lenient_members(meta.get("dragoman", NOTHING)), **facts}))
         return encode({**params, "_meta": Raw(encode({**meta, "dragoman": own}))})
+
+    def shown(self) -> JsonObject:
+        """What is waited for, for people."""
+        asked = decode_object(self.params)
+        facts = {"id": self.id, "toolCall": asked.get("toolCall"), "options": asked.get("options")}
+        if self.approval is None:
+            return {**facts, "since": self.since}
+        return {**facts, "since": self.since, "approval": self.approval.facts()}
 
 
 async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
@@ -127,7 +151,7 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
                 "id": record.get("id"),
                 member: decode_object(answer)[member],
             }
-        else:
+        elif kind != APPROVED:
             missing.pop(record.get("id"), None)
     for each in missing.values():
         yield each
@@ -146,10 +170,11 @@ def take_unasked(params: JsonObject) -> bool:
 
 
 def take_id(params: bytes) -> tuple[str | None, bytes]:
-    """The id that the owner gave the question, and the params without that id."""
+    """The id that the owner gave the question, and the params without that id and without its approval."""
     members = message.members(params)
     meta = lenient_members(members.pop("_meta", NOTHING))
     own = lenient_members(meta.pop("dragoman", NOTHING))
+    own.pop("approval", None)
     key = message.id_key(own.pop("requestId", NOTHING))
     given = key[1] if key is not None else None
     if not isinstance(given, str):

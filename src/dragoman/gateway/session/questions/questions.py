@@ -1,7 +1,8 @@
 """An agent's open questions to the user: permissions and elicitations (G-062, G-065, G-091, G-096 to G-103).
 
 A question goes to every client that may answer; the first answer wins, and the question is withdrawn from the others.
-The agent gets exactly one answer to each question.
+Where a rule wants approvals (`approval.py`), it goes to those who count, and is open until enough of them approved or
+one rejected. The agent gets exactly one answer to each question.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session.policy.service_gate import OwnQuestion
-from dragoman.gateway.session.policy.verdict import DEFAULT, choose_option
+from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict, choose_option, once_only
+from dragoman.gateway.session.questions import approving
+from dragoman.gateway.session.questions.answerer import Answerer
+from dragoman.gateway.session.questions.approval import Approval, is_allowing
+from dragoman.gateway.session.questions.decisions import RecentDecisions
 from dragoman.gateway.session.questions.question import (
     ANSWERED,
     CANCEL_ANSWER,
@@ -27,8 +32,7 @@ from dragoman.gateway.session.questions.question import (
 )
 from dragoman.gateway.session.states import question_life
 from dragoman.rpc.request import Reply, Request
-from dragoman.wire import limits
-from dragoman.wire.errors import invalid_params, method_not_found
+from dragoman.wire.errors import RpcError, forbidden, invalid_params, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -46,9 +50,7 @@ class Questions:
         self._session = session
         self._open: list[Question] = []
         self._expected: dict[str, asyncio.Event] = {}
-        self._decisions: dict[str, JsonObject] = {}
-        """How the latest questions were answered, by their ids."""
-        self._decision_bytes: dict[str, int] = {}
+        self._recent = RecentDecisions()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -57,12 +59,7 @@ class Questions:
         """The permission question that has waited longest, with the id by which it can be answered."""
         for question in self._open:
             if question.method == PERMISSION:
-                asked = decode_object(question.params)
-                return {
-                    "id": question.id,
-                    "toolCall": asked.get("toolCall"),
-                    "options": asked.get("options"),
-                }
+                return question.shown()
         return None
 
     def permission(self, request: Request) -> None:
@@ -82,15 +79,20 @@ class Questions:
             announced = quirks.announcement(tool)
             self._session.tools.see(announced)
             self._session.publish(announced)
-        if self._decided(request, tool, params.get("options")):
+        verdict = self._verdict(request, tool)
+        if verdict is not None and self._decided(request, tool, params.get("options"), verdict):
             return
+        approval = self._approval(params, verdict)
+        if approval is not None:
+            params["options"] = once_only(params.get("options"))
+            changed = True
         raw = encode(params) if changed else request.params
         offered = params.get("options")
         options = frozenset(
             str(as_object(option).get("optionId"))
             for option in (offered if isinstance(offered, list) else [])
         )
-        self._ask(request, raw, options)
+        self._ask(request, raw, options, approval)
 
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
@@ -117,23 +119,35 @@ class Questions:
             self._close(question, "agent_exited")
             self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
 
-    def answer(self, question_id: str, result: bytes, client: Client) -> bool:
-        """Answer a question by its id; False if it is not open."""
-        question = next((each for each in self._open if each.id == question_id), None)
+    def answer(self, question_id: str, result: bytes, by: Client | Answerer) -> bool:
+        """Answer a question by its id; False if it is not open, an error if this answer does not count."""
+        question = self._find(question_id)
         if question is None:
             return False
-        self._settle(question, Reply(result=question.read_answer(result)), "user", client)
+        answerer = by if isinstance(by, Answerer) else Answerer.of(by)
+        self._take(question, question.read_answer(result), answerer)
         return True
+
+    def heard_approval(self, question_id: str, facts: JsonObject) -> None:
+        """The owner says who has approved a question by now."""
+        question = self._find(question_id)
+        if question is not None and question.approval is not None:
+            question.approval.update(facts)
+            approving.withdraw_from_others(question)
+            self._session.changed()
+
+    def _find(self, question_id: str) -> Question | None:
+        return next((question for question in self._open if question.id == question_id), None)
 
     def decision(self, question_id: str) -> JsonObject | None:
         """How a recent question was answered and by whom, as in the journal; None if not remembered."""
-        return self._decisions.get(question_id)
+        return self._recent.get(question_id)
 
     async def arrives(self, question_id: str, patience: float) -> bool:
         """Wait for a question that is already in the owner's journal and reaches this process a moment later."""
         if not self._session.follows:
             return False
-        if any(question.id == question_id for question in self._open):
+        if self._find(question_id) is not None:
             return True  # it came before this was run
         there = self._expected.setdefault(question_id, asyncio.Event())
         try:
@@ -150,14 +164,14 @@ class Questions:
             if client not in question.asked:
                 continue
             question.withdraw_from(client)  # a client that only loads the session again is asked again
-            if not question.asked and not self._waits:
+            if not question.asked and not self._can_wait(question):
                 self._give_up(question, "disconnect")
 
     def ask_again(self, client: Client) -> None:
         """Send the open questions to a client that has just attached."""
         attachment = client.attachments.get(self._session.id)
         for question in self._open:
-            if attachment is not None and client.may_answer:
+            if attachment is not None and approving.may_answer(question, client):
                 self._offer(question, attachment)
 
     def _answering(self) -> list[Attachment]:
@@ -167,6 +181,10 @@ class Questions:
     @property
     def _waits(self) -> bool:
         return self._session.journal is not None
+
+    def _can_wait(self, question: Question) -> bool:
+        """Whether a question may stay open that no client was asked; one for approvals can be cancelled by any."""
+        return self._waits or (question.approval is not None and bool(self._session.attachments))
 
     @property
     def _asked_by_owner(self) -> bool:
@@ -190,19 +208,28 @@ class Questions:
         request.reply(encode({"outcome": outcome, "_meta": {"dragoman": {"by": DEFAULT}}}))
         return True
 
-    def _decided(self, request: Request, tool: JsonObject, options: object) -> bool:
+    def _verdict(self, request: Request, tool: JsonObject) -> Verdict | None:
+        """What the rules say; None in a followed session, whose owner's rules left the question to a user."""
+        if self._asked_by_owner:
+            return None
+        return request.verdict if isinstance(request, OwnQuestion) else self._session.policy.verdict(tool)
+
+    def _approval(self, params: JsonObject, verdict: Verdict | None) -> Approval | None:
+        """Who has to approve; in a followed session its owner says so."""
+        if verdict is None:
+            return Approval.read(as_object(own_meta(params).get("approval")))
+        turn = self._session.turn
+        return Approval.wanted(verdict.wanted, turn.prompter if turn is not None else "")
+
+    def _decided(self, request: Request, tool: JsonObject, options: object, verdict: Verdict) -> bool:
         """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
-        if self._asked_by_owner:  # its rules left the question to a user, and it knows more about the call
-            return False
-        policy = self._session.policy
-        verdict = request.verdict if isinstance(request, OwnQuestion) else policy.verdict(tool)
         if verdict.decision == "ask":
             return False
         option = choose_option(verdict.decision, options)
         if option is None and verdict.decision == "allow":
             return False
         outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-        policy.record(verdict, tool, outcome)
+        self._session.policy.record(verdict, tool, outcome)
         if verdict.decision == "allow":
             self._session.tools.allowed.add(verdict.act)
         told: JsonObject = {"outcome": outcome}
@@ -211,7 +238,9 @@ class Questions:
         request.reply(encode(told))
         return True
 
-    def _ask(self, request: Request, raw: bytes, options: frozenset[str]) -> None:
+    def _ask(
+        self, request: Request, raw: bytes, options: frozenset[str], approval: Approval | None = None
+    ) -> None:
         params, given = self._session.for_client(raw), None
         if self._asked_by_owner:
             given, params = take_id(params)
@@ -219,6 +248,7 @@ class Questions:
             given = None  # with one id for two questions, one consent would answer both
         life = question_life(self._session.id, self._session.illegal)
         question = Question(life, request, params, options, given)
+        question.approval = approval
         self._open.append(question)
         if question.id in self._expected:
             self._expected[question.id].set()
@@ -226,7 +256,11 @@ class Questions:
         kind, shown = RECORDED[question.method]
         told = "permission" if question.method == PERMISSION else "elicitation"
         question.observed = self._session.gateway.witness.question(self._session.id, told)
-        self._session.record(kind, id=question.id, **{name: asked.get(name) for name in shown})
+        facts = {name: asked.get(name) for name in shown}
+        wanted = approval.facts() if approval is not None else None
+        self._session.record(kind, id=question.id, **facts, approval=wanted)
+        if approval is not None and not self._asked_by_owner:
+            self._session.tell(f"This waits for {approval.whom()}; cancelling the turn ends the wait.")
         self._session.changed()
         timeout = self._session.gateway.config.sessions.question_timeout
         if timeout:
@@ -240,16 +274,21 @@ class Questions:
     def _send(self, question: Question) -> None:
         if not question.open:
             return
-        for attachment in self._answering():
+        asked = [each for each in self._session.attachments if approving.may_answer(question, each.client)]
+        for attachment in asked:
             self._offer(question, attachment)
-        if not self._answering() and not self._waits:
+        if not asked and not self._can_wait(question):
             self._give_up(question, "disconnect")
 
     def _offer(self, question: Question, attachment: Attachment) -> None:
         """Send a question in the order of events, also to a client that is behind."""
 
         def send() -> None:
-            if question.open and attachment.client not in question.asked:
+            if (
+                question.open
+                and attachment.client not in question.asked
+                and approving.may_answer(question, attachment.client)
+            ):
                 self._send_to(question, attachment)
 
         attachment.after(self._session.feed.delivered, send)
@@ -264,9 +303,10 @@ class Questions:
         if attachment.reads_journal:
             question.asked[client] = None
             return
-        params = question.named_params if client.capabilities.question_ids else question.params
         question.asked[client] = client.peer.request(
-            question.method, params, lambda reply: self._answered(question, client, reply)
+            question.method,
+            question.params_for(client),
+            lambda reply: self._answered(question, client, reply),
         )
 
     def _remember(self, question: Question, client: Client) -> None:
@@ -278,22 +318,49 @@ class Questions:
         if not question.open or question.asked.pop(client, None) is None:
             return
         if client.peer.closed:
-            if not question.asked and not self._waits:
+            if not question.asked and not self._can_wait(question):
                 self._give_up(question, "disconnect")
             return
         if not reply.ok:
-            if not question.asked:
+            if not question.asked and question.approval is None:  # others may still approve
                 # Any error, such as -32800, is `cancelled` for a v1 agent (G-096).
                 if self._asked_by_owner:
                     question.request.answer(reply)  # the owner decides what that means
                 self._give_up(question, "client")
             return
-        self._settle(question, Reply(result=question.read_answer(reply.result)), "user", client)
+        try:
+            self._take(question, question.read_answer(reply.result), Answerer.of(client))
+        except RpcError as error:
+            log.info("an answer does not count: %s", error.message, extra={"session": self._session.id})
 
-    def _settle(self, question: Question, reply: Reply, by: str, client: Client | None = None) -> None:
+    # -- answers
+
+    def _take(self, question: Question, result: bytes, answerer: Answerer) -> None:
+        """Take an answer: it ends the question, or is one of the approvals; raises if it does not count."""
+        approval = question.approval
+        if approval is None:
+            self._settle(question, Reply(result=result), "user", answerer)
+            return
+        why = approval.refusal(answerer.identity)
+        if why is not None:
+            raise forbidden(f"This answer does not count: {why}", reason="not_an_approver")
+        if self._asked_by_owner:
+            approving.pass_on(self._session, question, result, answerer)
+            return
+        options = decode_object(question.params).get("options")
+        if not is_allowing(as_object(decode_object(result).get("outcome")), options):
+            self._settle(question, Reply(result=result), "user", answerer)
+        elif approval.approve(answerer.identity, answerer.title):
+            once = choose_option("allow", options)
+            told = {"outcome": {"outcome": "selected", "optionId": once}}
+            self._settle(question, Reply(result=result if once is None else encode(told)), "user", answerer)
+        else:
+            approving.wait_for_more(self._session, question, approval)
+
+    def _settle(self, question: Question, reply: Reply, by: str, answerer: Answerer | None = None) -> None:
         self._close(question, by)
         question.request.answer(reply)
-        self._record_answer(question, reply.result, by, client)
+        self._record_answer(question, reply.result, by, answerer)
         question.withdraw()
         self._session.changed()
         log.info(
@@ -304,49 +371,31 @@ class Questions:
         question.end(by)
         self._open.remove(question)
 
-    def _record_answer(self, question: Question, result: bytes, by: str, client: Client | None) -> None:
+    def _record_answer(self, question: Question, result: bytes, by: str, answerer: Answerer | None) -> None:
         """Journal who decided what; form input may be a secret and is not stored."""
         kind, member = ANSWERED[question.method]
-        info = as_object(client.info) if client is not None else {}
         read = decode_object(result)
         answer = read.get(member)
         self._allows(question, as_object(answer))
         rule = own_meta(read).get("rule")
         if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
             by = rule[:MAX_RULE_NAME]  # the client answered by a rule of its own
-        facts = {"by": by, "client": info.get("title") or info.get("name"), member: answer}
+        facts: JsonObject = {"by": by, "client": None, member: answer}
+        if answerer is not None:
+            facts |= {"client": answerer.title, "identity": answerer.identity.name}
+        if question.approval is not None:
+            facts["approvals"] = [one.facts() for one in question.approval.said]
         self._session.record(kind, id=question.id, **facts)
-        self._remember_decision(question.id, facts)
+        self._recent.add(question.id, facts)
 
     def _allows(self, question: Question, outcome: JsonObject) -> None:
         """Store what a person allowed, so that a rule does not ask about the same again when it is done."""
-        chosen = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
-        if chosen is None or self._asked_by_owner or isinstance(question.request, OwnQuestion):
+        if self._asked_by_owner or isinstance(question.request, OwnQuestion):
             return
         asked = decode_object(question.params)
-        kinds = [
-            as_object(each).get("kind")
-            for each in asked["options"]
-            if as_object(each).get("optionId") == chosen
-        ]
-        if kinds in (["allow_once"], ["allow_always"]):
+        if is_allowing(outcome, asked.get("options")):
             act = self._session.policy.verdict(as_object(asked.get("toolCall"))).act
             self._session.tools.allowed.add(act)
-
-    def _remember_decision(self, question_id: str, facts: JsonObject) -> None:
-        """Remember a decision; of a very large one only `by`."""
-        size = len(encode(facts))
-        if size > limits.REMEMBERED_DECISION_BYTES:
-            facts = {"by": facts["by"]}
-            size = len(encode(facts))
-        self._decisions[question_id] = facts
-        self._decision_bytes[question_id] = size
-        while (
-            len(self._decisions) > limits.REMEMBERED_DECISIONS
-            or sum(self._decision_bytes.values()) > limits.REMEMBERED_DECISION_BYTES
-        ):
-            oldest = next(iter(self._decisions))
-            del self._decisions[oldest], self._decision_bytes[oldest]
 
     def _is_ours(self, rule: str) -> bool:
         """Whether the name is reserved: a client must not be able to record a decision as the gateway's own."""

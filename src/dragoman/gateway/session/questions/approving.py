@@ -1,0 +1,65 @@
+"""A question that several people have to approve, between two answers: who is asked, and who hears of an approval."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.json_types import encode
+from dragoman.gateway.session.questions.answerer import ANSWER, HEARD, Answerer
+from dragoman.gateway.session.questions.question import APPROVED, Question
+from dragoman.rpc.request import Reply
+from dragoman.wire.errors import internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.questions.approval import Approval
+    from dragoman.gateway.session.session import Session
+
+log = logging.getLogger(__name__)
+
+
+def may_answer(question: Question, client: Client) -> bool:
+    """Whether a client is asked: it may answer, and its answer counts, or it is a process with clients of its own."""
+    if not client.may_answer or question.approval is None or client.terms.local_process:
+        return client.may_answer
+    return question.approval.refusal(client.terms.identity) is None
+
+
+def withdraw_from_others(question: Question) -> None:
+    """Withdraw a question from clients whose answer does not count any more."""
+    for client in [each for each in question.asked if not may_answer(question, each)]:
+        question.withdraw_from(client)
+
+
+def wait_for_more(session: Session, question: Question, approval: Approval) -> None:
+    """Journal the latest approval; the question stays open at those who may still approve."""
+    question.approved()
+    last = approval.said[-1]
+    session.record(APPROVED, id=question.id, decision="allow", **last.facts())
+    log.info("question approved", extra={"session": session.id, "by": last.identity.name})
+    withdraw_from_others(question)
+    told = encode({"sessionId": session.id, "requestId": question.id, "approval": approval.facts()})
+    for client in question.asked:
+        if client.terms.local_process:
+            client.peer.notify(HEARD, told)
+    session.tell(f"Approved by {last.identity.name}; it still waits for {approval.whom()}.")
+    session.changed()
+
+
+def pass_on(session: Session, question: Question, result: bytes, answerer: Answerer) -> None:
+    """Send an answer to the session's owner, which decides; the question stays open here until it is withdrawn."""
+    if session.agent is None:
+        raise internal("The process that has this session cannot be reached", "session_held")
+
+    def done(reply: Reply) -> None:
+        if not reply.ok:
+            about = {"session": session.id, "by": answerer.identity.name}
+            log.info("the owner refused an answer: %s", reply.as_error().message, extra=about)
+
+    params = {"sessionId": session.id, "requestId": question.id, "result": Raw(result)}
+    session.agent.peer.request(ANSWER, encode({**params, "answerer": answerer.facts()}), done)
+    for client in [each for each in question.asked if each.terms.identity.name == answerer.identity.name]:
+        question.withdraw_from(client)
