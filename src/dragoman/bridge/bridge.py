@@ -104,6 +104,7 @@ class Bridge:
             "version": __version__,
             "bridge": 1,
             "role": str(identity.role),
+            "identity": identity.name,
             "agents": self._describe_agents(),
             "defaultAgent": config.default_agent,
             "sandboxes": list(config.sandboxes),

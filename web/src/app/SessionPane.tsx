@@ -1,6 +1,7 @@
 import { type FocusEvent, type Ref, useImperativeHandle, useLayoutEffect, useMemo, useRef } from "react";
 import type { Entry } from "../bridge/outbox";
 import { type Actions, ActionsContext } from "../model/actions";
+import { MeContext } from "../model/me";
 import { hasOlder, openQuestions } from "../model/chat";
 import type { Conversation, Item, UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
@@ -36,6 +37,8 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   if (listed !== undefined) lastSeen.current = listed;
   const session = lastSeen.current; // one that was deleted elsewhere can still be read
   const conversation = usePage((state) => state.conversations.get(sessionId));
+  const hello = usePage((state) => state.hello);
+  const me = useMemo(() => (hello === null ? null : { name: hello.identity, role: hello.role }), [hello]);
   const trouble = usePage((state) => state.trouble.get(sessionId));
   const loadingOlder = usePage((state) => state.loadingOlder.has(sessionId));
   const composer = useRef<ComposerHandle>(null);
@@ -70,61 +73,63 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
   const questions = openQuestions(conversation);
   return (
     <ActionsContext value={actions}>
-      <main className={styles.pane}>
-        <Boundary what="The session's title" of={conversation.usage}>
-          <Header session={session} usage={conversation.usage} openDrawer={openDrawer} />
-        </Boundary>
-        {trouble === undefined ? null : (
-          <div className={styles.trouble} role="alert">
-            {trouble.message} {trouble.hint}{" "}
-            {GONE.has(trouble.code) ? null : (
-              <Button look="outline" onClick={() => chat.reopen(sessionId)}>
-                Try again
+      <MeContext value={me}>
+        <main className={styles.pane}>
+          <Boundary what="The session's title" of={conversation.usage}>
+            <Header session={session} usage={conversation.usage} openDrawer={openDrawer} />
+          </Boundary>
+          {trouble === undefined ? null : (
+            <div className={styles.trouble} role="alert">
+              {trouble.message} {trouble.hint}{" "}
+              {GONE.has(trouble.code) ? null : (
+                <Button look="outline" onClick={() => chat.reopen(sessionId)}>
+                  Try again
+                </Button>
+              )}{" "}
+              <Button look="outline" onClick={() => goTo(START)}>
+                New session
               </Button>
-            )}{" "}
-            <Button look="outline" onClick={() => goTo(START)}>
-              New session
-            </Button>
-          </div>
-        )}
-        <div className={styles.body}>
-          <div className={styles.timeline}>
-            <Timeline
-              sessionId={sessionId}
-              items={items}
-              terminals={conversation.terminals}
-              working={conversation.working}
-              turnStartedAt={conversation.turnStartedAt}
-              caughtUp={conversation.caughtUp}
-              hasOlder={hasOlder(conversation)}
-              loadingOlder={loadingOlder}
-              cwd={session.cwd}
-            />
-            {items.length === 0 && conversation.caughtUp ? (
-              <Empty
-                agent={session.agent}
+            </div>
+          )}
+          <div className={styles.body}>
+            <div className={styles.timeline}>
+              <Timeline
+                sessionId={sessionId}
+                items={items}
+                terminals={conversation.terminals}
+                working={conversation.working}
+                turnStartedAt={conversation.turnStartedAt}
+                caughtUp={conversation.caughtUp}
+                hasOlder={hasOlder(conversation)}
+                loadingOlder={loadingOlder}
                 cwd={session.cwd}
-                examples={lacksModel(conversation)}
-                pick={(text) => composer.current?.add(text)}
               />
-            ) : null}
+              {items.length === 0 && conversation.caughtUp ? (
+                <Empty
+                  agent={session.agent}
+                  cwd={session.cwd}
+                  examples={lacksModel(conversation)}
+                  pick={(text) => composer.current?.add(text)}
+                />
+              ) : null}
+            </div>
+            <div className={styles.bottom}>
+              {conversation.plan.length > 0 ? (
+                <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}>
+                  <Boundary what="The plan" of={conversation.plan}>
+                    <PlanPanel entries={conversation.plan} />
+                  </Boundary>
+                </aside>
+              ) : null}
+              <Questions questions={questions} cwd={session.cwd} composer={composer} />
+              <Boundary what="The message field" of={conversation.commands}>
+                <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
+              </Boundary>
+            </div>
           </div>
-          <div className={styles.bottom}>
-            {conversation.plan.length > 0 ? (
-              <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}>
-                <Boundary what="The plan" of={conversation.plan}>
-                  <PlanPanel entries={conversation.plan} />
-                </Boundary>
-              </aside>
-            ) : null}
-            <Questions questions={questions} cwd={session.cwd} composer={composer} />
-            <Boundary what="The message field" of={conversation.commands}>
-              <Composer conversation={conversation} cwd={session.cwd} handle={composer} />
-            </Boundary>
-          </div>
-        </div>
-        <Announcer conversation={conversation} waiting={questions.length} />
-      </main>
+          <Announcer conversation={conversation} waiting={questions.length} />
+        </main>
+      </MeContext>
     </ActionsContext>
   );
 }

@@ -164,14 +164,23 @@ export type JournalEvent = Numbered &
         status: "completed" | "failed";
         content?: (ToolContent | ResultPlace)[];
       } & Omit<ToolCallFields, "content" | "rawOutput">) // result: ACP's rawOutput, or the text for which a ResultPlace stands
-    | { type: "permission_request"; requestId: string; toolCall: ToolCallFields; options: PermissionOption[] }
+    | {
+        type: "permission_request";
+        requestId: string;
+        toolCall: ToolCallFields;
+        options: PermissionOption[];
+        approval?: Approval; // only where a rule names who has to approve
+      }
+    | { type: "permission_approved"; requestId: string; by: string; at: string; client?: string } // it waits for more
     | {
         type: "permission_resolved";
         requestId: string | null;
         outcome: { outcome: "selected" | "cancelled"; optionId?: string };
         by: string;
         client?: string;
+        identity?: string; // the name of the token that answered
         toolCallId?: string;
+        approvals?: Approved[];
       }
     | {
         type: "elicitation_request";
@@ -270,12 +279,30 @@ export interface SessionSnapshot extends SessionSummary {
   promptCapabilities: { image: boolean; audio: boolean; embeddedContext: boolean };
 }
 
+export type Role = "admin" | "control" | "approve" | "observe";
+
+/** Who has to approve a question, and who did. */
+export interface Approval {
+  rules: { rule: string; approvals: number; approvers: string[] }[];
+  promptedBy: string;
+  since: string;
+  said: Approved[];
+}
+
+export interface Approved {
+  by: string;
+  role?: string;
+  at: string;
+  client?: string;
+}
+
 export type LooseEvent =
   | {
       type: "hello";
       version: string;
       bridge: 1;
-      role: "admin" | "control" | "approve" | "observe";
+      role: Role;
+      identity: string; // the name of this page's token
       agents: AgentSummary[];
       defaultAgent: string;
       sandboxes: string[];

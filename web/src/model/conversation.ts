@@ -6,6 +6,7 @@
  */
 
 import type {
+  Approval,
   Command,
   ConfigOption,
   ContentBlock,
@@ -100,6 +101,8 @@ export interface PermissionItem extends ItemBase {
   /** What the request says about the call, over what was known of it: draw the command, path or diff in full. */
   readonly toolCall: ToolCallFields;
   readonly options: readonly PermissionOption[];
+  /** Who has to approve, and who did; null: the first answer decides. */
+  readonly approval: Approval | null;
   readonly answer: Answer | null;
   /** The option that this page has sent and the gateway has not confirmed yet. */
   readonly sending: string | null;

@@ -210,11 +210,20 @@ const HANDLERS: Handlers = {
       kind: "permission",
       requestId: event.requestId,
       options: event.options,
+      approval: event.approval ?? null,
       toolCall: about === undefined ? event.toolCall : described(about, event.toolCall),
       answer: null,
       sending: null,
       mine: false,
     });
+  },
+
+  permission_approved: (draft, event) => {
+    const place = draft.question(event.requestId);
+    const asked = place === undefined ? undefined : draft.at(place);
+    if (asked?.kind !== "permission" || place === undefined || asked.approval === null) return;
+    const said = [...asked.approval.said, { by: event.by, at: event.at }];
+    draft.replace(place, { ...asked, approval: { ...asked.approval, said }, sending: null });
   },
 
   permission_resolved: (draft, event, at) => {
@@ -235,6 +244,7 @@ const HANDLERS: Handlers = {
     draft.replace(place, {
       ...asked,
       answer,
+      approval: asked.approval === null ? null : { ...asked.approval, said: event.approvals ?? asked.approval.said },
       sending: null,
       mine: asked.sending !== null && asked.sending === (answer.optionId ?? ""),
     });

@@ -92,6 +92,13 @@ const MODES = object({
   currentModeId: maybe(string),
   availableModes: list(object({ id: string, name: string, description: maybe(string) })),
 });
+const APPROVED = object({ by: string, at: string, client: maybe(string) });
+const APPROVAL = object({
+  rules: list(object({ rule: string, approvals: number, approvers: list(string) })),
+  promptedBy: string,
+  since: string,
+  said: list(APPROVED),
+});
 const FAILURE = object({ code: anything, message: string, hint: maybe(string) });
 
 const SHAPES: Record<JournalEvent["type"], Fields> = {
@@ -105,13 +112,17 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
     requestId: string,
     toolCall: object(TOOL),
     options: list(object({ optionId: string, name: string, kind: maybe(string) })),
+    approval: maybe(APPROVAL),
   },
+  permission_approved: { requestId: string, by: string, at: string, client: maybe(string) },
   permission_resolved: {
     requestId: maybe(string),
     outcome: object({ outcome: string, optionId: maybe(string) }),
     by: maybe(string),
     client: maybe(string),
+    identity: maybe(string),
     toolCallId: maybe(string),
+    approvals: maybe(list(APPROVED)),
   },
   elicitation_request: {
     requestId: string,

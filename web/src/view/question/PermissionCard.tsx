@@ -1,9 +1,11 @@
 import { type KeyboardEvent, memo, useId, useMemo, useRef } from "react";
 import { useActions } from "../../model/actions";
 import type { PermissionItem } from "../../model/conversation";
+import { notMine, useMe } from "../../model/me";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { commandOf } from "../tool/input";
 import { plainTitle, Title } from "../tool/Title";
+import { ApprovalState } from "./ApprovalState";
 import { choices, chosen, type Choice } from "./keys";
 import { PermissionAnswer } from "./PermissionAnswer";
 import { Subject } from "./Subject";
@@ -29,7 +31,8 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
   const id = useId();
   const actions = useActions();
   const all = useMemo(() => choices(item.options), [item.options]);
-  const sending = item.sending !== null;
+  const barred = notMine(useMe(), item.approval);
+  const sending = item.sending !== null || barred !== null;
   const answer = (choice: Choice) => actions.answerPermission(item.requestId, choice.option.optionId);
   const shown = useRef({ requestId: "", at: 0 });
   if (shown.current.requestId !== item.requestId) shown.current = { requestId: item.requestId, at: performance.now() };
@@ -75,7 +78,9 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
       <div className={styles.subject} id={`${id}s`}>
         <Subject toolCall={item.toolCall} cwd={cwd} />
       </div>
-      <div className={styles.options}>
+      {item.approval === null ? null : <ApprovalState approval={item.approval} />}
+      {barred === null ? null : <p className={styles.barred}>{barred}</p>}
+      <div className={styles.options} hidden={barred !== null}>
         {all.map((choice) => (
           <button
             key={choice.option.optionId}

@@ -11,12 +11,12 @@ from dragoman.gateway.json_types import encode
 from dragoman.gateway.session.questions.answerer import ANSWER, HEARD, Answerer
 from dragoman.gateway.session.questions.question import APPROVED, Question
 from dragoman.rpc.request import Reply
-from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.session.questions.approval import Approval
-    from dragoman.gateway.session.session import Session
+    from dragoman.gateway.session.stream import Stream
+    from dragoman.rpc.peer import Peer
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def withdraw_from_others(question: Question) -> None:
         question.withdraw_from(client)
 
 
-def wait_for_more(session: Session, question: Question, approval: Approval) -> None:
+def wait_for_more(session: Stream, question: Question, approval: Approval) -> None:
     """Journal the latest approval; the question stays open at those who may still approve."""
     question.approved()
     last = approval.said[-1]
@@ -46,20 +46,17 @@ def wait_for_more(session: Session, question: Question, approval: Approval) -> N
         if client.terms.local_process:
             client.peer.notify(HEARD, told)
     session.tell(f"Approved by {last.identity.name}; it still waits for {approval.whom()}.")
-    session.changed()
 
 
-def pass_on(session: Session, question: Question, result: bytes, answerer: Answerer) -> None:
+def pass_on(session_id: str, owner: Peer, question: Question, result: bytes, answerer: Answerer) -> None:
     """Send an answer to the session's owner, which decides; the question stays open here until it is withdrawn."""
-    if session.agent is None:
-        raise internal("The process that has this session cannot be reached", "session_held")
 
     def done(reply: Reply) -> None:
         if not reply.ok:
-            about = {"session": session.id, "by": answerer.identity.name}
+            about = {"session": session_id, "by": answerer.identity.name}
             log.info("the owner refused an answer: %s", reply.as_error().message, extra=about)
 
-    params = {"sessionId": session.id, "requestId": question.id, "result": Raw(result)}
-    session.agent.peer.request(ANSWER, encode({**params, "answerer": answerer.facts()}), done)
+    params = {"sessionId": session_id, "requestId": question.id, "result": Raw(result)}
+    owner.request(ANSWER, encode({**params, "answerer": answerer.facts()}), done)
     for client in [each for each in question.asked if each.terms.identity.name == answerer.identity.name]:
         question.withdraw_from(client)

@@ -345,7 +345,8 @@ class Questions:
         if why is not None:
             raise forbidden(f"This answer does not count: {why}", reason="not_an_approver")
         if self._asked_by_owner:
-            approving.pass_on(self._session, question, result, answerer)
+            owner = self._session.binding.require().peer
+            approving.pass_on(self._session.id, owner, question, result, answerer)
             return
         options = decode_object(question.params).get("options")
         if not is_allowing(as_object(decode_object(result).get("outcome")), options):
@@ -356,6 +357,7 @@ class Questions:
             self._settle(question, Reply(result=result if once is None else encode(told)), "user", answerer)
         else:
             approving.wait_for_more(self._session, question, approval)
+            self._session.changed()
 
     def _settle(self, question: Question, reply: Reply, by: str, answerer: Answerer | None = None) -> None:
         self._close(question, by)
