@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from dragoman.gateway.json_types import encode
+from dragoman.gateway.json_types import as_object, decode_object, encode
+from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.answerer import ANSWER, HEARD, Answerer
+from dragoman.gateway.session.questions.approval import Approval, is_allowing
 from dragoman.gateway.session.questions.question import APPROVED, Question
 from dragoman.rpc.request import Reply
+from dragoman.wire.errors import forbidden
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
-    from dragoman.gateway.session.questions.approval import Approval
     from dragoman.gateway.session.stream import Stream
     from dragoman.rpc.peer import Peer
 
@@ -32,6 +34,24 @@ def withdraw_from_others(question: Question) -> None:
     """Withdraw a question from clients whose answer does not count any more."""
     for client in [each for each in question.asked if not may_answer(question, each)]:
         question.withdraw_from(client)
+
+
+def check(approval: Approval, answerer: Answerer) -> None:
+    """Raise if an answer does not count."""
+    why = approval.refusal(answerer.identity)
+    if why is not None:
+        raise forbidden(f"This answer does not count: {why}", reason="not_an_approver")
+
+
+def count(question: Question, approval: Approval, result: bytes, answerer: Answerer) -> bytes | None:
+    """Count an answer; returns the one for the agent if the question ends with it: a rejection, the last approval."""
+    options = decode_object(question.params).get("options")
+    if not is_allowing(as_object(decode_object(result).get("outcome")), options):
+        return result
+    if not approval.approve(answerer.identity, answerer.title):
+        return None
+    once = choose_option("allow", options)
+    return result if once is None else encode({"outcome": {"outcome": "selected", "optionId": once}})
 
 
 def wait_for_more(session: Stream, question: Question, approval: Approval) -> None:

@@ -11,9 +11,10 @@ from msgspec import Raw
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.replay import NOTHING, lenient_members
 from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta, read_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
 from dragoman.rpc.request import Request
@@ -115,6 +116,19 @@ class Question:
             return read_outcome(result, self.options)
         return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
 
+    @property
+    def approvals(self) -> JsonObject:
+        """Who approved, for the record of the answer."""
+        return {} if self.approval is None else {"approvals": [one.facts() for one in self.approval.said]}
+
+    def denial(self) -> bytes:
+        """The answer that denies it, with an option that the agent offered, if there is one (G-102)."""
+        if self.method == PERMISSION:
+            option = choose_option("deny", decode_object(self.params).get("options"))
+            if option is not None:
+                return encode({"outcome": {"outcome": "selected", "optionId": option}})
+        return CANCEL_ANSWER[self.method]
+
     def params_for(self, client: Client) -> bytes:
         """The params for one client: with who has to approve; for a process that follows the session, with the id."""
         facts: JsonObject = {}
@@ -167,6 +181,12 @@ def take_unasked(params: JsonObject) -> bool:
     if not params["_meta"]:
         del params["_meta"]
     return True
+
+
+def option_ids(options: object) -> frozenset[str]:
+    """The ids of the offered options."""
+    offered = options if isinstance(options, list) else []
+    return frozenset(str(as_object(option).get("optionId")) for option in offered)
 
 
 def take_id(params: bytes) -> tuple[str | None, bytes]:

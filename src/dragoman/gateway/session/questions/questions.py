@@ -27,12 +27,13 @@ from dragoman.gateway.session.questions.question import (
     PERMISSION,
     RECORDED,
     Question,
+    option_ids,
     take_id,
     take_unasked,
 )
 from dragoman.gateway.session.states import question_life
 from dragoman.rpc.request import Reply, Request
-from dragoman.wire.errors import RpcError, forbidden, invalid_params, method_not_found
+from dragoman.wire.errors import RpcError, invalid_params, method_not_found
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -87,12 +88,7 @@ class Questions:
             params["options"] = once_only(params.get("options"))
             changed = True
         raw = encode(params) if changed else request.params
-        offered = params.get("options")
-        options = frozenset(
-            str(as_object(option).get("optionId"))
-            for option in (offered if isinstance(offered, list) else [])
-        )
-        self._ask(request, raw, options, approval)
+        self._ask(request, raw, option_ids(params.get("options")), approval)
 
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
@@ -341,20 +337,14 @@ class Questions:
         if approval is None:
             self._settle(question, Reply(result=result), "user", answerer)
             return
-        why = approval.refusal(answerer.identity)
-        if why is not None:
-            raise forbidden(f"This answer does not count: {why}", reason="not_an_approver")
+        approving.check(approval, answerer)
         if self._asked_by_owner:
             owner = self._session.binding.require().peer
             approving.pass_on(self._session.id, owner, question, result, answerer)
             return
-        options = decode_object(question.params).get("options")
-        if not is_allowing(as_object(decode_object(result).get("outcome")), options):
-            self._settle(question, Reply(result=result), "user", answerer)
-        elif approval.approve(answerer.identity, answerer.title):
-            once = choose_option("allow", options)
-            told = {"outcome": {"outcome": "selected", "optionId": once}}
-            self._settle(question, Reply(result=result if once is None else encode(told)), "user", answerer)
+        ends = approving.count(question, approval, result, answerer)
+        if ends is not None:
+            self._settle(question, Reply(result=ends), "user", answerer)
         else:
             approving.wait_for_more(self._session, question, approval)
             self._session.changed()
@@ -385,8 +375,7 @@ class Questions:
         facts: JsonObject = {"by": by, "client": None, member: answer}
         if answerer is not None:
             facts |= {"client": answerer.title, "identity": answerer.identity.name}
-        if question.approval is not None:
-            facts["approvals"] = [one.facts() for one in question.approval.said]
+        facts |= question.approvals
         self._session.record(kind, id=question.id, **facts)
         self._recent.add(question.id, facts)
 
@@ -407,10 +396,5 @@ class Questions:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""
         if not question.open:
             return
-        answer = CANCEL_ANSWER[question.method]
-        if question.method == PERMISSION:
-            option = choose_option("deny", decode_object(question.params).get("options"))
-            if option is not None:
-                answer = encode({"outcome": {"outcome": "selected", "optionId": option}})
         self._session.notice(f"There was no answer within {timeout:g} s (sessions.question_timeout): denied.")
-        self._settle(question, Reply(result=answer), "timeout")
+        self._settle(question, Reply(result=question.denial()), "timeout")
