@@ -199,6 +199,18 @@ def test_a_label_alone_is_trusted_only_where_a_rule_says_so() -> None:
     act = Act(tool="Read", kind="read", label_only=True)
     assert policy(rule("allow", tool=["Read"])).decide(act).decision == "ask"
     assert policy(rule("allow", tool=["Read"], trust_label=True)).decide(act).decision == "allow"
+
+
+def test_a_rule_on_kind_with_another_condition_trusts_no_label_by_itself() -> None:
+    act = Act(kind="read", agent="claude", label_only=True)
+    known = Act(kind="read", agent="claude", tool="Read", paths=(PathFact("/work/a", "read", False),))
+    narrow = rule("allow", kind=["read"], agent=["claude"])
+    assert policy(narrow).decide(act).decision == "ask"
+    assert policy(narrow).decide(known).decision == "allow"
+    trusting = rule("allow", kind=["read"], agent=["claude"], trust_label=True)
+    assert policy(trusting).decide(act).decision == "allow"
+    assert policy(rule("allow", kind=["read"])).decide(act).decision == "allow"  # a rule of the first version
+
     assert policy(rule("allow", kind=["read"])).decide(act).decision == "allow"  # as it always was
 
 

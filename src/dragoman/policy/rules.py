@@ -96,14 +96,14 @@ class Rule:
 
     @property
     def on_kind_alone(self) -> bool:
-        """A rule of the first version: it believes the agent's label, as it always did."""
+        """Whether nothing is said about what the call does, apart from its kind."""
         return not (
             self.prefixes or self.about_paths or self.config.hosts or self.config.mcp or self.config.tool
         )
 
     @property
     def on_kind_only(self) -> bool:
-        """Whether `kind` is the only condition, if there is one at all."""
+        """A rule of the first version, with no other condition than `kind`: it believes the agent's label as ever."""
         return self.on_kind_alone and not any(
             getattr(self.config, key) not in ([], None) for key in _CIRCUMSTANCES
         )
@@ -114,7 +114,7 @@ class Rule:
         """None if this allow-rule covers the part, else the reason why it does not."""
         if not self._circumstances(act, now):
             return "it is for other circumstances"
-        if act.label_only and not (self.config.trust_label or self.on_kind_alone):
+        if act.label_only and not (self.config.trust_label or self.on_kind_only):
             return "only the agent's label says so, and the rule does not say `trust_label = true`"
         if self.prefixes:
             return self._covers_command(part, act)

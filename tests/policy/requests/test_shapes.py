@@ -247,6 +247,59 @@ def test_what_only_a_label_supports_says_so(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "told",
+    [
+        {"input": {"command": "touch x"}},
+        {"arguments": {"tool": {"cmd": ["touch", "x"]}}},
+        {"calls": [{"script": "touch x"}]},
+        {"input": {"command": "touch x", "path": "notes.txt"}},
+    ],
+)
+def test_a_command_deeper_in_the_input_is_seen(project: Path, told: dict[str, Any]) -> None:
+    found = act(project, {"kind": "read", "rawInput": told})
+    assert (found.kind, [command.words for command in found.commands]) == ("execute", [("touch", "x")])
+
+
+def test_a_folder_beside_a_command_deeper_in_the_input_counts(project: Path) -> None:
+    told = {"input": {"command": "touch x", "cwd": "/etc"}}
+    assert act(project, {"kind": "execute", "rawInput": told}).all_paths[0] == PathFact(
+        "/etc/x", "write", True
+    )
+
+
+def test_of_two_commands_deeper_in_the_input_none_is_believed(project: Path) -> None:
+    found = act(project, {"kind": "read", "rawInput": {"calls": [{"command": "ls"}, {"command": "rm x"}]}})
+    assert (found.kind, found.opaque) == ("execute", "a command of an unknown shape")
+
+
+def test_files_of_a_list_of_edits_are_written(project: Path) -> None:
+    told = {"edits": [{"file_path": "a.txt", "old_string": "x"}, {"filePath": "/etc/x"}]}
+    found = act(project, {"kind": "read", "rawInput": told})
+    assert found.kind == "edit"
+    assert set(found.paths) == {
+        PathFact(str(project / "a.txt"), "write", outside=False),
+        PathFact("/etc/x", "write", outside=True),
+    }
+
+
+def test_an_address_deeper_in_the_input_is_seen(project: Path) -> None:
+    assert act(project, {"kind": "fetch", "rawInput": {"request": {"url": "https://evil.org"}}}).hosts == (
+        "evil.org",
+    )
+
+
+def test_an_input_that_is_too_large_to_look_through_is_opaque(project: Path) -> None:
+    deep: dict[str, Any] = {"command": "rm x"}
+    for _ in range(50):
+        deep = {"input": deep}
+    for told in (deep, {"edits": [{"old": "x"}] * 5000}):
+        assert (
+            act(project, {"name": "Edit", "kind": "edit", "rawInput": told}).opaque
+            == "an input with many parts"
+        )
+
+
+@pytest.mark.parametrize(
     "tool",
     [
         {"name": "TodoWrite", "kind": "think"},

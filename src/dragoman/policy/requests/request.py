@@ -20,6 +20,10 @@ from dragoman.policy.requests.shapes import Does
 
 MAX_NAME = 200
 """Characters of a tool's, a server's or a kind's name that are compared and recorded."""
+MAX_OBJECTS = 2000
+"""Objects inside one input that are looked at for a command or a path; beyond it the call is not understood."""
+MAX_DEPTH = 6
+"""How deep they are looked for."""
 MAX_ENTRIES = 100
 """Paths and hosts of one request; each is resolved through symlinks, and an agent chooses how many there are."""
 
@@ -56,6 +60,10 @@ class _Reader:
         given = tool.get("rawInput")
         self._input: dict[str, Any] = given if isinstance(given, dict) else {}
         self._odd = None if given is None or isinstance(given, dict) else "an input of an unknown shape"
+        self._inner: list[dict[str, Any]] = []
+        """Objects inside the input: a tool that wraps another one has the command there."""
+        if not _collect(self._input, self._inner, MAX_DEPTH):
+            self._odd = self._odd or "an input with many parts"
         self._name = _tool_name(tool)
         self._label = _text(tool.get("kind")) or "other"
         self._mcp = _mcp_tool(tool, self._name)
@@ -123,6 +131,11 @@ class _Reader:
         told = [self._input[member] for member in shapes.COMMANDS if self._input.get(member) is not None]
         if told:
             return _line(told[0]) if len(told) == 1 else ""  # of two lines it is not clear which one runs
+        inner = [
+            one[member] for one in self._inner for member in shapes.COMMANDS if _is_command(one.get(member))
+        ]
+        if inner:
+            return _line(inner[0]) if len(inner) == 1 else ""
         title = self._tool.get("title")
         if self._name in shapes.IN_TITLE and not self._input and isinstance(title, str):
             return title
@@ -153,9 +166,9 @@ class _Reader:
     def _folder(self) -> str:
         """The folder that the line runs in; empty if not known."""
         for member in shapes.FOLDER_OF.get(self._name, shapes.FOLDERS):
-            told = self._input.get(member)
-            if told is not None:
-                return self._places.folder(told)
+            for one in (self._input, *self._inner):
+                if one.get(member) is not None:
+                    return self._places.folder(one[member])
         if self._name in shapes.KEEPS_FOLDER and self._around.moved:
             return ""
         if self._name in shapes.IN_TITLE and not self._input:
@@ -183,6 +196,8 @@ class _Reader:
             told += (
                 listed[: MAX_ENTRIES + 1] if isinstance(listed, list) else [] if listed is None else [listed]
             )
+        for one in self._inner:
+            told += [one[member] for member in shapes.PATHS if isinstance(one.get(member), str)]
         # OpenCode 1.18 joins the names of several changed files.
         told += [
             part
@@ -210,6 +225,8 @@ class _Reader:
 
     def _hosts(self) -> tuple[str, ...]:
         told = [self._input[member] for member in shapes.ADDRESSES if self._input.get(member) is not None]
+        for inner in self._inner:
+            told += [inner[member] for member in shapes.ADDRESSES if isinstance(inner.get(member), str)]
         listed = [
             one for each in told for one in (each[: MAX_ENTRIES + 1] if isinstance(each, list) else [each])
         ]
@@ -276,6 +293,25 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         return ""
     return value if len(value) <= MAX_NAME else value[:MAX_NAME] + "…"
+
+
+def _is_command(value: object) -> bool:
+    return bool(value) and isinstance(value, str | list)
+
+
+def _collect(value: object, found: list[dict[str, Any]], depth: int) -> bool:
+    """Gather the objects inside a value, without itself; false if there are too many, or some are too deep."""
+    entries = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for entry in entries:
+        if not isinstance(entry, dict | list):
+            continue
+        if depth == 0 or len(found) >= MAX_OBJECTS:
+            return False
+        if isinstance(entry, dict):
+            found.append(entry)
+        if not _collect(entry, found, depth - 1):
+            return False
+    return True
 
 
 def _member(value: object, steps: tuple[str, ...]) -> object:

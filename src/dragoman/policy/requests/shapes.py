@@ -50,6 +50,7 @@ PATH_LISTS = ("paths", "file_paths", "directories")
 CHANGES = {
     "changes": (("path",), ("kind", "move_path"), ("move_path",)),
     "files": (("filePath",), ("movePath",), ("path",)),
+    "edits": (("file_path",), ("filePath",), ("path",)),
 }
 """Lists of changed files, and the members of an entry that are paths."""
 ADDRESSES = ("url", "urls", "uri")
