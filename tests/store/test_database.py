@@ -26,7 +26,7 @@ from dragoman.gateway.ports.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from dragoman.store import FileStore, limits, schema
+from dragoman.store import FileStore, database, limits
 from dragoman.store.failure import explain
 from dragoman.store.writer import Append, Writer
 from support.store.small_disk import mounting
@@ -104,7 +104,7 @@ async def test_the_database_of_another_program_is_left_alone(path: Path, runtime
 async def test_a_newer_schema_is_refused_with_what_to_do(path: Path, runtime: Path, mode: str) -> None:
     await filled(path, runtime)
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {database.VERSION + 1}")
     connection.close()
     newer = await refusal(path, runtime, mode=mode)
     assert isinstance(newer, SchemaTooNew)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway.ports.store import Lease, Row
-from dragoman.store import FileStore, schema, writer
+from dragoman.store import FileStore, database, writer
 from dragoman.upkeep import conversion
 from support.store.old_store import TS, OldStore
 from support.store.store_process import append, numbered, read_all
@@ -230,4 +230,4 @@ def test_the_old_version_does_not_open_a_converted_store(path: Path) -> None:
     OldStore(path)
     convert(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert schema.version(connection) == 3
+        assert database.version(connection) == 3

@@ -1,4 +1,8 @@
-"""The database file: created atomically, checked when opened, never replaced."""
+"""The database file and its schema: created atomically, checked when opened, migrated, never replaced.
+
+Versions 1 and 2 had the events in the database too, in the tables `heads`, `sessions`, `journal` and `owners`. These
+stay for processes of that version that still run; `upkeep/conversion.py` moves the sessions out of them one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,41 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from dragoman.gateway.ports.store import StoreCorrupt, StoreReadOnly, StoreUnavailable
-from dragoman.store import limits, schema
+from dragoman.store import limits
 from dragoman.store.failure import explained, too_new
 
 Sync: TypeAlias = Literal["normal", "full"]
 """`full`: events reported as stored also survive a power failure."""
 
+APPLICATION_ID = 0x44474D4E  # "DGMN": tells our database from another program's
+VERSION = 3
+
+_IDENTITY = (
+    "CREATE TABLE identity (store_id TEXT NOT NULL)",
+    "INSERT INTO identity VALUES (lower(hex(randomblob(16))))",
+)
+_DIRECTORY = (
+    """CREATE TABLE directory (
+        n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+        owner TEXT, node TEXT, epoch INTEGER NOT NULL, first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL,
+        agent TEXT NOT NULL, agent_session_id TEXT,
+        cwd TEXT NOT NULL, workspace TEXT NOT NULL, additional_directories TEXT NOT NULL, sandbox TEXT,
+        title TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, state TEXT NOT NULL,
+        forked_from TEXT, extra TEXT NOT NULL
+    )""",
+    "CREATE INDEX directory_newest ON directory (updated_at)",
+    "CREATE INDEX directory_cwd ON directory (cwd, updated_at)",
+    "CREATE INDEX directory_agent ON directory (agent, updated_at)",
+    """CREATE UNIQUE INDEX directory_agent_session ON directory (agent, agent_session_id)
+        WHERE agent_session_id IS NOT NULL""",
+)
+
+STEPS: dict[int, tuple[str, ...]] = {
+    0: (*_IDENTITY, *_DIRECTORY),
+    1: ("ALTER TABLE owners ADD COLUMN place TEXT NOT NULL DEFAULT ''", *_DIRECTORY),
+    2: _DIRECTORY,
+}
+"""Statements that migrate each version to the present one."""
 
 _NO_INDEX = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY_DIRECTORY)
 
@@ -44,7 +77,7 @@ class Database:
             connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
             connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows with zeros
             self._check(connection)
-            schema.migrate(connection)
+            migrate(connection)
             failing.pop_all()
             return connection
 
@@ -56,7 +89,7 @@ class Database:
             self._find_mode()
             with closing(self.reader()) as connection:
                 self._check(connection)
-                if schema.version(connection) < schema.VERSION:
+                if version(connection) < VERSION:
                     raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
 
     def reader(self) -> sqlite3.Connection:
@@ -78,7 +111,7 @@ class Database:
         """
         with closing(self.reader()) as connection:
             try:
-                schema.version(connection)
+                version(connection)
             except sqlite3.OperationalError as error:
                 log = Path(f"{self.path}-wal")
                 if error.sqlite_errorcode not in _NO_INDEX or (log.exists() and log.stat().st_size):
@@ -92,9 +125,9 @@ class Database:
         try:
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-                connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute("PRAGMA journal_mode = WAL")
-                schema.migrate(connection)
+                migrate(connection)
             with suppress(FileExistsError):  # another process was faster; use its database
                 os.link(draft, self.path)
         finally:
@@ -109,9 +142,30 @@ class Database:
 
     def _check(self, connection: sqlite3.Connection) -> None:
         """Check the header and the schema; damage elsewhere is found when those pages are read."""
-        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise StoreCorrupt(f"{self.path} is empty or belongs to another program. It was left as it is.")
-        found = schema.version(connection)
-        if found > schema.VERSION:
-            raise too_new(self.path, found, schema.VERSION)
+        found = version(connection)
+        if found > VERSION:
+            raise too_new(self.path, found, VERSION)
         connection.execute("SELECT * FROM sqlite_master").fetchall()
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Migrate the schema in one transaction; another process may have done so meanwhile."""
+    if version(connection) >= VERSION:
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in STEPS.get(version(connection), ()):
+            connection.execute(statement)
+        if version(connection) < VERSION:
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def has_old_tables(connection: sqlite3.Connection) -> bool:
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'heads'"
+    return connection.execute(query).fetchone() is not None

@@ -17,9 +17,9 @@ from msgspec import structs
 from dragoman import machine
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
-from dragoman.store import directory, limits, locks, schema, segments
+from dragoman.store import directory, limits, locks, segments
 from dragoman.store.connections import DirectoryWriter, Threads
-from dragoman.store.database import Database
+from dragoman.store.database import Database, has_old_tables
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
 from dragoman.store.writer import Disk, Owned, Writer
@@ -73,7 +73,7 @@ class Leases:
                 self._database.prepare_reading()
             with closing(self._database.reader()) as reader:
                 self._store_id = directory.store_id(reader)
-                self.has_old_sessions = schema.has_old_tables(reader)
+                self.has_old_sessions = has_old_tables(reader)
             self._opened = opened.pop_all()
 
     async def close(self) -> None:

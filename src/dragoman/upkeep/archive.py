@@ -25,7 +25,8 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import msgspec
 
 from dragoman.gateway.ports.store import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
-from dragoman.store import locks, schema, segments
+from dragoman.store import locks, segments
+from dragoman.store.database import VERSION, version
 from dragoman.store.failure import explain
 from dragoman.store.folder import GATEWAYS, Folder
 
@@ -96,7 +97,7 @@ def _check_source(state: Path) -> None:
             )
         raise StoreUnavailable(f"There are no sessions to back up: {database} does not exist.")
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        if schema.version(connection) < schema.VERSION:
+        if version(connection) < VERSION:
             raise StoreUnavailable(
                 f"{database} is of an older Dragoman and not converted yet: start it once."
             )

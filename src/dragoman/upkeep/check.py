@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from dragoman import machine
 from dragoman.gateway.ports.store import SchemaTooNew, StoreError, UnknownSession
-from dragoman.store import locks, schema, segments
+from dragoman.store import database, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
 from dragoman.store.folder import DESCRIPTION, Folder
@@ -101,7 +101,7 @@ def _sessions(
 ) -> Findings:
     with closing(repair.reader(path)) as connection:
         # Connected meanwhile: else each repair would empty the log when it is done.
-        schema.version(connection)
+        database.version(connection)
         ids = sorted(known.keys() | set(folder.sessions()))
         for number, session_id in enumerate(ids, 1):
             if say is not None:
@@ -117,8 +117,8 @@ def _fix(level: str, about: str, detail: str, advice: str, do: Callable[[], obje
 def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
     """The rows of the directory, and the ids of sessions still in the tables of an older version."""
     with explained(path), closing(repair.reader(path)) as connection:
-        old = schema.has_old_tables(connection)
-        converted = schema.version(connection) >= schema.VERSION
+        old = database.has_old_tables(connection)
+        converted = database.version(connection) >= database.VERSION
         if converted or not old:
             Database(path).prepare_reading()
         return (

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import Row, SessionExists, StoreCorrupt, StoreError
-from dragoman.store import directory, locks, schema, segments
+from dragoman.store import database, directory, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
@@ -67,7 +67,7 @@ def is_needed(path: Path) -> bool:
     """Whether the database at `path` has old tables; quick, and changes nothing."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            return schema.has_old_tables(connection)
+            return database.has_old_tables(connection)
     except sqlite3.Error:
         return False  # opening the store reports the error
 
@@ -76,7 +76,7 @@ def convert(path: Path, say: Say) -> Converted:
     """Move all sessions that can be moved; blocks. Processes that start at the same time take turns."""
     folder = Folder(path.absolute().parent)
     with explained(path), closing(Database(path).prepare()) as connection, _alone(folder, say):
-        if not schema.has_old_tables(connection):
+        if not database.has_old_tables(connection):
             return Converted()
         return _convert(connection, folder, say)
 

@@ -26,7 +26,7 @@ import msgspec
 
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
-from dragoman.store import schema
+from dragoman.store.database import VERSION, has_old_tables, version
 from dragoman.store.failure import explain
 from dragoman.store.folder import Folder
 from dragoman.upkeep import archive
@@ -175,11 +175,11 @@ def _begin_epochs(database: Path) -> None:
     """Clear the owner of every session, and begin an epoch that the replaced store cannot have used."""
     try:
         with closing(sqlite3.connect(database)) as connection:
-            if schema.version(connection) > schema.VERSION:
+            if version(connection) > VERSION:
                 raise SchemaTooNew(
                     "The back-up was made by a newer Dragoman. Upgrade Dragoman to restore it."
                 )
-            tables = ["directory", *(["heads"] if schema.has_old_tables(connection) else [])]
+            tables = ["directory", *(["heads"] if has_old_tables(connection) else [])]
             for table in tables:
                 connection.execute(
                     f"UPDATE {table} SET owner = NULL, epoch = max(epoch + 1, ?)", (int(time.time()),)

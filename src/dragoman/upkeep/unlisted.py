@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from dragoman.gateway.ports.store import UnknownSession
-from dragoman.store import locks, schema, segments
+from dragoman.store import database, locks, segments
 from dragoman.store.failure import explained
 from dragoman.store.folder import DESCRIPTION, Folder
 from dragoman.upkeep import repair
@@ -35,7 +35,7 @@ def unlisted(path: Path) -> list[str]:
 def _listed(path: Path) -> set[str]:
     """The ids of all sessions in the directory, including those not converted yet."""
     with explained(path), closing(repair.reader(path)) as connection:
-        tables = ["directory", *(["heads"] if schema.has_old_tables(connection) else [])]
+        tables = ["directory", *(["heads"] if database.has_old_tables(connection) else [])]
         return {row[0] for table in tables for row in connection.execute(f"SELECT id FROM {table}")}
 
 
