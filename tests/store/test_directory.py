@@ -15,6 +15,7 @@ from dragoman.gateway.ports.store import (
     BadCursor,
     BadEvent,
     Fenced,
+    Lease,
     SessionChanges,
     SessionExists,
     StoreError,
@@ -77,6 +78,17 @@ async def test_changes_of_a_former_owner_are_refused(store: FileStore) -> None:
     found = await store.get(session)
     assert found is not None
     assert found.title == "kept"
+
+
+async def test_an_id_that_is_given_again_costs_the_first_session_nothing(store: FileStore) -> None:
+    session = await begin(store)
+    await append(store, session, 1, [b"kept"])
+    await store.release(session, 1)
+    with pytest.raises(SessionExists):
+        await begin(store)
+    lease = await store.acquire(session)
+    assert isinstance(lease, Lease) and lease.last_seq == 1
+    assert [row.data for row in await store.read(session, 0, 1000)] == [b"kept"]
 
 
 async def test_an_id_is_given_once(store: FileStore) -> None:

@@ -357,13 +357,13 @@ async def test_what_only_says_how_a_session_is_costs_one_write_a_second(
 ) -> None:
     session = await begin(store)
     written: list[str] = []
-    real = directory.update
+    real = directory.change
 
-    def update(*change: Any) -> None:
+    def change(*change: Any) -> None:
         written.append("write")
         real(*change)
 
-    monkeypatch.setattr(directory, "update", update)
+    monkeypatch.setattr(directory, "change", change)
     for state in ("working", "idle") * 50:
         store.touch(session, 1, state, lambda error: None)
     store.update(session, 1, SessionChanges(title="goes at once"))

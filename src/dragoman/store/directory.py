@@ -1,17 +1,29 @@
-"""The directory: SQL queries on the table of sessions."""
+"""The directory: SQL queries on the table of sessions, and the thread that writes to it in order.
+
+Neither the event loop nor a reader waits for a write.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import structs
 
+from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.store import limits
+from dragoman.store.failure import explained
+from dragoman.store.folder import DESCRIPTION, Folder
+
+T = TypeVar("T")
 
 _COLUMNS = SessionRecord.__struct_fields__
 _JSON_TYPES: dict[str, Any] = {"additional_directories": tuple[str, ...], "extra": dict[str, Any]}
@@ -33,7 +45,7 @@ def unknown(session_id: str) -> port.UnknownSession:
     return port.UnknownSession(text)
 
 
-def fenced(session_id: str, epoch: int) -> port.Fenced:
+def fenced(session_id: str, epoch: int | None) -> port.Fenced:
     text = f"Session {session_id} is owned by another process now (its lease of epoch {epoch} is over)."
     return port.Fenced(text)
 
@@ -56,27 +68,31 @@ def create(connection: sqlite3.Connection, columns: Columns) -> None:
         raise exists(columns["id"], columns["agent_session_id"]) from error
 
 
-def update(connection: sqlite3.Connection, session_id: str, epoch: int, columns: Columns) -> None:
-    """Change a record whose epoch is still the same."""
+def change(
+    connection: sqlite3.Connection, session_id: str, columns: Columns, epoch: int | None = None
+) -> None:
+    """Change a record; if `epoch` is given, only while that is its epoch."""
     found = connection.execute("SELECT epoch FROM directory WHERE id = ?", (session_id,)).fetchone()
     if found is None:
         raise unknown(session_id)
-    if found[0] != epoch:
+    if epoch not in (None, found[0]):
         raise fenced(session_id, epoch)
-    change(connection, session_id, columns)
-
-
-def change(connection: sqlite3.Connection, session_id: str, columns: Columns) -> None:
     if not columns:
         return
     assignments = ", ".join(f"{name} = ?" for name in columns)
     query = f"UPDATE directory SET {assignments} WHERE id = ?"
     try:
-        changed = connection.execute(query, [*columns.values(), session_id]).rowcount
+        connection.execute(query, [*columns.values(), session_id])
     except sqlite3.IntegrityError as error:
         raise exists(session_id, columns.get("agent_session_id")) from error
-    if not changed:
-        raise unknown(session_id)
+
+
+def describe(connection: sqlite3.Connection, folder: Folder, session_id: str) -> None:
+    """Write the session's row to a file beside its journal, if it has one."""
+    record = get(connection, session_id)
+    if record is not None and folder.of(session_id).exists():
+        text = msgspec.json.format(msgspec.json.encode(columns(record)), indent=1)
+        replace_file(folder.of(session_id) / DESCRIPTION, text + b"\n")
 
 
 def delete(connection: sqlite3.Connection, session_id: str) -> bool:
@@ -156,3 +172,102 @@ def _record(row: tuple[Any, ...] | None) -> SessionRecord | None:
     for name, kind in _JSON_TYPES.items():
         fields[name] = msgspec.json.decode(fields[name], type=kind)
     return SessionRecord(**fields)
+
+
+class Threads(ThreadPoolExecutor):
+    """Runs blocking work; SQLite and OS errors become the port's errors."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        super().__init__(count, thread_name_prefix="dragoman-store")
+        self._path = path
+        self._loop = asyncio.get_running_loop()
+
+    def call(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        def perform() -> T:
+            with explained(self._path):
+                return work()
+
+        try:
+            return self._loop.run_in_executor(self, perform)
+        except RuntimeError as error:  # after `shutdown`
+            raise port.StoreClosed(f"The store {self._path} is closed.") from error
+
+
+class DirectoryWriter(Threads):
+    """Writes to the directory with one connection in one thread."""
+
+    def __init__(self, path: Path, folder: Folder) -> None:
+        super().__init__(path, 1)
+        self.connection: sqlite3.Connection | None = None
+        """Must be set before the first `run`."""
+        self._folder = folder
+        self._touched: dict[str, tuple[int, Columns, port.Done]] = {}
+        """Epoch and changes of sessions used lately; held back for up to a second, so that a turn costs no write."""
+        self._last: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Run `work` in a transaction."""
+
+        def transact() -> T:
+            assert self.connection is not None
+            with self.connection as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                return work(connection)
+
+        return self.call(transact)
+
+    def update(
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool = False
+    ) -> None:
+        """Change a record and its description, after all earlier changes of its session.
+
+        `soon`: the record alone, within a second; of several such changes of a session only the last is written.
+        """
+        earlier = self._touched.pop(session_id, None)
+        if not soon:
+            if earlier is not None:
+                self._write(session_id, *earlier)
+            self._write(session_id, epoch, columns, done, describes=True)
+            return
+        self._touched[session_id] = (epoch, columns, done)
+        if self._timer is None:
+            self._collect()
+
+    def flush(self) -> None:
+        """Write all touches that are held back."""
+        touched, self._touched = self._touched, {}
+        for session_id, change in touched.items():
+            self._write(session_id, *change)
+
+    def _collect(self) -> None:
+        """Write the first touch at once, and those of the following second together."""
+        busy = bool(self._touched)
+        self._timer = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if busy else None
+        self.flush()
+
+    async def written(self) -> None:
+        """Wait until every change is in the directory or was refused, for `DIRECTORY_SECONDS` at most.
+
+        A directory that another process keeps locked can still be read without the changes.
+        """
+        self.flush()
+        if self._last is not None and not self._last.done():
+            await asyncio.wait([self._last], timeout=limits.DIRECTORY_SECONDS)
+
+    def _write(
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, describes: bool = False
+    ) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            change(connection, session_id, columns, epoch)
+            if describes:
+                describe(connection, self._folder, session_id)
+
+        def ended(working: asyncio.Future[None]) -> None:
+            error = working.exception()
+            if error is not None and not isinstance(error, port.StoreError):
+                raise error
+            done(error)
+
+        self._last = self.run(work)
+        self._last.add_done_callback(ended)

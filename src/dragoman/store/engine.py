@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -19,7 +18,6 @@ from dragoman.store import directory, limits, segments
 from dragoman.store.database import Database, Sync
 from dragoman.store.directory import Columns
 from dragoman.store.leases import Leases
-from dragoman.store.writer import Owned
 from dragoman.wire import timestamps
 
 T = TypeVar("T")
@@ -102,54 +100,40 @@ class FileStore(Leases):
     async def create(self, record: port.SessionRecord) -> None:
         self._check_writable()
         record = structs.replace(record, node=self.owner.node, last_seq=record.first_seq - 1)
-        columns = directory.columns(record)
+        row = directory.columns(record)
+
+        def add(connection: sqlite3.Connection, columns: Columns) -> None:
+            directory.create(connection, row | columns)
+            directory.describe(connection, self._folder, record.id)
+
         if record.owner != self.owner.id:
-            await self._writer.run(lambda c: directory.create(c, columns))
+            await self._writer.run(lambda c: add(c, {}))
             return
-        end = segments.End(record.first_seq, record.last_seq)
-
-        def own() -> Owned:
-            with self._locked(record.id) as lock:
-                return self._own(lock, end, record.epoch)
-
-        def add(connection: sqlite3.Connection) -> None:
-            directory.create(connection, columns)
-            self._folder.describe(connection, record.id)
-
         try:
-            owned = await self._threads.call(own)
+            await self._own(structs.replace(record, owner=None, epoch=record.epoch - 1), add)
         except port.SessionHeld as held:
             raise directory.exists(record.id, record.agent_session_id) from held
-
-        self._owned[record.id] = owned
-        try:
-            await self._writer.run(add)
-        except BaseException:
-            self._owned.pop(record.id).close()
-            await self._threads.call(lambda: shutil.rmtree(owned.lock.folder, ignore_errors=True))
-            raise
 
     def update(
         self, session_id: str, epoch: int, changes: port.SessionChanges, done: port.Done | None = None
     ) -> None:
-        columns = directory.columns(changes)
-        self._change(session_id, epoch, columns, done or (lambda error: None), soon=False)
+        self._change(session_id, epoch, directory.columns(changes), done or (lambda error: None))
 
     def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
         columns = {"state": state, "updated_at": timestamps.now()}
         self._change(session_id, epoch, columns, done, soon=True)
 
-    def _change(self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool) -> None:
+    def _change(
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool = False
+    ) -> None:
         owned = self._owned.get(session_id)
         if owned is not None:
             columns["last_seq"] = owned.writer.last_seq
         refusal = self._refusal()
         if refusal is not None:
             done(refusal)
-        elif soon:
-            self._writer.touch(session_id, epoch, columns, done)
         else:
-            self._writer.update(session_id, epoch, columns, done)
+            self._writer.update(session_id, epoch, columns, done, soon=soon)
 
     async def find(self, agent: str, agent_session_id: str) -> port.SessionRecord | None:
         return await self._query(lambda c: directory.find(c, agent, agent_session_id))

@@ -7,15 +7,10 @@ import fcntl
 import os
 import re
 import shutil
-import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
-from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.store import StoreBusy, StoreUnavailable, UnknownSession
-from dragoman.store import directory
 
 GATEWAYS = "gateways.lock"
 DESCRIPTION = "session.json"
@@ -57,13 +52,6 @@ class Folder:
         with suppress(FileNotFoundError), os.scandir(self.journals) as entries:
             return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
         return []
-
-    def describe(self, connection: sqlite3.Connection, session_id: str) -> None:
-        """Write the session's row to a file beside its journal, if it has one."""
-        record = directory.get(connection, session_id)
-        if record is not None and self.of(session_id).exists():
-            text = msgspec.json.format(msgspec.json.encode(directory.columns(record)), indent=1)
-            replace_file(self.of(session_id) / DESCRIPTION, text + b"\n")
 
     # -- deleting: hide the folder, delete the row, remove the folder; the next start completes an interrupted deletion
 

@@ -7,10 +7,10 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec import structs
 
@@ -18,8 +18,8 @@ from dragoman import machine
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
 from dragoman.store import directory, limits, locks, segments
-from dragoman.store.connections import DirectoryWriter, Threads
 from dragoman.store.database import Database, has_old_tables
+from dragoman.store.directory import Columns, DirectoryWriter, Threads
 from dragoman.store.failure import explained
 from dragoman.store.folder import Folder
 from dragoman.store.writer import Disk, Owned, Writer
@@ -27,6 +27,7 @@ from dragoman.store.writer import Disk, Owned, Writer
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Write: TypeAlias = Callable[[sqlite3.Connection, Columns], None]
 
 
 class Leases:
@@ -132,23 +133,29 @@ class Leases:
         await self._give_back(session_id)
         record = await self._known(session_id)
         try:
-            owned, end, torn = await self._threads.call(lambda: self._claim(record, force=force))
+            return await self._own(
+                record, lambda c, columns: directory.change(c, session_id, columns), force=force
+            )
         except port.SessionHeld as held:
             return held.holder
-        self._owned[session_id] = owned
+
+    async def _own(self, record: port.SessionRecord, write: Write, *, force: bool = False) -> port.Lease:
+        """Become the owner of a session, and have `write` put that into the directory."""
+        owned, end, torn = await self._threads.call(lambda: self._claim(record, force=force))
+        self._owned[record.id] = owned
         columns = {"owner": self.owner.id, "node": self.owner.node, "epoch": owned.epoch}
         columns |= {"first_seq": end.first_seq, "last_seq": end.last_seq}
         try:
-            await self._writer.run(lambda c: directory.change(c, session_id, columns))
-        except BaseException as error:
-            self._owned.pop(session_id, None)
-            if isinstance(error, port.UnknownSession) and owned.lock.in_new_folder:  # deleted meanwhile
+            await self._writer.run(lambda c: write(c, columns))
+        except BaseException:
+            self._owned.pop(record.id, None)
+            if owned.lock.in_new_folder:  # the session was deleted meanwhile, or cannot be created
                 await self._threads.call(lambda: shutil.rmtree(owned.lock.folder, ignore_errors=True))
             owned.close()
             raise
         if torn:
-            log.warning("the end of a journal was cut off", extra={"session": session_id, "bytes": torn})
-        return port.Lease(session_id, owned.epoch, end.last_seq, torn)
+            log.warning("the end of a journal was cut off", extra={"session": record.id, "bytes": torn})
+        return port.Lease(record.id, owned.epoch, end.last_seq, torn)
 
     def _check_lock_file(self, record: port.SessionRecord) -> None:
         """Raise `SessionHeld` if the lock file was removed by hand and the owner lives, which will create it again."""
@@ -170,16 +177,6 @@ class Leases:
         lock.in_new_folder = new
         return lock
 
-    @contextmanager
-    def _locked(self, session_id: str, *, force: bool = False) -> Iterator[locks.SessionLock]:
-        """Lock a session; the lock is released if the block fails."""
-        lock = self._take(session_id, force=force)
-        try:
-            yield lock
-        except BaseException:
-            lock.close()
-            raise
-
     def _claim(self, record: port.SessionRecord, *, force: bool) -> tuple[Owned, segments.End, int]:
         """Begin an unused epoch; returns the owned session, the end of its journal, and how many bytes there are torn.
 
@@ -187,7 +184,8 @@ class Leases:
         never ahead of the files, unless files are gone: the numbers of their events are not used again.
         """
         self._check_lock_file(record)
-        with self._locked(record.id, force=force) as lock:
+        with ExitStack() as failing:
+            lock = failing.enter_context(closing(self._take(record.id, force=force)))
             before, end = lock.read(), segments.Reader().end(lock.folder)
             torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
             known = max(before.epoch, end.epoch)
@@ -203,11 +201,10 @@ class Leases:
                 if self._disk.durable:
                     sync_folder(lock.folder)
                 end = segments.Reader().end(lock.folder)
-            return self._own(lock, end, epoch), end, torn
-
-    def _own(self, lock: locks.SessionLock, end: segments.End, epoch: int) -> Owned:
-        lock.write(self.owner, epoch)
-        return Owned(lock, Writer(lock.folder, end, epoch, durable=self._disk.durable), self._disk)
+            lock.write(self.owner, epoch)
+            owned = Owned(lock, Writer(lock.folder, end, epoch, durable=self._disk.durable), self._disk)
+            failing.pop_all()
+            return owned, end, torn
 
     async def renew(self) -> None:
         owned = dict(self._owned)
@@ -242,7 +239,7 @@ class Leases:
             for session_id, owned in given.items():
                 columns = {"owner": None, "last_seq": owned.writer.last_seq}
                 with suppress(port.Fenced, port.UnknownSession):  # has another owner by now, or is deleted
-                    directory.update(connection, session_id, owned.epoch, columns)
+                    directory.change(connection, session_id, columns, owned.epoch)
                 if owned.lock.read().epoch == owned.epoch:  # else another owner wrote its line
                     owned.lock.write(None, owned.epoch)
 

@@ -139,7 +139,7 @@ def _move(connection: sqlite3.Connection, folder: Folder, old: Old) -> None:
         connection.execute("DELETE FROM heads WHERE n = ?", (old.n,))
         connection.execute("COMMIT")
         if lock is not None:
-            folder.describe(connection, old.id)
+            directory.describe(connection, folder, old.id)
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

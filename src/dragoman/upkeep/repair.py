@@ -172,7 +172,7 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
             directory.create(connection, columns)
         except StoreError:  # another session has the agent's id by now
             directory.create(connection, {**columns, "agent_session_id": None})
-        folder.describe(connection, session_id)
+        directory.describe(connection, folder, session_id)
 
 
 def _unknown(home: Path) -> Described:
